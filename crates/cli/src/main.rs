@@ -1,0 +1,3 @@
+//! The `tomo` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Flow graphs and their classic analyses.

@@ -1,0 +1,8 @@
+//! What a program is: from an unmodified ELF file to a model of its functions,
+//! control-flow graphs, sites and source lines.
+
+mod address;
+mod cfg;
+
+pub use address::{Address, Range};
+pub use cfg::*;

@@ -1,0 +1,1 @@
+//! The test kit: oracles and real programs against which Tomograph is tested.

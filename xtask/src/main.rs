@@ -1,0 +1,3 @@
+//! The house's chores.
+
+fn main() {}
