@@ -3,6 +3,11 @@
 
 mod address;
 mod cfg;
+pub mod elf;
+pub mod unwind;
+mod warning;
 
 pub use address::{Address, Range};
 pub use cfg::*;
+pub use elf::Binary;
+pub use warning::Warning;
