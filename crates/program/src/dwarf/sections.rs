@@ -1,0 +1,190 @@
+//! The debug sections of a file, decompressed.
+//!
+//! Compressed sections come in two kinds: `SHF_COMPRESSED` (System V ABI, chapter 4) with zlib or
+//! zstd, and the older `.zdebug_*` of GNU tools. The size that a compressed section states is believed
+//! only as far as its format could reach it from the bytes that are there, so that a small file cannot
+//! ask for any amount of memory.
+
+use crate::Warning;
+use gimli::{LittleEndian, SectionId};
+use object::elf::{self, FileHeader64, SectionHeader64};
+use object::read::elf::{CompressionHeader, FileHeader, SectionHeader};
+use object::read::{CompressedData, CompressionFormat};
+use rayon::prelude::*;
+use std::borrow::Cow;
+
+/// zlib's deflate makes at most 1032 bytes of one (two bits for 258 bytes).
+const ZLIB_RATIO: u64 = 1032;
+/// What zstd can make of one byte has no useful limit; this is far more than debug sections reach.
+const ZSTD_RATIO: u64 = 256;
+
+/// The sections that are read.
+const WANTED: [SectionId; 9] = [
+    SectionId::DebugInfo,
+    SectionId::DebugAbbrev,
+    SectionId::DebugStr,
+    SectionId::DebugLineStr,
+    SectionId::DebugStrOffsets,
+    SectionId::DebugAddr,
+    SectionId::DebugRanges,
+    SectionId::DebugRngLists,
+    SectionId::DebugLine,
+];
+
+pub(super) type Slice<'a> = gimli::EndianSlice<'a, LittleEndian>;
+
+/// The debug sections of one file: the program itself, or a separate file with its debug information.
+#[derive(Clone, Debug, Default)]
+pub struct Sections<'data> {
+    sections: [Cow<'data, [u8]>; WANTED.len()],
+    warnings: Vec<Warning>,
+}
+
+impl<'data> Sections<'data> {
+    /// Takes the sections from `load`, which gives the decompressed contents of the section of a name.
+    #[must_use]
+    pub fn load(mut load: impl FnMut(&'static str) -> Option<Cow<'data, [u8]>>) -> Self {
+        let sections = WANTED.map(|id| load(id.name()).unwrap_or_default());
+        Self {
+            sections,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Takes the sections from an ELF file (64 bits, little endian). A file without section headers,
+    /// or one whose headers cannot be read, has no debug sections.
+    #[must_use]
+    pub fn read(elf: &'data [u8]) -> Self {
+        let found = match find(elf) {
+            Ok(found) => found,
+            Err(error) => {
+                let warnings = vec![Warning::new("section headers", error.to_string())];
+                return Self {
+                    warnings,
+                    ..Self::default()
+                };
+            }
+        };
+        let read: Vec<_> = found
+            .par_iter()
+            .map(|found| found.map(|it| contents(elf, it)))
+            .collect();
+        let mut all = Self::default();
+        for (index, contents) in read.into_iter().enumerate() {
+            match contents {
+                Some(Ok(data)) => all.sections[index] = data,
+                Some(Err(error)) => all.warnings.push(Warning::new(WANTED[index].name(), error)),
+                None => {}
+            }
+        }
+        all
+    }
+
+    /// Whether there is any debug information.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.get(SectionId::DebugInfo).is_empty() && !self.has_lines()
+    }
+
+    /// What could not be read.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    pub(super) fn has_lines(&self) -> bool {
+        !self.get(SectionId::DebugLine).is_empty()
+    }
+
+    pub(super) fn get(&self, id: SectionId) -> &[u8] {
+        WANTED
+            .iter()
+            .position(|&wanted| wanted == id)
+            .map_or(&[], |index| &self.sections[index])
+    }
+
+    /// All sections as `gimli` wants them.
+    pub(super) fn dwarf(&self) -> gimli::Dwarf<Slice<'_>> {
+        let load = |id| Ok::<_, gimli::Error>(Slice::new(self.get(id), LittleEndian));
+        gimli::Dwarf::load(load).unwrap_or_default()
+    }
+}
+
+type Header = SectionHeader64<object::LittleEndian>;
+
+const ENDIAN: object::LittleEndian = object::LittleEndian;
+
+/// The headers of the wanted sections, and whether the name says that it is compressed the old way.
+fn find(elf: &[u8]) -> object::read::Result<[Option<(&Header, bool)>; WANTED.len()]> {
+    let mut found = [None; WANTED.len()];
+    let table = FileHeader64::<object::LittleEndian>::parse(elf)?.sections(ENDIAN, elf)?;
+    for section in table.iter() {
+        let Ok(name) = table.section_name(ENDIAN, section) else {
+            continue;
+        };
+        if let Some(index) = WANTED.iter().position(|&id| is_named(name, id)) {
+            found[index] = Some((section, name.starts_with(b".z")));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a section is called `.debug_x`, or `.zdebug_x` as the older compressed ones are.
+fn is_named(name: &[u8], id: SectionId) -> bool {
+    let wanted = id.name().as_bytes();
+    name == wanted || (name.starts_with(b".z") && name[2..] == wanted[1..])
+}
+
+fn contents<'data>(
+    elf: &'data [u8],
+    (section, old): (&Header, bool),
+) -> Result<Cow<'data, [u8]>, String> {
+    let compressed = section
+        .compression(ENDIAN, elf)
+        .map_err(|error| error.to_string())?;
+    if let Some((header, offset, size)) = compressed {
+        let data = cut(elf, offset, size).ok_or("lies outside the file")?;
+        return decompress(data, header.ch_type(ENDIAN), header.ch_size(ENDIAN));
+    }
+    let data = section
+        .data(ENDIAN, elf)
+        .map_err(|error| error.to_string())?;
+    match data
+        .strip_prefix(b"ZLIB")
+        .and_then(<[u8]>::split_first_chunk::<8>)
+    {
+        Some((size, rest)) if old => {
+            decompress(rest, elf::ELFCOMPRESS_ZLIB, u64::from_be_bytes(*size))
+        }
+        _ => Ok(Cow::Borrowed(data)),
+    }
+}
+
+fn cut(bytes: &[u8], offset: u64, size: u64) -> Option<&[u8]> {
+    let start = usize::try_from(offset).ok()?;
+    bytes.get(start..start.checked_add(usize::try_from(size).ok()?)?)
+}
+
+fn decompress(
+    data: &[u8],
+    kind: elf::CompressionType,
+    uncompressed_size: u64,
+) -> Result<Cow<'_, [u8]>, String> {
+    let (format, ratio) = match kind {
+        elf::ELFCOMPRESS_ZLIB => (CompressionFormat::Zlib, ZLIB_RATIO),
+        elf::ELFCOMPRESS_ZSTD => (CompressionFormat::Zstandard, ZSTD_RATIO),
+        _ => return Err("compressed in an unknown way".to_owned()),
+    };
+    if uncompressed_size > (data.len() as u64).saturating_mul(ratio) {
+        return Err(format!(
+            "{} bytes cannot hold {uncompressed_size}",
+            data.len()
+        ));
+    }
+    let data = CompressedData {
+        format,
+        data,
+        uncompressed_size,
+    };
+    data.decompress().map_err(|error| error.to_string())
+}
