@@ -33,7 +33,10 @@
 
 mod acyclic;
 mod components;
+mod control_dependence;
+mod cycles;
 mod depth_first;
+mod diamonds;
 mod dominators;
 mod flow_graph;
 mod graph;
@@ -41,6 +44,9 @@ mod id;
 mod loop_forest;
 mod loops;
 mod post_dominators;
+mod realizability;
+mod simple_paths;
+mod spanning;
 mod union_find;
 mod view;
 
@@ -49,11 +55,17 @@ pub mod check;
 
 pub use acyclic::{AcyclicPath, AcyclicPaths, PathCount, PathEnd};
 pub use components::{ComponentId, Components};
+pub use control_dependence::{ControlDependence, Controllers};
+pub use cycles::{directed_cycles, find_cycle};
 pub use depth_first::{DepthFirst, EdgeClass};
+pub use diamonds::{Diamond, diamonds};
 pub use dominators::Dominators;
 pub use flow_graph::{FlowGraph, GraphError};
 pub use graph::{Graph, Hop};
 pub use id::{EdgeId, NodeId};
 pub use loops::{LoopId, LoopKind, Loops};
 pub use post_dominators::PostDominators;
+pub use realizability::{Ambiguity, Conflict, FirstWitness, ambiguity, conflict, witness_set};
+pub use simple_paths::{Budget, Enumeration};
+pub use spanning::{FlowArc, SpanningTree, Weight};
 pub use view::{ExitEdge, Reversed, WithExit, Without};
