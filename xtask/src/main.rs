@@ -1,3 +1,67 @@
-//! The house's chores.
+//! The house's chores, run as `cargo xtask COMMAND`. Each command is a file of its own.
 
-fn main() {}
+mod bench;
+mod check;
+mod demo;
+mod deny;
+mod house;
+mod packages;
+mod test;
+mod tidy;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// The house's chores.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Build everything and run the main job on a program that is built here
+    Demo(demo::Demo),
+    /// Install what the tests need, then run all of them
+    Test(test::Test),
+    /// Everything that has to hold before a change goes in
+    Check(check::Check),
+    /// The house rules that compiler and linter do not know
+    Tidy(tidy::Tidy),
+    /// Measure, and rewrite the tables of the benchmark page
+    #[command(subcommand)]
+    Bench(bench::Bench),
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().chore) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(chore: Chore) -> anyhow::Result<()> {
+    match chore {
+        Chore::Demo(demo) => demo.run(),
+        Chore::Test(test) => test.run(),
+        Chore::Check(check) => check.run(),
+        Chore::Tidy(tidy) => tidy.run(),
+        Chore::Bench(bench) => bench.run(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,132 @@
+//! The Debian packages that the tests need: one list, one place. Each is looked for by something
+//! that it brings, so that other distributions pass too when they have it. As root on Debian what
+//! is missing is installed; otherwise the exact command is printed and nothing is run.
+
+use crate::house;
+use anyhow::{Result, bail};
+use nix::unistd::Uid;
+use std::path::Path;
+
+/// One package and why we want it.
+struct Package {
+    name: &'static str,
+    proof: Proof,
+    why: &'static str,
+}
+
+/// What shows that a package is there.
+#[derive(Clone, Copy)]
+enum Proof {
+    /// A command on the search path.
+    Command(&'static str),
+    /// A file at its usual place.
+    File(&'static str),
+}
+
+const fn command(name: &'static str, command: &'static str, why: &'static str) -> Package {
+    Package {
+        name,
+        proof: Proof::Command(command),
+        why,
+    }
+}
+
+const PACKAGES: &[Package] = &[
+    command("gcc", "gcc", "compiles the C programs of the test set"),
+    command("g++", "g++", "compiles the C++ programs of the test set"),
+    command(
+        "clang-19",
+        "clang-19",
+        "compiles them again, with the compiler's own block map",
+    ),
+    command("lld-19", "ld.lld-19", "links what clang-19 compiled"),
+    command("binutils", "objcopy", "strips and rewrites programs"),
+    command("git", "git", "lists the files that tidy checks; is mapped"),
+    command("bash", "bash", "is mapped"),
+    command("perl", "perl", "is mapped"),
+    command("python3", "python3", "is mapped"),
+    command("gdb", "gdb", "is mapped"),
+    command("xz-utils", "xz", "is mapped"),
+    Package {
+        name: "libllvm14",
+        proof: Proof::File("/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1"),
+        why: "is mapped, the largest of them",
+    },
+];
+
+/// Makes sure that every package is there, installing it when that is allowed and possible.
+pub(crate) fn ensure(may_install: bool) -> Result<()> {
+    let missing = missing();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for package in &missing {
+        eprintln!("missing: {} ({})", package.name, package.why);
+    }
+    let names: Vec<_> = missing.iter().map(|package| package.name).collect();
+    if !may_install || !Uid::effective().is_root() || house::on_path("apt-get").is_none() {
+        bail!("{}", advice(&names));
+    }
+    install(&names)?;
+    match self::missing().first() {
+        Some(package) => bail!("{} was installed, yet is not found", package.name),
+        None => Ok(()),
+    }
+}
+
+fn missing() -> Vec<&'static Package> {
+    PACKAGES
+        .iter()
+        .filter(|package| !is_there(package.proof))
+        .collect()
+}
+
+fn is_there(proof: Proof) -> bool {
+    match proof {
+        Proof::Command(name) => house::on_path(name).is_some(),
+        Proof::File(path) => Path::new(path).exists(),
+    }
+}
+
+fn advice(names: &[&str]) -> String {
+    let names = names.join(" ");
+    format!(
+        "packages are missing; on Debian 12 install them with\n\n    \
+         sudo apt-get update && sudo apt-get install --yes --no-install-recommends {names}\n"
+    )
+}
+
+fn install(names: &[&str]) -> Result<()> {
+    house::run(house::command("apt-get")?.args(["update", "--quiet"]))?;
+    let mut apt = house::command("apt-get")?;
+    apt.env("DEBIAN_FRONTEND", "noninteractive");
+    apt.args(["install", "--quiet", "--yes", "--no-install-recommends"])
+        .args(names);
+    house::run(&mut apt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PACKAGES, Proof, advice, is_there};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn proofs_tell_what_is_there_from_what_is_not() {
+        assert!(is_there(Proof::Command("sh")));
+        assert!(is_there(Proof::File("/proc/self/exe")));
+        assert!(!is_there(Proof::Command("no-such-program-here")));
+        assert!(!is_there(Proof::File("/no/such/file")));
+    }
+
+    #[test]
+    fn every_package_is_listed_once() {
+        let names: BTreeSet<_> = PACKAGES.iter().map(|package| package.name).collect();
+        assert_eq!(names.len(), PACKAGES.len());
+    }
+
+    #[test]
+    fn the_advice_can_be_pasted_into_a_shell() {
+        let advice = advice(&["gdb", "xz-utils"]);
+        assert!(advice.contains("apt-get install --yes --no-install-recommends gdb xz-utils\n"));
+    }
+}
