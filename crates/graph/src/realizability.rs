@@ -213,6 +213,8 @@ impl<'g, G: Graph, F: Fn(EdgeId) -> bool> WitnessSets<'g, G, F> {
     }
 
     fn conflict_at(&mut self, fork: NodeId) -> Option<Conflict> {
+        // A node with one way on decides nothing; most nodes are such.
+        self.graph.out_edges(fork).nth(1)?;
         let mut follows = std::mem::take(&mut self.follows);
         let mut found = None;
         for hop in self.graph.out_edges(fork) {
