@@ -5,6 +5,8 @@
 //! callee returns, and a unit must mean "its first byte ran, therefore all of it did, up to a
 //! signal". Whoever wants the compilers' blocks joins along [`EdgeKind::CallFallthrough`].
 
+use zerocopy::{Immutable, KnownLayout, TryFromBytes};
+
 use crate::{Address, Range};
 
 /// How much is known of a function.
@@ -19,7 +21,7 @@ pub enum Status {
 }
 
 /// Why a function is not exact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, TryFromBytes, KnownLayout, Immutable)]
 #[repr(u8)]
 pub enum Reason {
     /// An indirect jump whose targets could not be proven.
@@ -56,7 +58,7 @@ pub struct Block {
 }
 
 /// Why control may pass along an edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, TryFromBytes, KnownLayout, Immutable)]
 #[repr(u8)]
 pub enum EdgeKind {
     /// Into the next block, because something jumps there.
@@ -127,7 +129,7 @@ pub struct Call {
 }
 
 /// What is known of an indirect jump.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, TryFromBytes, KnownLayout, Immutable)]
 #[repr(u8)]
 pub enum Resolution {
     /// A jump table whose bounds a compare or mask proves.

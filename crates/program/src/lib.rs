@@ -2,12 +2,35 @@
 //! control-flow graphs, sites and source lines.
 
 mod address;
+mod analyse;
+mod cache;
 mod cfg;
+pub mod dwarf;
 pub mod elf;
+mod facts;
+mod identity;
+mod load;
+mod mapping;
+mod model;
+mod names;
+mod patch;
+mod progress;
+mod resources;
 pub mod unwind;
 mod warning;
+mod words;
 
 pub use address::{Address, Range};
+pub use analyse::{AnalyseError, analyse};
 pub use cfg::*;
 pub use elf::Binary;
+pub use cache::{Cache, CacheError};
+pub use facts::Facts;
+pub use identity::{Headers, Identity, Key, hexadecimal};
+pub use load::{Analysis, LoadError, Loaded, Request, load, load_with};
+pub use model::*;
+pub use names::{demangle, without_parameters};
+pub use patch::{DETOUR_BYTES, LINE_BYTES, Patchability, first_instruction_sizes, patchability};
+pub use progress::Progress;
+pub use resources::peak_memory_bytes;
 pub use warning::Warning;

@@ -1,0 +1,200 @@
+//! Where models are kept, so that a program is analysed once.
+//!
+//! One directory, `$TOMO_CACHE_DIR`, else `$XDG_CACHE_HOME/tomograph`, else `~/.cache/tomograph`, with
+//! one file a program, `models/<build id or content hash>-<fingerprint>-v<format>.<analysis>.model`
+//! (see [`Identity`]). Any number of processes may read and write at once: a file is written under a
+//! temporary name in the same directory and renamed, so whoever opens a model finds a whole one. It is not
+//! forced to the disk; what a crash of the machine leaves half-written its checksums refuse.
+//!
+//! What is found in the directory is believed only if it belongs to the user who runs us, for a
+//! model decides where a program will be patched.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::model::{ANALYSIS_VERSION, FORMAT_VERSION};
+use crate::{Identity, Model, ModelError};
+
+/// What temporary files start with.
+const TEMPORARY: &str = ".writing-";
+/// How old a temporary file is that nobody writes any more.
+const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A directory with models.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    directory: PathBuf,
+}
+
+/// Why a file of the cache is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// It is no sound model.
+    #[error("{}: {error}", path.display())]
+    Model {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        error: ModelError,
+    },
+    /// It belongs to somebody else.
+    #[error("{}: belongs to another user", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl Cache {
+    /// The cache that the environment names: `variable` gives the value of an environment variable.
+    /// `None` where there is no home directory either.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<Self> {
+        let path = |name| {
+            variable(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        // A relative XDG_CACHE_HOME is invalid by the specification.
+        let xdg = || path("XDG_CACHE_HOME").filter(|path| path.is_absolute());
+        let directory = path("TOMO_CACHE_DIR")
+            .or_else(|| Some(xdg()?.join("tomograph")))
+            .or_else(|| Some(path("HOME")?.join(".cache/tomograph")))?;
+        Some(Self::at(directory))
+    }
+
+    /// The cache in `directory`, which need not exist yet.
+    #[must_use]
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+        }
+    }
+
+    fn models(&self) -> PathBuf {
+        self.directory.join("models")
+    }
+
+    /// Where the model of this program is kept.
+    #[must_use]
+    pub fn path_of(&self, identity: &Identity) -> PathBuf {
+        let stem = identity.file_stem();
+        self.models()
+            .join(format!("{stem}-v{FORMAT_VERSION}.{ANALYSIS_VERSION}.model"))
+    }
+
+    /// The model of this program, if there is one; its header and summary are sound.
+    ///
+    /// # Errors
+    /// Where there is one that cannot be used.
+    pub fn find(&self, identity: &Identity) -> Result<Option<Model>, CacheError> {
+        let path = self.path_of(identity);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return Err(CacheError::Model {
+                    path,
+                    error: error.into(),
+                });
+            }
+        };
+        match file.metadata() {
+            Ok(metadata) if !is_ours(&metadata) => return Err(CacheError::Foreign { path }),
+            _ => {}
+        }
+        let model = Model::from_file(&file).map_err(|error| CacheError::Model {
+            path: path.clone(),
+            error,
+        })?;
+        if model.fingerprint() != identity.fingerprint {
+            let what = "it is of another program";
+            let error = ModelError::Malformed {
+                section: "header",
+                what,
+            };
+            return Err(CacheError::Model { path, error });
+        }
+        Ok(Some(model))
+    }
+
+    /// Keeps the model of this program.
+    ///
+    /// # Errors
+    /// Where it cannot be written; what was there before is still there.
+    pub fn keep(&self, identity: &Identity, model: &Model) -> io::Result<()> {
+        let models = self.models();
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&models)?;
+        sweep(&models);
+        let mut file = tempfile::Builder::new()
+            .prefix(TEMPORARY)
+            .tempfile_in(&models)?;
+        file.write_all(model.as_bytes())?;
+        file.persist(self.path_of(identity))
+            .map_err(|error| error.error)?;
+        Ok(())
+    }
+}
+
+/// Whether a file belongs to the user who runs us.
+fn is_ours(metadata: &Metadata) -> bool {
+    fs::metadata("/proc/self").map_or(true, |ours| ours.uid() == metadata.uid())
+}
+
+/// Removes what writers that were killed have left, as far as that is possible.
+fn sweep(models: &Path) {
+    let Ok(entries) = fs::read_dir(models) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let temporary = entry.file_name().to_string_lossy().starts_with(TEMPORARY);
+        let modified = entry.metadata().and_then(|metadata| metadata.modified());
+        let age = modified
+            .ok()
+            .and_then(|time| SystemTime::now().duration_since(time).ok());
+        if temporary && age.is_some_and(|age| age > ABANDONED) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsString;
+
+    fn directory(variables: &[(&str, &str)]) -> Option<PathBuf> {
+        let find = |name: &str| variables.iter().find(|(known, _)| *known == name);
+        Cache::from_environment(|name| Some(OsString::from(find(name)?.1)))
+            .map(|cache| cache.directory)
+    }
+
+    #[test]
+    fn the_environment_says_where() {
+        let all = [
+            ("TOMO_CACHE_DIR", "here"),
+            ("XDG_CACHE_HOME", "/xdg"),
+            ("HOME", "/home/u"),
+        ];
+        assert_eq!(directory(&all), Some("here".into()));
+        assert_eq!(directory(&all[1..]), Some("/xdg/tomograph".into()));
+        assert_eq!(
+            directory(&all[2..]),
+            Some("/home/u/.cache/tomograph".into())
+        );
+        assert_eq!(
+            directory(&[
+                ("TOMO_CACHE_DIR", ""),
+                ("XDG_CACHE_HOME", "relative"),
+                all[2]
+            ]),
+            directory(&all[2..])
+        );
+        assert_eq!(directory(&[]), None);
+    }
+}

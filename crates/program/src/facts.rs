@@ -1,0 +1,57 @@
+//! What the analysis knows of a program besides its functions: everything that goes into the
+//! model file's summary and is not counted from the functions themselves.
+
+use crate::dwarf::Lines;
+use crate::elf::FileKind;
+
+/// Facts about a whole program.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Its build id, as the linker wrote it.
+    pub build_id: Option<Vec<u8>>,
+    /// What sort of file it is.
+    pub kind: FileKind,
+    /// Bytes of the file.
+    pub file_size: u64,
+    /// Hash of its ELF header, program headers and section headers (see [`crate::Identity`]).
+    pub fingerprint: u64,
+    /// Bytes in executable sections.
+    pub text_bytes: u64,
+    /// Those of them that lie in blocks of exact functions.
+    pub text_bytes_exact: u64,
+    /// Those of them that are filler between functions and blocks.
+    pub padding_bytes: u64,
+    /// Names of imported symbols; [`crate::Callee::Import`] is an index into them.
+    pub imports: Vec<String>,
+    /// What could not be read or was strange, one sentence each.
+    pub warnings: Vec<String>,
+    /// Source positions of all blocks.
+    pub lines: Lines,
+    /// How long the first instruction of each block is, in the order of the blocks' addresses;
+    /// empty where nobody looked (see [`crate::first_instruction_sizes`]).
+    pub first_instructions: Vec<u8>,
+    /// How long the analysis took.
+    pub seconds: f64,
+    /// How much memory the process had at most when the analysis was done.
+    pub peak_memory_bytes: u64,
+}
+
+impl Default for Facts {
+    fn default() -> Self {
+        Self {
+            build_id: None,
+            kind: FileKind::Executable,
+            file_size: 0,
+            fingerprint: 0,
+            text_bytes: 0,
+            text_bytes_exact: 0,
+            padding_bytes: 0,
+            imports: Vec::new(),
+            warnings: Vec::new(),
+            lines: Lines::default(),
+            first_instructions: Vec::new(),
+            seconds: 0.0,
+            peak_memory_bytes: 0,
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! From the path of a program to its model: out of the cache, or by analysing it.
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+
+use crate::analyse::analyse;
+use crate::identity::{Headers, Identity};
+use crate::{Cache, Facts, Function, Model, Progress};
+
+/// Bytes of the largest file that is analysed.
+const LARGEST_FILE: u64 = 16 << 30;
+/// Bytes of a file without ELF headers that are given to the analysis, to say what is wrong.
+const HEAD: u64 = 4096;
+
+/// What to load and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The program.
+    pub path: &'a Path,
+    /// Where models are kept; none: nowhere.
+    pub cache: Option<&'a Cache>,
+    /// Whether to analyse even what is in the cache.
+    pub refresh: bool,
+    /// Whether more than the summary is wanted, so that all of a cached model has to be sound.
+    pub whole: bool,
+}
+
+/// A model, and how it was come by.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The model.
+    pub model: Model,
+    /// Whether it was in the cache.
+    pub cached: bool,
+    /// What went wrong with the cache, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Why a program has no model.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The system does not let us read it.
+    #[error("{}", plain(.0))]
+    Unreadable(#[from] io::Error),
+    /// It is no file with bytes.
+    #[error("is {0}, not a file")]
+    NoFile(&'static str),
+    /// It has no bytes.
+    #[error("is empty")]
+    Empty,
+    /// It has too many bytes.
+    #[error("has {0} bytes; more than {LARGEST_FILE} are not analysed")]
+    TooLarge(u64),
+    /// It is a text that another program runs.
+    #[error("is a script run by {0}; map that instead")]
+    Script(String),
+    /// The analysis cannot work on it.
+    #[error("{0}")]
+    Analysis(Box<dyn Error + Send + Sync>),
+}
+
+/// What a system error says, without its number.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let message = text.split(" (os error").next().unwrap_or_default();
+    message[..1].to_lowercase() + &message[1..]
+}
+
+/// What an analysis is: from a file's bytes to functions and facts.
+pub type Analysis<'a> = &'a dyn Fn(
+    &[u8],
+    &dyn Progress,
+) -> Result<(Vec<Function>, Facts), Box<dyn Error + Send + Sync>>;
+
+/// The model of the program that is asked for. What the analysis finds is kept in the cache.
+///
+/// # Errors
+/// Where the program cannot be read or analysed.
+pub fn load(request: &Request<'_>, progress: &dyn Progress) -> Result<Loaded, LoadError> {
+    load_with(request, progress, &|data, progress| {
+        analyse(data, progress).map_err(Into::into)
+    })
+}
+
+/// The same with another analysis. What `analysis` finds is kept in the cache.
+///
+/// # Errors
+/// Where the program cannot be read or analysed.
+pub fn load_with(
+    request: &Request<'_>,
+    progress: &dyn Progress,
+    analysis: Analysis<'_>,
+) -> Result<Loaded, LoadError> {
+    let (mut file, length) = open(request.path)?;
+    let headers = Headers::read(&file, length)?;
+    let mut warnings = Vec::new();
+    let mut identity = headers.as_ref().and_then(Headers::identity);
+    if let Some(model) = identity
+        .as_ref()
+        .and_then(|identity| find(request, identity, &mut warnings))
+    {
+        return Ok(Loaded {
+            model,
+            cached: true,
+            warnings,
+        });
+    }
+    let bytes = read(&mut file, if headers.is_some() { length } else { HEAD })?;
+    if identity.is_none() {
+        identity = headers.map(|headers| headers.identity_of(&bytes));
+        if let Some(model) = identity
+            .as_ref()
+            .and_then(|identity| find(request, identity, &mut warnings))
+        {
+            return Ok(Loaded {
+                model,
+                cached: true,
+                warnings,
+            });
+        }
+    }
+    let (functions, mut facts) = analysis(&bytes, progress).map_err(LoadError::Analysis)?;
+    drop(bytes);
+    facts.fingerprint = identity.as_ref().map_or(0, |identity| identity.fingerprint);
+    let model = Model::build(functions, facts);
+    keep(request, identity.as_ref(), &model, &mut warnings);
+    Ok(Loaded {
+        model,
+        cached: false,
+        warnings,
+    })
+}
+
+/// Opens the file at `path` if it is one that has bytes. Nothing else is opened: opening a pipe would
+/// wait for somebody to write into it.
+fn open(path: &Path) -> Result<(File, u64), LoadError> {
+    let metadata = fs::metadata(path)?;
+    let kind = metadata.file_type();
+    let other = [
+        (kind.is_dir(), "a directory"),
+        (kind.is_fifo(), "a named pipe"),
+        (kind.is_socket(), "a socket"),
+        (kind.is_char_device() || kind.is_block_device(), "a device"),
+    ];
+    if let Some((_, what)) = other.iter().find(|(is, _)| *is) {
+        return Err(LoadError::NoFile(what));
+    }
+    let file = File::open(path)?;
+    match file.metadata()?.len() {
+        0 => Err(LoadError::Empty),
+        length if length > LARGEST_FILE => Err(LoadError::TooLarge(length)),
+        length => Ok((file, length)),
+    }
+}
+
+/// The first `length` bytes of `file`, unless they are those of a script.
+fn read(file: &mut File, length: u64) -> Result<Vec<u8>, LoadError> {
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX))
+        .map_err(io::Error::from)?;
+    file.take(length).read_to_end(&mut bytes)?;
+    match interpreter(&bytes) {
+        Some(interpreter) => Err(LoadError::Script(interpreter)),
+        None => Ok(bytes),
+    }
+}
+
+/// What runs a script: the first word behind `#!`, and the next one where that is `env`.
+fn interpreter(bytes: &[u8]) -> Option<String> {
+    let rest = bytes.strip_prefix(b"#!")?;
+    let line = rest.split(|byte| *byte == b'\n').next()?;
+    let line = String::from_utf8_lossy(line.get(..256).unwrap_or(line));
+    let mut words = line.split_whitespace();
+    let first = words.next()?;
+    let named = if first.ends_with("/env") {
+        words.find(|word| !word.starts_with('-'))
+    } else {
+        None
+    };
+    Some(named.unwrap_or(first).escape_debug().to_string())
+}
+
+/// The model in the cache, if it may be used and can be.
+fn find(request: &Request<'_>, identity: &Identity, warnings: &mut Vec<String>) -> Option<Model> {
+    let cache = request.cache.filter(|_| !request.refresh)?;
+    let found = match cache.find(identity) {
+        Ok(found) => found?,
+        Err(error) => {
+            warnings.push(format!("cached model not used: {error}"));
+            return None;
+        }
+    };
+    if request.whole
+        && let Err(error) = found.graphs()
+    {
+        let path = cache.path_of(identity);
+        warnings.push(format!(
+            "cached model not used: {}: {error}",
+            path.display()
+        ));
+        return None;
+    }
+    Some(found)
+}
+
+/// Keeps `model` in the cache, if there is one; else it works without.
+fn keep(
+    request: &Request<'_>,
+    identity: Option<&Identity>,
+    model: &Model,
+    warnings: &mut Vec<String>,
+) {
+    if let Some((cache, identity)) = request.cache.zip(identity)
+        && let Err(error) = cache.keep(identity, model)
+    {
+        let path = cache.path_of(identity);
+        warnings.push(format!(
+            "model not kept: {}: {}",
+            path.display(),
+            plain(&error)
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_name_who_runs_them() {
+        assert_eq!(
+            interpreter(b"#!/bin/bash -e\necho"),
+            Some("/bin/bash".into())
+        );
+        assert_eq!(
+            interpreter(b"#! /usr/bin/env -S python3 -u\n"),
+            Some("python3".into())
+        );
+        assert_eq!(interpreter(b"#!\n"), None);
+        assert_eq!(interpreter(b"\x7fELF"), None);
+    }
+
+    #[test]
+    fn system_errors_are_told_in_words() {
+        let error = io::Error::from_raw_os_error(2);
+        assert_eq!(plain(&error), "no such file or directory");
+        assert_eq!(
+            plain(&io::Error::from(io::ErrorKind::UnexpectedEof)),
+            "unexpected end of file"
+        );
+    }
+}

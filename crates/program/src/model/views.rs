@@ -1,0 +1,588 @@
+//! Functions, blocks, edges, calls and indirect jumps of a model, read where they lie.
+
+use std::ops;
+
+use super::graphs::Graphs;
+use super::records::*;
+use super::{BlockId, CallId, EdgeId, FunctionId};
+use crate::names::demangle;
+use crate::{
+    Address, Block, Call, Callee, Edge, EdgeKind, Function, IndirectJump, Patchability, Range,
+    Resolution, Status, patchability,
+};
+
+/// A function of a model.
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionView<'g> {
+    pub(super) graphs: &'g Graphs<'g>,
+    pub(super) id: FunctionId,
+}
+
+/// The items of `list` from `start` up to `end`, or none where the file says nonsense.
+fn part<T>(list: &[T], start: usize, end: usize) -> &[T] {
+    list.get(start..end).unwrap_or_default()
+}
+
+/// `size` bytes from `start`, as many of them as there are addresses.
+fn range(start: u64, size: u64) -> Range {
+    Range::new(Address(start), Address(start.saturating_add(size))).unwrap_or_default()
+}
+
+impl<'g> FunctionView<'g> {
+    fn record(&self) -> &'g FunctionRecord {
+        &self.graphs.functions[self.id.index()]
+    }
+
+    /// From where to where its list goes in a section of `length` records.
+    fn list(&self, first: fn(&FunctionRecord) -> u32, length: usize) -> ops::Range<usize> {
+        let next = self.graphs.functions.get(self.id.index() + 1);
+        first(self.record()) as usize..next.map_or(length, |next| first(next) as usize).min(length)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> FunctionId {
+        self.id
+    }
+
+    /// Where it is entered.
+    #[must_use]
+    pub fn entry(&self) -> Address {
+        Address(self.record().entry.get())
+    }
+
+    /// Bytes of all its ranges.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.record().size.get()
+    }
+
+    /// Its name as symbols or debug information state it.
+    #[must_use]
+    pub fn name(&self) -> Option<&'g str> {
+        let named = self.record().flags & NAMED != 0;
+        if named {
+            self.graphs.names.get(self.id.index())
+        } else {
+            None
+        }
+    }
+
+    /// Its name made readable, where it is mangled. Computed at each call.
+    #[must_use]
+    pub fn demangled(&self) -> Option<String> {
+        demangle(self.name()?)
+    }
+
+    /// What to call it before people: its readable name, its name, or `sub_` and its entry.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let name = self.name().filter(|name| !name.is_empty());
+        let readable = name.map(|name| demangle(name).unwrap_or_else(|| name.to_owned()));
+        readable.unwrap_or_else(|| format!("sub_{:x}", self.entry()))
+    }
+
+    /// How much is known of it.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.record().status()
+    }
+
+    /// Whether control can come back from it.
+    #[must_use]
+    pub fn returns(&self) -> bool {
+        self.record().flags & RETURNS != 0
+    }
+
+    /// How many of its blocks end in a conditional branch.
+    #[must_use]
+    pub fn branches(&self) -> u32 {
+        self.record().branches.get()
+    }
+
+    /// Its bytes: the part with the entry first, then the others by address.
+    pub fn ranges(&self) -> impl ExactSizeIterator<Item = Range> + use<'g> {
+        let list = self.list(|record| record.first_range.get(), self.graphs.ranges.len());
+        part(self.graphs.ranges, list.start, list.end)
+            .iter()
+            .map(|record| range(record.start.get(), record.size.get()))
+    }
+
+    /// The numbers of its blocks.
+    fn block_numbers(&self) -> ops::Range<usize> {
+        let list = self.list(|record| record.first_block.get(), self.graphs.blocks.len());
+        list.start.min(list.end)..list.end
+    }
+
+    /// How many blocks it has.
+    #[must_use]
+    pub fn block_count(&self) -> usize {
+        self.block_numbers().len()
+    }
+
+    /// Its blocks, by address.
+    pub fn blocks(
+        &self,
+    ) -> impl ExactSizeIterator<Item = BlockView<'g>> + DoubleEndedIterator + use<'g> {
+        let graphs = self.graphs;
+        self.block_numbers().map(move |id| BlockView {
+            graphs,
+            id: BlockId(id as u32),
+        })
+    }
+
+    /// The block of this function with this number.
+    #[must_use]
+    pub fn block(&self, id: BlockId) -> Option<BlockView<'g>> {
+        self.block_numbers()
+            .contains(&id.index())
+            .then_some(BlockView {
+                graphs: self.graphs,
+                id,
+            })
+    }
+
+    /// Position of a block among those of this function.
+    #[must_use]
+    pub fn position_of(&self, id: BlockId) -> Option<usize> {
+        let numbers = self.block_numbers();
+        numbers
+            .contains(&id.index())
+            .then(|| id.index() - numbers.start)
+    }
+
+    /// The block in which it is entered, if its blocks are known.
+    #[must_use]
+    pub fn entry_block(&self) -> Option<BlockView<'g>> {
+        let numbers = self.block_numbers();
+        let blocks = part(self.graphs.blocks, numbers.start, numbers.end);
+        let found = blocks
+            .binary_search_by_key(&self.entry().0, |block| block.address.get())
+            .ok()?;
+        self.blocks().nth(found)
+    }
+
+    /// Its edges, by the block they leave.
+    pub fn edges(&self) -> impl Iterator<Item = EdgeView> + use<'g> {
+        self.blocks().flat_map(|block| block.successors())
+    }
+
+    /// Its calls, by address.
+    pub fn calls(&self) -> impl ExactSizeIterator<Item = CallView<'g>> + use<'g> {
+        let graphs = self.graphs;
+        let list = self.list(|record| record.first_call.get(), graphs.calls.len());
+        (list.start.min(list.end)..list.end).map(move |id| CallView {
+            graphs,
+            id: CallId(id as u32),
+        })
+    }
+
+    /// Its jumps through a register or memory, by address.
+    pub fn indirect_jumps(&self) -> impl ExactSizeIterator<Item = IndirectJumpView<'g>> + use<'g> {
+        let graphs = self.graphs;
+        let list = self.list(|record| record.first_jump.get(), graphs.jumps.len());
+        part(graphs.jumps, list.start, list.end)
+            .iter()
+            .map(move |record| IndirectJumpView {
+                graphs,
+                record: *record,
+            })
+    }
+
+    /// For each of its blocks, the edges that enter it. Linear in its edges.
+    #[must_use]
+    pub fn predecessors(&self) -> Predecessors {
+        Predecessors::of(self)
+    }
+
+    /// The function as the analysis gave it.
+    #[must_use]
+    pub fn to_function(&self) -> Function {
+        let first = self.block_numbers().start as u32;
+        Function {
+            entry: self.entry(),
+            ranges: self.ranges().collect(),
+            name: self.name().map(str::to_owned),
+            status: self.status(),
+            returns: self.returns(),
+            blocks: self
+                .blocks()
+                .map(|b| Block {
+                    range: b.range(),
+                    instructions: b.instructions(),
+                })
+                .collect(),
+            edges: self
+                .edges()
+                .map(|e| Edge {
+                    from: e.from.0 - first,
+                    to: e.address,
+                    kind: e.kind,
+                })
+                .collect(),
+            calls: self.calls().map(|call| call.to_call(first)).collect(),
+            indirect_jumps: self
+                .indirect_jumps()
+                .map(|jump| jump.to_jump(first))
+                .collect(),
+            branches: self.branches(),
+        }
+    }
+}
+
+/// A source position of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourcePosition<'m> {
+    /// The file, as debug information states it.
+    pub file: &'m str,
+    /// Line, counted from 1.
+    pub line: u32,
+}
+
+/// A block of a model.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockView<'g> {
+    pub(super) graphs: &'g Graphs<'g>,
+    pub(super) id: BlockId,
+}
+
+impl<'g> BlockView<'g> {
+    fn record(&self) -> &'g BlockRecord {
+        &self.graphs.blocks[self.id.index()]
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> BlockId {
+        self.id
+    }
+
+    /// Where it starts.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        Address(self.record().address.get())
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn range(&self) -> Range {
+        range(self.record().address.get(), self.size().into())
+    }
+
+    /// How many bytes it has.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        self.record().size.get()
+    }
+
+    /// How many instructions it has.
+    #[must_use]
+    pub fn instructions(&self) -> u32 {
+        self.record().instructions.get()
+    }
+
+    /// How many bytes its first instruction has, where that is known.
+    #[must_use]
+    pub fn first_instruction(&self) -> Option<u8> {
+        Some(self.record().first_instruction).filter(|size| *size > 0)
+    }
+
+    /// The function it belongs to. Logarithmic.
+    #[must_use]
+    pub fn function(&self) -> Option<FunctionView<'g>> {
+        let behind = self
+            .graphs
+            .functions
+            .partition_point(|record| record.first_block.get() <= self.id.0);
+        let id = FunctionId(u32::try_from(behind.checked_sub(1)?).ok()?);
+        Some(FunctionView {
+            graphs: self.graphs,
+            id,
+        })
+    }
+
+    /// The edges that leave it.
+    pub fn successors(&self) -> impl ExactSizeIterator<Item = EdgeView> + use<'g> {
+        let Self { graphs, id: from } = *self;
+        let start = self.record().first_edge.get() as usize;
+        let next = graphs.blocks.get(from.index() + 1);
+        let end = next.map_or(graphs.edges.len(), |next| next.first_edge.get() as usize);
+        part(graphs.edges, start, end)
+            .iter()
+            .enumerate()
+            .map(move |(index, record)| {
+                EdgeView::read(graphs, EdgeId((start + index) as u32), from, record)
+            })
+    }
+
+    /// Its place in the source.
+    #[must_use]
+    pub fn source(&self) -> Option<SourcePosition<'g>> {
+        let record = self.graphs.lines.get(self.id.index())?;
+        let file = self.graphs.files.get(record.file.get() as usize)?;
+        Some(SourcePosition {
+            file,
+            line: record.line.get(),
+        })
+    }
+
+    /// What probe it can carry, in a function of which `status` is known.
+    #[must_use]
+    pub fn patchability(&self, status: Status) -> Patchability {
+        patchability(
+            status,
+            self.address(),
+            self.size(),
+            self.record().first_instruction,
+        )
+    }
+}
+
+/// Where an edge leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// To a block of the same function.
+    Block(BlockId),
+    /// Out of the function.
+    Outside,
+}
+
+/// An edge of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EdgeView {
+    /// Its number.
+    pub id: EdgeId,
+    /// The block it leaves.
+    pub from: BlockId,
+    /// Where it leads.
+    pub target: Target,
+    /// The address of where it leads.
+    pub address: Address,
+    /// Why control may pass along it.
+    pub kind: EdgeKind,
+}
+
+impl EdgeView {
+    fn read(graphs: &Graphs<'_>, id: EdgeId, from: BlockId, record: &EdgeRecord) -> Self {
+        let number = record.target.get();
+        let kind = EdgeKind::from_code(record.kind & !EXIT).unwrap_or(EdgeKind::JumpInto);
+        let block = if record.kind & EXIT == 0 {
+            graphs.blocks.get(number as usize)
+        } else {
+            None
+        };
+        let exit = || {
+            graphs
+                .exits
+                .get(number as usize)
+                .map_or(0, |address| address.get())
+        };
+        let address = Address(block.map_or_else(exit, |block| block.address.get()));
+        let target = block.map_or(Target::Outside, |_| Target::Block(BlockId(number)));
+        Self {
+            id,
+            from,
+            target,
+            address,
+            kind,
+        }
+    }
+
+    /// The block of the same function it leads to.
+    #[must_use]
+    pub fn block(&self) -> Option<BlockId> {
+        match self.target {
+            Target::Block(id) => Some(id),
+            Target::Outside => None,
+        }
+    }
+}
+
+/// A call of a model.
+#[derive(Clone, Copy, Debug)]
+pub struct CallView<'g> {
+    graphs: &'g Graphs<'g>,
+    id: CallId,
+}
+
+impl<'g> CallView<'g> {
+    fn record(&self) -> &'g CallRecord {
+        &self.graphs.calls[self.id.index()]
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> CallId {
+        self.id
+    }
+
+    /// The block that it ends.
+    #[must_use]
+    pub fn block(&self) -> BlockId {
+        BlockId(self.record().block.get())
+    }
+
+    /// Where the call instruction starts.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        address_in(self.graphs, self.block(), self.record().offset.get())
+    }
+
+    /// Whom it calls.
+    #[must_use]
+    pub fn callee(&self) -> Callee {
+        let record = self.record();
+        match record.kind {
+            CALLS_FUNCTION => Callee::Function(Address(record.callee.get())),
+            CALLS_IMPORT => {
+                u32::try_from(record.callee.get()).map_or(Callee::Indirect, Callee::Import)
+            }
+            _ => Callee::Indirect,
+        }
+    }
+
+    /// The function of the program that it calls.
+    #[must_use]
+    pub fn function(&self) -> Option<FunctionView<'g>> {
+        match self.callee() {
+            Callee::Function(entry) => self.graphs.function_starting_at(entry),
+            Callee::Import(_) | Callee::Indirect => None,
+        }
+    }
+
+    /// The name of the import that it calls.
+    #[must_use]
+    pub fn import(&self) -> Option<&'g str> {
+        match self.callee() {
+            Callee::Import(import) => self.graphs.imports.get(import as usize),
+            Callee::Function(_) | Callee::Indirect => None,
+        }
+    }
+
+    /// Whether the callee can come back.
+    #[must_use]
+    pub fn returns(&self) -> bool {
+        self.record().flags & RETURNS != 0
+    }
+
+    /// Whether debug information says that the result is void.
+    #[must_use]
+    pub fn is_void(&self) -> bool {
+        self.record().flags & VOID != 0
+    }
+
+    /// Whether it is a return site (ABI §2.1): it can come back, with a result for all we know.
+    #[must_use]
+    pub fn is_return_site(&self) -> bool {
+        self.returns() && !self.is_void()
+    }
+
+    fn to_call(self, first: u32) -> Call {
+        let block = self.block().0.saturating_sub(first);
+        let (callee, returns, void) = (self.callee(), self.returns(), self.is_void());
+        Call {
+            block,
+            address: self.address(),
+            callee,
+            returns,
+            void,
+        }
+    }
+}
+
+/// The address `offset` bytes behind the start of `block`.
+fn address_in(graphs: &Graphs<'_>, block: BlockId, offset: u32) -> Address {
+    let start = graphs
+        .blocks
+        .get(block.index())
+        .map_or(0, |block| block.address.get());
+    Address(start).wrapping_add(offset.into())
+}
+
+/// A jump through a register or memory.
+#[derive(Clone, Copy, Debug)]
+pub struct IndirectJumpView<'g> {
+    graphs: &'g Graphs<'g>,
+    record: IndirectJumpRecord,
+}
+
+impl<'g> IndirectJumpView<'g> {
+    /// The block that it ends.
+    #[must_use]
+    pub fn block(&self) -> BlockId {
+        BlockId(self.record.block.get())
+    }
+
+    /// Where the jump instruction starts.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        address_in(self.graphs, self.block(), self.record.offset.get())
+    }
+
+    /// What is known of its targets.
+    #[must_use]
+    pub fn resolution(&self) -> Resolution {
+        Resolution::from_code(self.record.resolution).unwrap_or(Resolution::Unresolved)
+    }
+
+    /// The name of the import it jumps to, where it is a tail call to one.
+    #[must_use]
+    pub fn import(&self) -> Option<&'g str> {
+        self.graphs.imports.get(self.import_number()? as usize)
+    }
+
+    fn import_number(&self) -> Option<u32> {
+        Some(self.record.import.get()).filter(|import| *import != NONE)
+    }
+
+    fn to_jump(self, first: u32) -> IndirectJump {
+        let block = self.block().0.saturating_sub(first);
+        IndirectJump {
+            block,
+            address: self.address(),
+            resolution: self.resolution(),
+            import: self.import_number(),
+        }
+    }
+}
+
+/// For each block of one function, the edges that enter it.
+#[derive(Clone, Debug)]
+pub struct Predecessors {
+    first_block: usize,
+    /// Where the list of each block starts; one more at the end.
+    starts: Vec<u32>,
+    edges: Vec<EdgeView>,
+}
+
+impl Predecessors {
+    fn of(function: &FunctionView<'_>) -> Self {
+        let numbers = function.block_numbers();
+        let inside = |edge: &EdgeView| edge.block().and_then(|block| function.position_of(block));
+        let mut edges: Vec<_> = function
+            .edges()
+            .filter_map(|edge| Some((inside(&edge)?, edge)))
+            .collect();
+        edges.sort_by_key(|(to, _)| *to);
+        let start = |block: usize| edges.partition_point(|(to, _)| *to < block) as u32;
+        let starts = (0..=numbers.len()).map(start).collect();
+        Self {
+            first_block: numbers.start,
+            starts,
+            edges: edges.into_iter().map(|(_, edge)| edge).collect(),
+        }
+    }
+
+    /// The edges that enter `block`, by the block they leave.
+    #[must_use]
+    pub fn of_block(&self, block: BlockId) -> &[EdgeView] {
+        let position = block.index().wrapping_sub(self.first_block);
+        let ends = self
+            .starts
+            .get(position)
+            .zip(self.starts.get(position.wrapping_add(1)));
+        ends.map_or(&[], |(start, end)| {
+            part(&self.edges, *start as usize, *end as usize)
+        })
+    }
+}
