@@ -10,11 +10,15 @@
 //!
 //! Call sites are relative to the function part's start, landing pads to LPStart (omitted: the same
 //! start). A landing pad of 0 means none in all three routines, whether LPStart is given or not.
+//!
+//! Where clang makes sections of basic blocks, each part has an LSDA, but all of them state a table
+//! that reaches to the end of the last one (the routines stop early, so nobody noticed). A table
+//! therefore also ends where another LSDA begins.
 
 use gimli::{DwEhPe, EndianSlice, LittleEndian, Reader as _, constants as pe};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
-use super::frames::Frame;
+use super::frames::{Frame, Frames};
 use super::{CallSite, ExceptionTable, UnwindEntry};
 use crate::{Address, Binary, Range, Warning};
 
@@ -36,23 +40,24 @@ struct Header<'data> {
 /// bytes as the file and no more.
 pub(crate) fn add(
     binary: &Binary<'_>,
-    frames: Vec<Frame>,
+    frames: Frames,
     warnings: &mut Vec<Warning>,
 ) -> Vec<UnwindEntry> {
     let mut left = binary.file_size();
     let headers: Vec<_> = frames
+        .list
         .iter()
         .map(|frame| {
             let lsda = frame.lsda?;
-            let header = lsda
-                .ok()
-                .and_then(|address| header(binary, frame.range, address));
+            let header = lsda.ok().and_then(|address| {
+                header(binary, frame.range, address, limit(&frames.tables, address))
+            });
             let header = header.filter(|header| header.table.len() <= left);
             left -= header.as_ref().map_or(0, |header| header.table.len());
             Some(header)
         })
         .collect();
-    let read = frames.into_par_iter().zip(headers).with_min_len(CHUNK);
+    let read = frames.list.into_par_iter().zip(headers).with_min_len(CHUNK);
     let functions: Vec<_> = read
         .map(|(frame, header)| with_exceptions(binary, frame, header))
         .collect();
@@ -90,8 +95,20 @@ fn with_exceptions(
     }
 }
 
-/// Reads up to the call site table.
-fn header<'data>(binary: &Binary<'data>, range: Range, lsda: Address) -> Option<Header<'data>> {
+/// Where the next LSDA begins.
+fn limit(starts: &[Address], lsda: Address) -> Option<Address> {
+    starts
+        .get(starts.partition_point(|&start| start <= lsda))
+        .copied()
+}
+
+/// Reads up to the call site table, which ends at `limit` if it does not end before.
+fn header<'data>(
+    binary: &Binary<'data>,
+    range: Range,
+    lsda: Address,
+    limit: Option<Address>,
+) -> Option<Header<'data>> {
     let all = EndianSlice::new(binary.data_at(lsda)?, LittleEndian);
     let mut input = all;
     let start_encoding = DwEhPe(input.read_u8().ok()?);
@@ -107,7 +124,12 @@ fn header<'data>(binary: &Binary<'data>, range: Range, lsda: Address) -> Option<
     }
     let encoding = DwEhPe(input.read_u8().ok()?);
     let length = usize::try_from(input.read_uleb128().ok()?).ok()?;
-    let table = input.split(length).ok()?;
+    let mut table = input.split(length).ok()?;
+    let table_at = lsda.wrapping_add((all.len() - length - input.len()) as u64);
+    let most = limit.and_then(|limit| usize::try_from(limit.0.saturating_sub(table_at.0)).ok());
+    if let Some(most) = most.filter(|&most| most < length) {
+        table.truncate(most).ok()?;
+    }
     Some(Header {
         landing_pads,
         encoding,
@@ -159,7 +181,7 @@ fn number(encoding: DwEhPe, input: &mut Slice<'_>) -> Option<u64> {
 fn call_sites(binary: &Binary<'_>, range: Range, header: &Header<'_>) -> Option<Vec<CallSite>> {
     let mut sites = Vec::new();
     let mut table = header.table;
-    while !table.is_empty() {
+    while !is_padding(table.slice()) {
         let start = number(header.encoding, &mut table)?;
         let length = number(header.encoding, &mut table)?;
         let landing_pad = number(header.encoding, &mut table)?;
@@ -183,4 +205,9 @@ fn call_sites(binary: &Binary<'_>, range: Range, header: &Header<'_>) -> Option<
         sites.sort_unstable();
     }
     Some(sites)
+}
+
+/// Whether nothing is left but what aligns the LSDA behind: a call site has at least four bytes.
+fn is_padding(rest: &[u8]) -> bool {
+    rest.len() < 4 && rest.iter().all(|&byte| byte == 0)
 }

@@ -39,21 +39,29 @@ pub(crate) struct Frame {
 /// Why there is no frame for an entry.
 #[derive(Clone, Copy)]
 enum Lack {
-    /// It covers nothing.
-    Empty,
+    /// It covers nothing; where its LSDA is.
+    Empty(Option<Address>),
     /// It cannot be decoded.
     Broken(usize),
     /// It starts where there is no code.
     NoCode(usize),
 }
 
-/// All frames by (start, end), each once.
+/// All frames, and where LSDAs are.
+pub(crate) struct Frames {
+    /// By (start, end), each once.
+    pub(crate) list: Vec<Frame>,
+    /// By address, each once; also those of entries that cover nothing.
+    pub(crate) tables: Vec<Address>,
+}
+
+/// Reads all frames.
 pub(crate) fn read(
     binary: &Binary<'_>,
     table: &Table<'_>,
     bases: &BaseAddresses,
     warnings: &mut Vec<Warning>,
-) -> Vec<Frame> {
+) -> Frames {
     let entries = walk(table, warnings);
     let mut section = EhFrame::new(table.bytes, LittleEndian);
     section.set_address_size(8);
@@ -69,12 +77,16 @@ pub(crate) fn read(
         .par_chunks(CHUNK)
         .map(|offsets| reader.read(offsets))
         .collect();
-    let mut frames = Vec::with_capacity(entries.fdes.len());
+    let mut list = Vec::with_capacity(entries.fdes.len());
+    let mut tables = Vec::new();
     let (mut broken, mut no_code) = (Count::default(), Count::default());
     for result in chunks.into_iter().flatten() {
         match result {
-            Ok(frame) => frames.push(frame),
-            Err(Lack::Empty) => {}
+            Ok(frame) => {
+                tables.extend(frame.lsda.and_then(Result::ok));
+                list.push(frame);
+            }
+            Err(Lack::Empty(table)) => tables.extend(table),
             Err(Lack::Broken(offset)) => broken.add(offset),
             Err(Lack::NoCode(offset)) => no_code.add(offset),
         }
@@ -84,11 +96,13 @@ pub(crate) fn read(
         "entries (FDE) describe addresses that are not code",
         warnings,
     );
-    if !frames.is_sorted_by_key(|frame| (frame.range.start(), frame.range.end())) {
-        frames.sort_by_key(|frame| (frame.range.start(), frame.range.end()));
+    if !list.is_sorted_by_key(|frame| (frame.range.start(), frame.range.end())) {
+        list.sort_by_key(|frame| (frame.range.start(), frame.range.end()));
     }
-    frames.dedup_by_key(|frame| frame.range);
-    frames
+    list.dedup_by_key(|frame| frame.range);
+    tables.sort_unstable();
+    tables.dedup();
+    Frames { list, tables }
 }
 
 /// How many entries something is wrong with, and the first of them.
@@ -215,8 +229,9 @@ impl Reader<'_, '_> {
             .section
             .fde_from_offset(self.bases, EhFrameOffset(offset), known_cie)
             .map_err(|_| Lack::Broken(offset))?;
+        let lsda = fde.lsda().and_then(|pointer| self.follow(pointer));
         if fde.len() == 0 {
-            return Err(Lack::Empty);
+            return Err(Lack::Empty(lsda.and_then(Result::ok)));
         }
         let start = Address(fde.initial_address());
         let range = Range::sized(start, fde.len()).ok_or(Lack::Broken(offset))?;
@@ -227,7 +242,7 @@ impl Reader<'_, '_> {
             range,
             entry_frame: self.is_entry(&fde, context),
             signal_frame: fde.is_signal_trampoline(),
-            lsda: fde.lsda().and_then(|pointer| self.follow(pointer)),
+            lsda,
         })
     }
 

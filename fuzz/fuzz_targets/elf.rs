@@ -1,0 +1,11 @@
+//! Any bytes as an ELF file: no panic, no endless loop, no memory out of proportion, and every
+//! promise of `Binary` kept.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../crates/program/tests/elf_check/mod.rs"]
+mod check;
+
+fuzz_target!(|data: &[u8]| check::elf(data));
