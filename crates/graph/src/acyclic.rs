@@ -1,8 +1,8 @@
 //! The acyclic paths of a flow graph: how many there are, and a number for each.
 //!
-//! Source: Ball, Larus, *Efficient Path Profiling*, MICRO 1996 (BL96), §3.2 (numbering, Figure 5),
-//! §3.5 (path of a number), §4 (cycles: each retreating edge is replaced by edges from the entry to its
-//! target and from its source to the exit). O(nodes + edges).
+//! Source: Ball, Larus, *Efficient Path Profiling*, MICRO 1996 (BL96): the numbering (Figure 5), the
+//! path of a number, and arbitrary control flow (each retreating edge is replaced by an edge from
+//! the entry to its target and one from its source to the exit). O(nodes + edges).
 //!
 //! An acyclic path is: a *start* (the entry, or the target of a retreating edge), then
 //! non-retreating edges, then an *end* (leaving at an exit, or one retreating edge). Every
@@ -201,8 +201,8 @@ impl<'g, G: Graph> AcyclicPaths<'g, G> {
         })
     }
 
-    /// The path of a number below [`count`](Self::count) (BL96 §3.5). `None` for other numbers, and
-    /// if there are too many paths.
+    /// The path of a number below [`count`](Self::count) (BL96 calls it regenerating the path).
+    /// `None` for other numbers, and if there are too many paths.
     #[must_use]
     pub fn path(&self, number: u64) -> Option<AcyclicPath> {
         if number >= self.total.exact()? {

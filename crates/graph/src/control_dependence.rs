@@ -147,8 +147,8 @@ impl Controllers {
     }
 
     /// The region of every node, by node: two have the same number exactly if they depend on the
-    /// same edges, that is if they run under the same conditions (the source's §3.3). Numbered in
-    /// the order of their first nodes. Unreachable nodes share the region of what always runs,
+    /// same edges, that is if they run under the same conditions (the source's region nodes).
+    /// Numbered in the order of their first nodes. Unreachable nodes share the region of what always runs,
     /// since they depend on nothing either.
     #[must_use]
     pub fn regions(&self) -> Vec<u32> {

@@ -3,7 +3,7 @@
 //! Source: Tarjan, *Depth-First Search and Linear Graph Algorithms*, SIAM J. Computing 1(2), 1972,
 //! §2; the four classes as in Cormen et al., *Introduction to Algorithms*, §"Depth-first search";
 //! *retreating* for what that book calls back edges, after Aho, Sethi, Ullman, *Compilers*, 1986,
-//! §10.9, because in flow graphs a *back* edge is one whose target dominates its source.
+//! ch. 10, because in flow graphs a *back* edge is one whose target dominates its source.
 //! O(nodes + edges), with an explicit stack.
 //!
 //! **Unreachable nodes** appear in no order and have no number; edges out of them have no class.

@@ -1,6 +1,6 @@
 //! A flow graph in compressed rows: all out-edges in one array, all in-edges in another, with
 //! offsets per node (the usual sparse-row layout, e.g. Duff, Erisman, Reid, *Direct Methods for
-//! Sparse Matrices*, 1986, §2.7).
+//! Sparse Matrices*, 1986).
 //!
 //! Built once in O(nodes + edges) by counting, with a handful of allocations whatever the size;
 //! never changed afterwards, so ids stay what they are.

@@ -1,7 +1,7 @@
 //! The engine behind [`Loops`](crate::Loops): which node heads the innermost loop around each node.
 //!
 //! Source: Havlak, *Nesting of Reducible and Irreducible Loops*, TOPLAS 19(4), 1997, with the
-//! correction of Ramalingam, *Identifying Loops in Almost Linear Time*, TOPLAS 21(2), 1999, §4:
+//! correction of Ramalingam, *Identifying Loops in Almost Linear Time*, TOPLAS 21(2), 1999:
 //! Havlak re-attaches an edge that enters an irreducible loop once per enclosing loop, quadratic at
 //! worst; attaching each cross edge just once, at the lowest common ancestor of its ends in the
 //! depth-first tree, makes it O((n + m) log n) with our union-find. The ancestors are found

@@ -1,7 +1,7 @@
 //! Views: the same graph seen otherwise, without copying its edges.
 //!
 //! - [`WithExit`] adds one virtual exit, as every algorithm wants that asks for ways out
-//!   (Ferrante, Ottenstein, Warren 1987, §2.1; BL96 §3; BL94 §2).
+//!   (Ferrante, Ottenstein, Warren 1987; BL94; BL96).
 //! - [`Reversed`] turns every edge round; the virtual exit becomes the entry.
 //! - [`Without`] hides edges, keeping the ids of the others: E − Ewit of DPT §3.2.
 //!

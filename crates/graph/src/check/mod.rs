@@ -2,7 +2,7 @@
 //!
 //! Each function takes a graph (small: oracles are cubic or worse) and says in the error what
 //! differs. Unit tests, property tests and fuzz targets drive the same functions; [`all`] runs
-//! every one on the graph that [`generate`] makes of arbitrary bytes. Oracles share no code with
+//! every one on the graph that [`generate()`] makes of arbitrary bytes. Oracles share no code with
 //! the analyses but the graph itself; where one analysis rests on another (loops on a depth-first
 //! walk), that other has its own check.
 
