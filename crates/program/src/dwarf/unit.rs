@@ -11,6 +11,7 @@ use gimli::{
     DwLang, EntriesRaw, Error, LittleEndian, Section, SectionId, UnitOffset, UnitType,
 };
 use rustc_hash::FxHashMap;
+use std::ffi::CStr;
 use std::sync::{Arc, OnceLock};
 
 pub(super) type Unit<'a> = gimli::Unit<Slice<'a>>;
@@ -110,8 +111,8 @@ impl<'a> Context<'a> {
         };
         let rest = section.slice().get(offset..)?;
         let rest = &rest[..rest.len().min(LONGEST_TEXT)];
-        let end = rest.iter().position(|&byte| byte == 0)?;
-        Some(Slice::new(&rest[..end], LittleEndian))
+        let text = CStr::from_bytes_until_nul(rest).ok()?;
+        Some(Slice::new(text.to_bytes(), LittleEndian))
     }
 
     /// The unit, by its index, that has the entry at `offset`, and where it is in there.

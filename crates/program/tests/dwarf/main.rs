@@ -1,0 +1,8 @@
+//! Debug information of programs built here by gcc, g++, clang and rustc, held against what binutils
+//! read from the same files, and broken in every way.
+
+mod attack;
+mod build;
+mod functions;
+mod lines;
+mod oracle;
