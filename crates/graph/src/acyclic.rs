@@ -1,8 +1,8 @@
 //! The acyclic paths of a flow graph: how many there are, and a number for each.
 //!
-//! Source: Ball, Larus, *Efficient Path Profiling*, MICRO 1996 (BL96): the numbering (Figure 5), the
-//! path of a number, and arbitrary control flow (each retreating edge is replaced by an edge from
-//! the entry to its target and one from its source to the exit). O(nodes + edges).
+//! Source: Ball, Larus, *Efficient Path Profiling*, MICRO 1996 (BL96): the numbering (Figure 5),
+//! the path of a number, and arbitrary control flow (each retreating edge is replaced by an edge
+//! from the entry to its target and one from its source to the exit). O(nodes + edges).
 //!
 //! An acyclic path is: a *start* (the entry, or the target of a retreating edge), then
 //! non-retreating edges, then an *end* (leaving at an exit, or one retreating edge). Every
@@ -11,8 +11,8 @@
 //! Deviations:
 //! - BL96 puts in a pair of dummy edges per retreating edge. If two of these share a target the
 //!   same path would start twice and count twice; we have one start per distinct target, and none
-//!   besides the entry's own if the entry is a target. Ends are kept per edge, so a path tells which
-//!   retreating edge it took.
+//!   besides the entry's own if the entry is a target. Ends are kept per edge, so a path tells
+//!   which retreating edge it took.
 //! - The exit is virtual and several nodes may leave, with or without successors. What never exits
 //!   needs no help: its paths end in retreating edges.
 //! - A graph may have more acyclic paths than a machine word counts: see [`PathCount`].

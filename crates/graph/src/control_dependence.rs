@@ -2,14 +2,14 @@
 //!
 //! Source: Ferrante, Ottenstein, Warren, *The Program Dependence Graph and Its Use in
 //! Optimization*, TOPLAS 9(3), 1987, Definition 3 and §3.1.1: node w is control dependent on the
-//! edge u→v if w post-dominates v and does not strictly post-dominate u. These w are the path of the
-//! post-dominator tree from v up to, but without, the immediate post-dominator of u.
+//! edge u→v if w post-dominates v and does not strictly post-dominate u. These w are the path of
+//! the post-dominator tree from v up to, but without, the immediate post-dominator of u.
 //!
 //! The relation can be quadratic in the size of the graph (deeply nested `do … while`), so it is
 //! kept implicit, as Pingali, Bilardi, *Optimal Control Dependence Computation and the Roman
-//! Chariots Problem*, TOPLAS 19(3), 1997, keep it: per edge only the ends of that path. Asking takes
-//! O(1), listing the dependents of an edge as long as the list; [`size`](ControlDependence::size)
-//! tells in O(edges) what writing all of it down costs before
+//! Chariots Problem*, TOPLAS 19(3), 1997, keep it: per edge only the ends of that path. Asking
+//! takes O(1), listing the dependents of an edge as long as the list;
+//! [`size`](ControlDependence::size) tells in O(edges) what writing all of it down costs before
 //! [`controllers`](ControlDependence::controllers) does.
 //!
 //! Deviations: the source adds an edge from the entry to the exit, so that what always runs depends
@@ -148,8 +148,8 @@ impl Controllers {
 
     /// The region of every node, by node: two have the same number exactly if they depend on the
     /// same edges, that is if they run under the same conditions (the source's region nodes).
-    /// Numbered in the order of their first nodes. Unreachable nodes share the region of what always runs,
-    /// since they depend on nothing either.
+    /// Numbered in the order of their first nodes. Unreachable nodes share the region of what
+    /// always runs, since they depend on nothing either.
     #[must_use]
     pub fn regions(&self) -> Vec<u32> {
         let mut known = HashMap::new();

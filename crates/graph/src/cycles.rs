@@ -1,8 +1,8 @@
 //! Directed cycles: one, or all that are simple.
 //!
-//! Sources: DPT §3.1 (a cycle is directed if all its edges lead the same way, simple if its nodes are
-//! distinct); finding one by depth-first walk, Tarjan 1972; listing all after Tiernan 1970 within
-//! the strongly connected components, each from the member that was reached first (see
+//! Sources: DPT §3.1 (a cycle is directed if all its edges lead the same way, simple if its nodes
+//! are distinct); finding one by depth-first walk, Tarjan 1972; listing all after Tiernan 1970
+//! within the strongly connected components, each from the member that was reached first (see
 //! [`simple_paths`](crate::simple_paths) for the cost). A self loop is a cycle.
 //!
 //! **Unreachable nodes**: cycles among them are not listed, they never run.
@@ -10,8 +10,8 @@
 use crate::simple_paths::{Budget, Enumeration, Next, simple_paths};
 use crate::{Components, DepthFirst, EdgeId, Graph, Hop, NodeId};
 
-/// All simple directed cycles of the reachable part of `graph`, each as the edges it takes, from its
-/// node of smallest depth-first number.
+/// All simple directed cycles of the reachable part of `graph`, each as the edges it takes, from
+/// its node of smallest depth-first number.
 pub fn directed_cycles<G: Graph>(graph: &G, mut budget: Budget) -> Enumeration<Vec<EdgeId>> {
     let walk = DepthFirst::of(graph);
     let components = Components::of(graph);
@@ -48,7 +48,8 @@ enum Colour {
     Black,
 }
 
-/// A directed cycle that can be reached from one of `roots`, as the edges it takes. O(nodes + edges).
+/// A directed cycle that can be reached from one of `roots`, as the edges it takes. O(nodes +
+/// edges).
 pub fn find_cycle<G: Graph>(graph: &G, roots: &[NodeId]) -> Option<Vec<EdgeId>> {
     let mut colour = vec![Colour::White; graph.node_count()];
     let mut path: Vec<Hop> = Vec::new();

@@ -24,10 +24,10 @@
 //! # Ok::<(), tomo_graph::GraphError>(())
 //! ```
 //!
-//! The crate is pure: no input or output, no dependencies, no `unsafe`, no recursion. Every analysis
-//! says what its answer is for nodes that the entry does not reach and for code that never exits.
-//! Beside each stands an oracle written from the definition ([`check`]), and a function that holds
-//! one against the other, driven by unit tests, property tests and fuzzing alike.
+//! The crate is pure: no input or output, no dependencies, no `unsafe`, no recursion. Every
+//! analysis says what its answer is for nodes that the entry does not reach and for code that never
+//! exits. Beside each stands an oracle written from the definition ([`check`]), and a function that
+//! holds one against the other, driven by unit tests, property tests and fuzzing alike.
 
 #![forbid(unsafe_code)]
 

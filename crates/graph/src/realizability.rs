@@ -1,7 +1,7 @@
 //! Whether a set of witnesses tells which path was taken.
 //!
-//! Source: DPT §3.2, after BL94. Witnesses are edges whose passing is recorded, in order; *realizable*
-//! means that the record determines the execution. Two conditions:
+//! Source: DPT §3.2, after BL94. Witnesses are edges whose passing is recorded, in order;
+//! *realizable* means that the record determines the execution. Two conditions:
 //!
 //! - **CFG condition**: E − Ewit contains no directed cycle and no diamond. [`ambiguity`] decides
 //!   it and names one that is left.

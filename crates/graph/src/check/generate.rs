@@ -1,7 +1,7 @@
 //! Graphs out of arbitrary bytes: random ones, and structured programs that are then mutated.
 //!
-//! The same bytes give the same graph, and shorter bytes smaller ones, so that whatever shrinks bytes
-//! shrinks graphs.
+//! The same bytes give the same graph, and shorter bytes smaller ones, so that whatever shrinks
+//! bytes shrinks graphs.
 
 use crate::{FlowGraph, NodeId};
 
