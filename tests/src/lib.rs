@@ -1,3 +1,5 @@
 //! The test kit: oracles and real programs against which Tomograph is tested.
 
+pub mod bbmap;
 pub mod corpus;
+pub mod tomo;
