@@ -1,5 +1,6 @@
 //! Pages point only at what exists: relative links, and words in backticks that look like paths
-//! of the repository. Code blocks are left alone, and so are patterns (`*`, `<name>`, `$HOME`).
+//! of the repository. A path counts from the root, from the page's folder, or from a folder that
+//! the page names (`crates/graph/src/`, with the slash at its end). Code blocks are left alone, and so are patterns (`*`, `<name>`, `$HOME`).
 
 use super::Finding;
 use super::files::File;
@@ -9,16 +10,15 @@ use std::path::Path;
 const ENDINGS: [&str; 5] = [".md", ".rs", ".toml", ".c", ".h"];
 
 pub(super) fn check(root: &Path, page: &File) -> Vec<Finding> {
-    let folder = page.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let folders = folders(root, page);
     let mut findings = Vec::new();
     for (line, text) in prose(&page.text) {
-        let paths = text
-            .split('`')
-            .skip(1)
-            .step_by(2)
-            .filter(|word| is_path(root, word));
+        let paths = backticked(text).filter(|word| is_path(root, word));
         for path in paths.chain(links(text)) {
-            if !exists(root, folder, path) {
+            if !folders
+                .iter()
+                .any(|folder| exists(&root.join(folder), path))
+            {
                 let what = format!("points at {path}, which does not exist");
                 findings.push(Finding::new("path", &page.path, line, what));
             }
@@ -27,11 +27,23 @@ pub(super) fn check(root: &Path, page: &File) -> Vec<Finding> {
     findings
 }
 
-/// Whether this path, with or without a line, an item or a heading, leads somewhere from the root
-/// or from the page's folder.
-pub(super) fn exists(root: &Path, folder: &str, path: &str) -> bool {
+/// Whether this path, with or without a line, an item or a heading, leads somewhere.
+pub(super) fn exists(folder: &Path, path: &str) -> bool {
     let path = path.split(['#', ':']).next().unwrap_or(path);
-    !path.is_empty() && (root.join(path).exists() || root.join(folder).join(path).exists())
+    !path.is_empty() && folder.join(path).exists()
+}
+
+/// The folders from which the paths of a page count.
+fn folders<'page>(root: &Path, page: &'page File) -> Vec<&'page str> {
+    let own = page.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let words = prose(&page.text).flat_map(|(_, text)| backticked(text));
+    let named = words.filter(|word| word.ends_with('/') && is_path(root, word));
+    ["", own].into_iter().chain(named).collect()
+}
+
+/// What stands in backticks on a line.
+pub(super) fn backticked(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
 }
 
 /// The lines outside code blocks, counted from 1.
@@ -99,6 +111,12 @@ mod tests {
         let text = "`a/b.rs`, `a/b.rs:12`, `a/b.rs::item`, `docs/c.md`, `c.md`, `a/`,\n\
                     [c](c.md#part), [out](https://example.org/x.md), [here](#part)\n";
         assert_eq!(broken(text), [""; 0]);
+    }
+
+    #[test]
+    fn paths_count_from_folders_that_the_page_names() {
+        assert_eq!(broken("`b.rs`\n").len(), 1);
+        assert_eq!(broken("Files are in `a/`.\n`b.rs`\n"), [""; 0]);
     }
 
     #[test]

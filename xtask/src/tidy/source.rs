@@ -1,5 +1,6 @@
 //! Rules for one Rust file: it opens with its module doc; lints are expected with a reason, not
-//! allowed; nothing unfinished or left over from debugging stays; ignored tests say why.
+//! allowed; nothing unfinished or left over from debugging stays; ignored tests say why, and none
+//! passes because a tool is missing.
 
 use super::Finding;
 use super::files::File;
@@ -57,12 +58,30 @@ fn of_tokens(path: &str, tokens: &[Token]) -> Vec<Finding> {
             let what = "allow: say #[expect(…, reason = \"…\")]";
             findings.push(Finding::new("allow", path, token.line, what));
         }
+        if is_test(path) && says_skipped(token) {
+            let what = "a test that skips itself: fail, and name the missing package";
+            findings.push(Finding::new("skipped", path, token.line, what));
+        }
         if opens_attribute(tokens, at, "ignore") && ignored_at(tokens, at).reason.is_none() {
             let what = "an ignored test without a reason";
             findings.push(Finding::new("ignored", path, token.line, what));
         }
     }
     findings
+}
+
+fn is_test(path: &str) -> bool {
+    path.starts_with("tests/") || path.contains("/tests/")
+}
+
+/// Whether this is a message of giving up, by its first word.
+fn says_skipped(token: &Token) -> bool {
+    match &token.kind {
+        Kind::Literal(text) => ["\"skip", "\"Skip"]
+            .iter()
+            .any(|start| text.starts_with(start)),
+        _ => false,
+    }
 }
 
 fn unfinished(tokens: &[Token]) -> Option<&str> {
@@ -169,6 +188,15 @@ mod tests {
     #[test]
     fn source_that_is_no_rust_is_flagged() {
         assert_eq!(rules("//! Doc.\nfn f( {\n"), [("syntax", 0)]);
+    }
+
+    #[test]
+    fn tests_that_skip_themselves_are_flagged() {
+        let text = "//! Doc.\nfn f() { eprintln!(\"skipped: no gcc\") }\n";
+        let rules = |path| check(&File::new(path, text)).len();
+        assert_eq!(rules("crates/x/tests/a.rs"), 1);
+        assert_eq!(rules("tests/src/a.rs"), 1);
+        assert_eq!(rules("crates/x/src/a.rs"), 0);
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! without the path of their module.
 
 use super::Finding;
+use super::documents::{self, backticked};
 use super::files::File;
-use super::{documents, tokens, unsafety};
+use super::{tokens, unsafety};
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -113,12 +114,8 @@ fn is_of_tests(heading: &str) -> bool {
     heading.contains("test") || heading.contains("oracle")
 }
 
-fn backticked(text: &str) -> impl Iterator<Item = &str> {
-    text.split('`').skip(1).step_by(2)
-}
-
 fn names_something(root: &Path, text: &str) -> bool {
-    backticked(text).any(|name| is_function_name(name) || documents::exists(root, "", name))
+    backticked(text).any(|name| is_function_name(name) || documents::exists(root, name))
 }
 
 fn is_function_name(name: &str) -> bool {
