@@ -66,12 +66,22 @@ pub enum ExceptionTable {
     Broken,
 }
 
+/// How far a table reaches.
+#[derive(Clone, Copy)]
+enum Extent {
+    /// To the end of its bytes. Terminators in the middle do not end it.
+    Section,
+    /// To the entry at this offset, the last one that .eh_frame_hdr knows of.
+    LastEntry(usize),
+    /// To the first terminator.
+    Terminator,
+}
+
 /// Where .eh_frame is and what it holds.
 struct Table<'data> {
     bytes: &'data [u8],
     address: Address,
-    /// Whether its extent is known, so that a terminator in its middle does not end it.
-    bounded: bool,
+    extent: Extent,
 }
 
 /// Reads .eh_frame and the exception tables it refers to.
@@ -96,60 +106,51 @@ pub fn read(binary: &Binary<'_>) -> Unwind {
 
 /// The table that the unwinder uses: the one PT_GNU_EH_FRAME leads to, else the section's.
 fn find<'data>(binary: &Binary<'data>, warnings: &mut Vec<Warning>) -> Option<Table<'data>> {
-    let section = binary.mapped_section(".eh_frame");
+    let section = binary
+        .mapped_section(".eh_frame")
+        .map(|(address, bytes)| Table {
+            bytes,
+            address,
+            extent: Extent::Section,
+        });
     let Some(header) = binary.eh_frame_hdr() else {
-        let (address, bytes) = section?;
-        return Some(Table {
-            bytes,
-            address,
-            bounded: true,
-        });
+        return section;
     };
-    let pointer = header_pointer(header);
-    let Some(address) = pointer else {
-        warnings.push(Warning::new(
-            ".eh_frame_hdr",
-            "eh_frame_ptr cannot be read; the section .eh_frame is used",
-        ));
-        let (address, bytes) = section?;
-        return Some(Table {
-            bytes,
-            address,
-            bounded: true,
-        });
-    };
-    if let Some((start, bytes)) = section
-        && start == address
-    {
-        return Some(Table {
-            bytes,
-            address,
-            bounded: true,
-        });
-    }
-    match binary.data_at(address) {
-        Some(bytes) => Some(Table {
-            bytes,
-            address,
-            bounded: false,
-        }),
-        None => {
-            let what = format!("eh_frame_ptr {address} lies in no loadable segment");
+    let found = through_header(binary, header);
+    match (section, found) {
+        (Some(section), Some(found)) if section.address == found.address => Some(section),
+        (section, None) => {
+            let what = "eh_frame_ptr leads nowhere; the section .eh_frame is used if there is one";
             warnings.push(Warning::new(".eh_frame_hdr", what));
-            section.map(|(address, bytes)| Table {
-                bytes,
-                address,
-                bounded: true,
-            })
+            section
         }
+        (_, found) => found,
     }
 }
 
-/// eh_frame_ptr of .eh_frame_hdr.
-fn header_pointer((address, bytes): (Address, &[u8])) -> Option<Address> {
+/// The table that .eh_frame_hdr points to; its own search table says where the last entry is.
+fn through_header<'data>(
+    binary: &Binary<'data>,
+    (address, bytes): (Address, &[u8]),
+) -> Option<Table<'data>> {
     let bases = BaseAddresses::default().set_eh_frame_hdr(address.0);
     let header = EhFrameHdr::new(bytes, LittleEndian).parse(&bases, 8).ok()?;
-    header.eh_frame_ptr().direct().ok().map(Address)
+    let start = header.eh_frame_ptr().direct().ok()?;
+    let bytes = binary.data_at(Address(start))?;
+    let last = header.table().and_then(|table| {
+        let entries = table.iter(&bases).map_while(Result::ok);
+        entries
+            .filter_map(|(_, entry)| entry.direct().ok()?.checked_sub(start))
+            .max()
+    });
+    let last = last.and_then(|last| usize::try_from(last).ok());
+    let last = last.filter(|&last| last < bytes.len());
+    let extent = last.map_or(Extent::Terminator, Extent::LastEntry);
+    Some(Table {
+        bytes,
+        address: Address(start),
+        extent,
+    })
 }
 
 /// What relative pointers in the tables are relative to.

@@ -150,6 +150,46 @@ fn every_prefix_without_section_headers_is_an_error_or_whole() {
 }
 
 #[test]
+fn unwind_tables_need_neither_section_headers_nor_a_terminator() {
+    let data = small();
+    let mut bare_data = with(0x28, &[0; 8]);
+    bare_data[0x3c..0x40].fill(0);
+    let whole = Binary::parse(&data).expect("a program");
+    let bare = Binary::parse(&bare_data).expect("a program without section headers");
+    let found = unwind::read(&bare);
+    assert_eq!(found.functions, unwind::read(&whole).functions);
+    assert_eq!(found.warnings, []);
+    assert!(found.functions.len() >= 2);
+}
+
+#[test]
+fn a_relocation_of_a_symbol_that_is_none_costs_only_itself() {
+    let data = small();
+    let whole = Binary::parse(&data).expect("a program");
+    let at = number(&data, section_header(&data, 4) + 0x18); // sh_offset of SHT_RELA
+    let mut entries = (0..64).map(|index| at + 24 * index);
+    let slot = |entry| Address(number(&data, entry) as u64);
+    let symbolic = entries.find(|&entry| whole.import_in_slot(slot(entry)).is_some());
+    let symbolic = symbolic.expect("a relocation against an import");
+    let mut broken_data = with(symbolic + 12, &[0xff, 0xff, 0xff, 0]);
+    for sections in [true, false] {
+        if !sections {
+            broken_data[0x28..0x30].fill(0);
+            broken_data[0x3c..0x40].fill(0);
+        }
+        let broken = Binary::parse(&broken_data).expect("still a program");
+        assert_eq!(broken.imports(), whole.imports());
+        assert!(
+            broken
+                .warnings()
+                .iter()
+                .any(|warning| warning.what.contains("1 relocation"))
+        );
+        assert_eq!(broken.import_in_slot(slot(symbolic)), None);
+    }
+}
+
+#[test]
 fn nothing_to_execute_is_an_error() {
     let mut data = with(0x28, &[0; 8]);
     data[0x3c..0x40].fill(0);

@@ -120,7 +120,11 @@ impl<'data> DynamicSymbols<'data> {
             warnings,
         );
         let all = slice_of(segments.from(address).unwrap_or_default());
-        let count = count(dynamic, segments, sections, address).max(at_least);
+        let room = room(dynamic, address).min(all.len());
+        let count = exact_count(dynamic, segments, sections, address).unwrap_or_else(|| {
+            let hashed = hashed_count(dynamic, segments).unwrap_or(0);
+            hashed.max(at_least).min(room)
+        });
         if count > all.len() {
             let what = format!(
                 "{count} symbols expected, the segment has room for {}",
@@ -135,26 +139,47 @@ impl<'data> DynamicSymbols<'data> {
     }
 }
 
-/// How many dynamic symbols there are, by the section header, DT_HASH or DT_GNU_HASH.
-fn count(
+/// How many dynamic symbols there are, by the section header or DT_HASH.
+fn exact_count(
     dynamic: &Dynamic,
     segments: &Segments<'_>,
     sections: &Sections<'_>,
     address: Address,
-) -> usize {
+) -> Option<usize> {
     let section = sections
         .of_type(elf::SHT_DYNSYM)
         .map(|(_, section)| section);
     if let Some(section) = section.filter(|section| section.address == address) {
-        return usize::try_from(section.size).unwrap_or(0) / size_of::<elf::Sym64<LE>>();
+        return Some(usize::try_from(section.size).ok()? / size_of::<elf::Sym64<LE>>());
     }
-    let bytes = |tag| segments.from(dynamic.address(tag)?);
-    let hash = bytes(elf::DT_HASH).and_then(|bytes| HashTable::<Header>::parse(LE, bytes).ok());
-    if let Some(table) = hash {
-        return table.symbol_table_length() as usize;
-    }
-    let gnu =
-        bytes(elf::DT_GNU_HASH).and_then(|bytes| GnuHashTable::<Header>::parse(LE, bytes).ok());
-    let length = gnu.and_then(|table| table.symbol_table_length(LE));
-    length.unwrap_or(0) as usize
+    let bytes = segments.from(dynamic.address(elf::DT_HASH)?)?;
+    let table = HashTable::<Header>::parse(LE, bytes).ok()?;
+    Some(table.symbol_table_length() as usize)
+}
+
+/// How many there are at least, by DT_GNU_HASH, which leaves out imports.
+fn hashed_count(dynamic: &Dynamic, segments: &Segments<'_>) -> Option<usize> {
+    let bytes = segments.from(dynamic.address(elf::DT_GNU_HASH)?)?;
+    let table = GnuHashTable::<Header>::parse(LE, bytes).ok()?;
+    Some(table.symbol_table_length(LE)? as usize)
+}
+
+/// How many there can be before the next table begins.
+fn room(dynamic: &Dynamic, address: Address) -> usize {
+    let tables = [
+        elf::DT_STRTAB,
+        elf::DT_GNU_HASH,
+        elf::DT_VERSYM,
+        elf::DT_VERNEED,
+        elf::DT_RELA,
+        elf::DT_JMPREL,
+    ];
+    let behind = tables
+        .iter()
+        .filter_map(|&tag| dynamic.address(tag)?.offset_from(address));
+    let next = behind
+        .filter(|&distance| distance > 0)
+        .min()
+        .unwrap_or(u64::MAX);
+    usize::try_from(next).unwrap_or(usize::MAX) / size_of::<elf::Sym64<LE>>()
 }

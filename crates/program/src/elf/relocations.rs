@@ -20,6 +20,9 @@ use crate::{Address, Warning};
 
 type Rela = elf::Rela64<LE>;
 
+/// More relocation tables than this are not looked at; real programs have two.
+const MOST_TABLES: usize = 64;
+
 /// The relocation tables of a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables<'data> {
@@ -51,11 +54,11 @@ impl<'data> Tables<'data> {
             .iter()
             .filter(|section| section.is_allocated())
         {
-            if section.kind == elf::SHT_RELA && known.len() < 64 {
+            if section.kind == elf::SHT_RELA && known.len() < MOST_TABLES {
                 let bytes = segments
                     .at_most(section.address, section.size)
                     .unwrap_or_default();
-                if !known.iter().any(|table| contains(table, bytes)) {
+                if !known.iter().any(|table| overlap(table, bytes)) {
                     known.push(bytes);
                 }
             }
@@ -85,10 +88,10 @@ impl<'data> Tables<'data> {
     }
 }
 
-/// Whether `inner` is a part of `outer` (both are parts of one file).
-fn contains(outer: &[u8], inner: &[u8]) -> bool {
-    let (outer, inner) = (outer.as_ptr_range(), inner.as_ptr_range());
-    outer.start <= inner.start && inner.end <= outer.end
+/// Whether two parts of one file have a byte in common.
+fn overlap(one: &[u8], other: &[u8]) -> bool {
+    let (one, other) = (one.as_ptr_range(), other.as_ptr_range());
+    one.start < other.end && other.start < one.end
 }
 
 /// How a relocation's value comes about.

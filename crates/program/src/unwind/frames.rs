@@ -14,7 +14,7 @@ use rayon::iter::ParallelIterator;
 use rayon::slice::ParallelSlice;
 use rustc_hash::FxHashMap;
 
-use super::Table;
+use super::{Extent, Table};
 use crate::{Address, Binary, Range, Warning};
 
 type Slice<'data> = EndianSlice<'data, LittleEndian>;
@@ -138,19 +138,20 @@ struct Entries {
 /// Follows the lengths from entry to entry.
 fn walk(table: &Table<'_>, warnings: &mut Vec<Warning>) -> Entries {
     let mut entries = Entries::default();
+    let last = match table.extent {
+        Extent::LastEntry(last) => last,
+        Extent::Section | Extent::Terminator => table.bytes.len().saturating_sub(1),
+    };
     let mut at = 0;
-    while at < table.bytes.len() {
+    while at <= last && at < table.bytes.len() {
         let Some((header, is_cie, end)) = entry(table.bytes, at) else {
-            // What follows a table of unknown extent is something else.
-            if table.bounded {
-                let what = "an entry's length leads out of the section; the rest is left out";
-                warnings.push(Warning::at(".eh_frame", at as u64, what));
-            }
+            let what = "an entry's length leads out of the section; the rest is left out";
+            warnings.push(Warning::at(".eh_frame", at as u64, what));
             break;
         };
         if end == at + header {
             // A terminator. Some start-up files put one into the middle.
-            if !table.bounded {
+            if matches!(table.extent, Extent::Terminator) {
                 break;
             }
         } else if is_cie {
