@@ -1,23 +1,11 @@
 //! Broken debug sections: nothing may panic or run away, and what is broken costs itself.
 
 use crate::build::{C, CPP, build};
+use crate::check::{self, NAMES};
 use proptest::prelude::*;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use tomo_program::Address;
-use tomo_program::dwarf::{DebugInfo, Lines, Sections, functions, lines};
-
-const NAMES: [&str; 9] = [
-    ".debug_info",
-    ".debug_abbrev",
-    ".debug_str",
-    ".debug_line_str",
-    ".debug_str_offsets",
-    ".debug_addr",
-    ".debug_ranges",
-    ".debug_rnglists",
-    ".debug_line",
-];
+use tomo_program::dwarf::{DebugInfo, Lines, Sections, functions};
 
 type Contents = BTreeMap<&'static str, Vec<u8>>;
 
@@ -38,25 +26,8 @@ fn sections(contents: &Contents) -> Sections<'_> {
     Sections::load(|name| contents.get(name).map(|data| Cow::Borrowed(&data[..])))
 }
 
-/// Reads everything, and checks what must hold whatever the sections are.
 fn read(contents: &Contents) -> (DebugInfo, Lines) {
-    let sections = sections(contents);
-    let info = functions(&sections);
-    assert!(
-        info.functions
-            .windows(2)
-            .all(|pair| pair[0].entry < pair[1].entry)
-    );
-    for function in &info.functions {
-        assert!(!function.ranges.is_empty() && function.ranges.iter().all(|it| !it.is_empty()));
-    }
-    let addresses: Vec<Address> = (0..200).map(|it| Address(0x1000 + 8 * it)).collect();
-    let lines = lines(&sections, &addresses);
-    assert_eq!(lines.at.len(), addresses.len());
-    for position in lines.at.iter().flatten() {
-        assert!(position.line > 0 && (position.file as usize) < lines.files.len());
-    }
-    (info, lines)
+    check::everything(&sections(contents))
 }
 
 fn programs() -> Vec<Contents> {
@@ -437,6 +408,11 @@ proptest! {
     #[test]
     fn any_bytes_as_entries(entries in prop::collection::vec(0u8..24, 0..300)) {
         read(&with(unit(&entries)));
+    }
+
+    #[test]
+    fn any_bytes_as_sections(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        check::any(&bytes);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 
 mod attack;
 mod build;
+mod check;
+mod debug_file;
 mod functions;
 mod lines;
 mod oracle;

@@ -1,0 +1,69 @@
+//! What must hold whatever the debug sections are, for the tests and for the fuzz target.
+
+use std::borrow::Cow;
+use tomo_program::Address;
+use tomo_program::dwarf::{DebugInfo, Lines, Sections, functions, lines};
+
+/// The sections that are read, in the order in which [`joined`] has them.
+pub(crate) const NAMES: [&str; 9] = [
+    ".debug_info",
+    ".debug_abbrev",
+    ".debug_str",
+    ".debug_line_str",
+    ".debug_str_offsets",
+    ".debug_addr",
+    ".debug_ranges",
+    ".debug_rnglists",
+    ".debug_line",
+];
+
+/// Reads everything, and checks what the documentation promises of any input.
+pub(crate) fn everything(sections: &Sections<'_>) -> (DebugInfo, Lines) {
+    let info = functions(sections);
+    assert!(
+        info.functions
+            .windows(2)
+            .all(|pair| pair[0].entry < pair[1].entry)
+    );
+    for function in &info.functions {
+        assert!(!function.ranges.is_empty() && function.ranges.iter().all(|it| !it.is_empty()));
+    }
+    assert!(
+        info.warnings
+            .iter()
+            .all(|it| !it.to_string().contains('\n'))
+    );
+    let addresses: Vec<Address> = (0..200).map(|it| Address(0x1000 + 8 * it)).collect();
+    let lines = lines(sections, &addresses);
+    assert_eq!(lines.at.len(), addresses.len());
+    for position in lines.at.iter().flatten() {
+        assert!(position.line > 0 && (position.file as usize) < lines.files.len());
+    }
+    (info, lines)
+}
+
+/// Takes bytes for an ELF file, or else for debug sections one behind the other, each behind its size
+/// in two bytes, and checks everything.
+pub(crate) fn any(data: &[u8]) {
+    if data.starts_with(b"\x7fELF") {
+        everything(&Sections::read(data));
+        return;
+    }
+    let mut parts = parts(data);
+    everything(&Sections::load(|name| {
+        let index = NAMES.iter().position(|&it| it == name)?;
+        Some(Cow::Borrowed(std::mem::take(&mut parts[index])))
+    }));
+}
+
+fn parts(mut data: &[u8]) -> [&[u8]; NAMES.len()] {
+    [(); NAMES.len()].map(|()| {
+        let Some((size, rest)) = data.split_first_chunk::<2>() else {
+            return &[][..];
+        };
+        let size = usize::from(u16::from_le_bytes(*size)).min(rest.len());
+        let (part, rest) = rest.split_at(size);
+        data = rest;
+        part
+    })
+}
