@@ -36,3 +36,25 @@ gcc -O1 -g -gz -fPIC -shared -nostdlib -o "$seeds/debug" "$work/bare.c"
 g++ -O1 -fPIC -shared -nostdlib -s -o "$seeds/throws" "$work/throws.cc"
 g++ -O1 -fPIC -shared -nostdlib -Wl,--hash-style=sysv -o "$seeds/sysv" "$work/throws.cc"
 cp "$seeds"/* corpus/unwind/
+
+# Debug sections without the file around them: each behind its size in two bytes.
+debug=corpus/dwarf
+mkdir -p "$debug"
+sections() {
+    for name in info abbrev str line_str str_offsets addr ranges rnglists line; do
+        : >"$work/section"
+        objcopy --dump-section ".debug_$name=$work/section" "$1" "$work/ignored" 2>/dev/null || true
+        size=$(wc -c <"$work/section")
+        printf "\\$(printf %03o $((size % 256)))\\$(printf %03o $((size / 256)))"
+        cat "$work/section"
+    done
+}
+for version in 2 3 4 5; do
+    gcc -O1 -gdwarf-$version -fPIC -shared -nostdlib -o "$work/c" "$work/bare.c"
+    g++ -O2 -gdwarf-$version -fPIC -shared -nostdlib -o "$work/cc" "$work/throws.cc"
+    sections "$work/c" >"$debug/c-$version"
+    sections "$work/cc" >"$debug/cc-$version"
+done
+gcc -O2 -g -flto -fPIC -shared -nostdlib -o "$work/lto" "$work/bare.c"
+sections "$work/lto" >"$debug/lto"
+cp "$seeds/debug" "$debug/file"
