@@ -58,10 +58,10 @@ impl Edges {
         let mut finished = UnionFind::new(nodes.len());
         let mut unfinished = walk.postorder().iter().peekable();
         for (from, &node) in (0..).zip(nodes) {
-            // Whatever the walk finished before it reached `node` goes to its parent.
+            // Whatever the walk finished before it reached `node` goes to its parent. Ancestors of
+            // `node` stay, since `node` comes before them among what is unfinished.
             while let Some(&&done) = unfinished.peek()
                 && walk.pre_number(done) < Some(from)
-                && !walk.is_ancestor(done, node)
             {
                 finished.absorb(tree_parent(walk, done), number(walk, done));
                 unfinished.next();

@@ -254,6 +254,16 @@ fn print_assumes_one_exit() {
     ));
 }
 
+/// One edge that leads to two ends is in no conflict with itself.
+#[test]
+fn ends_behind_one_edge_do_not_conflict() {
+    let graph = graph(4, &[(0, 1), (1, 2), (0, 3)])
+        .with_exits([NodeId(1)])
+        .expect("a node");
+    assert_eq!(conflict(&graph, |edge| edge == EdgeId(2)), None);
+    assert!(conflict(&graph, |_| false).is_some());
+}
+
 /// By the letter of the definition a path walked there and back is a diamond; yet nothing is
 /// ambiguous where there is no choice.
 #[test]
