@@ -105,6 +105,11 @@ pub struct Refined {
     pub calls: BTreeMap<u64, Option<u64>>,
     /// Starts of the blocks that end with a return.
     pub returning: BTreeSet<u64>,
+    /// Starts of the blocks that end with a trap.
+    pub trapping: BTreeSet<u64>,
+    /// The addresses behind calls that the compiler knows not to return, where it put code all the
+    /// same: without optimisation a jump to an empty unreachable block.
+    pub dead_code_behind: BTreeSet<u64>,
     /// Blocks that leave by a jump to another function, with the target where it is fixed.
     pub jumps_out: Vec<(u64, Option<u64>)>,
     /// Starts of the landing pads.
@@ -383,7 +388,9 @@ impl Connection<'_, '_> {
             self.refined.graph.blocks.insert(piece.start, piece.end);
             self.jump(piece, &stated, &mut taken);
             match pieces.get(index + 1) {
-                Some(_) if self.never_comes_back(piece) => {}
+                Some(_) if self.never_comes_back(piece) => {
+                    self.refined.dead_code_behind.insert(piece.end);
+                }
                 Some(next) if runs_on(piece.how) => self.edge(piece.start, next.start),
                 None if runs_on(piece.how) => self.run_on(piece, &stated, &mut taken),
                 _ => {}
@@ -408,6 +415,9 @@ impl Connection<'_, '_> {
         match piece.how {
             End::Return => {
                 self.refined.returning.insert(piece.start);
+            }
+            End::Stop => {
+                self.refined.trapping.insert(piece.start);
             }
             End::Jump { target, .. } => match self.layout.arrival(target) {
                 Some(to) => {

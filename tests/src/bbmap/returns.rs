@@ -9,6 +9,12 @@
 //! Functions without a map, and calls through registers, are taken to return wherever the map of
 //! the caller says that control continues. Each round is linear; there are as many rounds as
 //! callers in the longest chain of such functions.
+//!
+//! There is a second way in which a compiler says that a call does not return: it puts a trap behind
+//! it, directly or by way of jumps. rustc does so behind every invocation whose callee's type is `!`,
+//! and shares the trap between them (`call handle_error; jmp 1f; …; 1f: ud2`). Whether the model goes
+//! on to the trap is a matter of taste, so such calls are cut as well. That could hide one thing only,
+//! a trap that the program means to reach behind a call that does return.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +27,12 @@ pub fn cut_calls_that_never_return(functions: &mut BTreeMap<u64, Refined>) -> BT
     let mut dead: BTreeSet<u64> = BTreeSet::new();
     for function in functions.values_mut() {
         function.graph.keep_reachable();
+        cut.extend(&function.dead_code_behind);
+        cut_calls(
+            function,
+            |function, end, _| goes_to_a_trap(function, end),
+            &mut cut,
+        );
     }
     loop {
         let newly = functions
@@ -32,7 +44,8 @@ pub fn cut_calls_that_never_return(functions: &mut BTreeMap<u64, Refined>) -> BT
         }
         dead.extend(newly);
         for function in functions.values_mut() {
-            cut_calls(function, &dead, &mut cut);
+            let is_dead = |target: Option<u64>| target.is_some_and(|target| dead.contains(&target));
+            cut_calls(function, |_, _, target| is_dead(target), &mut cut);
         }
     }
 }
@@ -45,15 +58,51 @@ fn returns(function: &Refined, dead: &BTreeSet<u64>) -> bool {
         })
 }
 
-fn cut_calls(function: &mut Refined, dead: &BTreeSet<u64>, cut: &mut BTreeSet<u64>) {
+/// Cuts the calls that `never` return, by the address behind them and their target.
+fn cut_calls(
+    function: &mut Refined,
+    never: impl Fn(&Refined, u64, Option<u64>) -> bool,
+    cut: &mut BTreeSet<u64>,
+) {
     let calls = function.calls.iter();
-    let never = calls.filter(|(_, target)| target.is_some_and(|target| dead.contains(&target)));
-    for end in never.map(|(&end, _)| end).collect::<Vec<_>>() {
+    let ends = calls
+        .filter(|&(&end, &target)| never(function, end, target))
+        .map(|(&end, _)| end);
+    for end in ends.collect::<Vec<_>>() {
         if cut_behind(function, end) {
             cut.insert(end);
         }
     }
     function.graph.keep_reachable();
+}
+
+/// Whether what lies behind a call leads, without a choice and another call, to a trap.
+fn goes_to_a_trap(function: &Refined, end: u64) -> bool {
+    let graph = &function.graph;
+    let mut seen = BTreeSet::new();
+    let mut at = end;
+    let mut next = graph.block_of(end - 1);
+    while let Some(block) = next.filter(|&block| seen.insert(block)) {
+        let calls_again = graph
+            .blocks
+            .get(&block)
+            .is_some_and(|&stop| at < stop && function.calls.range(at + 1..=stop).next().is_some());
+        if calls_again || graph.leaving.contains(&block) {
+            return false;
+        }
+        if function.trapping.contains(&block) {
+            return true;
+        }
+        let mut out = graph
+            .edges_from(block)
+            .filter(|edge| edge.thrown_at.is_none());
+        next = out
+            .next()
+            .map(|edge| edge.to)
+            .filter(|_| out.next().is_none());
+        at = next.unwrap_or(at);
+    }
+    false
 }
 
 /// Ends the block of the call in front of `end` there; the only edges that stay are those that this
@@ -130,6 +179,56 @@ mod tests {
             cut_calls_that_never_return(&mut functions),
             BTreeSet::from([0x15])
         );
+    }
+
+    #[test]
+    fn a_trap_behind_a_call_says_that_it_does_not_return() {
+        let with_jump = |to_trap: bool| {
+            let mut refined = one_block(0x10, 7);
+            refined.calls.insert(0x15, None);
+            refined.graph.blocks.insert(0x20, 0x22);
+            refined.graph.edges.insert(Edge::plain(0x10, 0x20));
+            let last = if to_trap {
+                &mut refined.trapping
+            } else {
+                &mut refined.returning
+            };
+            last.insert(0x20);
+            BTreeMap::from([(0x10, refined)])
+        };
+        let mut functions = with_jump(true);
+        assert_eq!(
+            cut_calls_that_never_return(&mut functions),
+            BTreeSet::from([0x15])
+        );
+        assert_eq!(
+            functions[&0x10].graph.blocks,
+            BTreeMap::from([(0x10, 0x15)])
+        );
+        assert!(cut_calls_that_never_return(&mut with_jump(false)).is_empty());
+    }
+
+    #[test]
+    fn a_trap_behind_a_choice_or_another_call_says_nothing() {
+        let mut refined = one_block(0x10, 14);
+        refined.calls.extend([(0x15, None), (0x1a, None)]);
+        refined.trapping.insert(0x10);
+        let mut functions = BTreeMap::from([(0x10, refined)]);
+        assert_eq!(
+            cut_calls_that_never_return(&mut functions),
+            BTreeSet::from([0x1a])
+        );
+        let mut refined = one_block(0x10, 7);
+        refined.calls.insert(0x15, None);
+        refined.returning.insert(0x30);
+        refined.trapping.insert(0x20);
+        refined.graph.blocks.extend([(0x20, 0x22), (0x30, 0x31)]);
+        refined
+            .graph
+            .edges
+            .extend([Edge::plain(0x10, 0x20), Edge::plain(0x10, 0x30)]);
+        let mut functions = BTreeMap::from([(0x10, refined)]);
+        assert!(cut_calls_that_never_return(&mut functions).is_empty());
     }
 
     #[test]
