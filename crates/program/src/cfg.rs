@@ -21,7 +21,9 @@ pub enum Status {
 }
 
 /// Why a function is not exact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, TryFromBytes, KnownLayout, Immutable)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, TryFromBytes, KnownLayout, Immutable,
+)]
 #[repr(u8)]
 pub enum Reason {
     /// An indirect jump whose targets could not be proven.
@@ -58,7 +60,9 @@ pub struct Block {
 }
 
 /// Why control may pass along an edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, TryFromBytes, KnownLayout, Immutable)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, TryFromBytes, KnownLayout, Immutable,
+)]
 #[repr(u8)]
 pub enum EdgeKind {
     /// Into the next block, because something jumps there.
@@ -159,7 +163,7 @@ pub struct IndirectJump {
 }
 
 /// One function with its control-flow graph.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
     /// Its entry.
     pub entry: Address,

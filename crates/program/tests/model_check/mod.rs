@@ -1,0 +1,128 @@
+//! What every sequence of bytes that is taken for a model must stand: shared by the tests and the
+//! fuzz target.
+
+use tomo_program::{Address, Graphs, Model, ModelError, Search};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Takes `bytes` for a model, as they are and with all checksums made right, and walks it.
+pub(crate) fn check(bytes: &[u8]) {
+    let _ = outcome(bytes.to_vec());
+    let mut sealed = bytes.to_vec();
+    if seal(&mut sealed) {
+        let _ = outcome(sealed);
+    }
+}
+
+/// Opens and walks; an error is one line.
+pub(crate) fn outcome(bytes: Vec<u8>) -> Result<(), ModelError> {
+    let length = bytes.len();
+    let walked = Model::from_bytes(bytes).and_then(|model| {
+        let graphs = model.graphs()?;
+        walk(&graphs, length);
+        model
+            .warnings()?
+            .iter()
+            .for_each(|warning| assert!(warning.len() <= length));
+        model.verify()
+    });
+    if let Err(error) = &walked {
+        let line = error.to_string();
+        assert!(!line.is_empty() && !line.contains('\n'), "{line:?}");
+    }
+    walked
+}
+
+/// Asks every view everything, and holds each list against what `length` bytes can hold.
+fn walk(graphs: &Graphs<'_>, length: usize) {
+    let (mut blocks, mut edges, mut calls) = (0, 0, 0);
+    for function in graphs.functions() {
+        for block in function.blocks() {
+            blocks += 1;
+            edges += block
+                .successors()
+                .map(|edge| graphs.block_at(edge.address))
+                .count();
+            assert!(block.function().is_some());
+            let _ = (
+                block.range(),
+                block.source(),
+                block.patchability(function.status()),
+            );
+            let _ = graphs.block_at(block.address());
+            let _ = function.predecessors().of_block(block.id()).len();
+            if blocks > 64 {
+                break; // Predecessors are made anew for each block: enough of them.
+            }
+        }
+        calls += function
+            .calls()
+            .map(|call| (call.address(), call.import(), call.function()))
+            .count();
+        let _ = function
+            .indirect_jumps()
+            .map(|jump| (jump.address(), jump.import()))
+            .count();
+        let _ = (
+            function.title(),
+            function.ranges().count(),
+            function.flow_graph(),
+        );
+        let _ = function.to_function();
+        let _ = graphs.function_at(function.entry());
+    }
+    assert!(
+        blocks <= length && edges <= length && calls <= length,
+        "lists share nothing"
+    );
+    for address in [0, 1, 0x1000, u64::MAX] {
+        let _ = (
+            graphs.block_at(Address(address)),
+            graphs.function_at(Address(address)),
+        );
+    }
+    let _ = matches!(graphs.search("a"), Search::Found(_));
+}
+
+/// Where the header's fields are, as its documentation lists them.
+const TABLE: usize = 8 + 4 + 4 + 8 + 8 + 8 + 64;
+const SECTIONS: usize = 15;
+const HEADER: usize = TABLE + SECTIONS * 24 + 8;
+
+fn number(bytes: &[u8], at: usize) -> usize {
+    let word: [u8; 8] = bytes[at..at + 8].try_into().expect("eight bytes");
+    usize::try_from(u64::from_le_bytes(word)).expect("64 bits")
+}
+
+/// Makes length and checksums right; false where there is no room for a header.
+pub(crate) fn seal(bytes: &mut [u8]) -> bool {
+    if bytes.len() < HEADER {
+        return false;
+    }
+    let length = bytes.len() as u64;
+    bytes[16..24].copy_from_slice(&length.to_le_bytes());
+    for section in 0..SECTIONS {
+        let at = TABLE + section * 24;
+        let (start, size) = (number(bytes, at), number(bytes, at + 8));
+        let content = start
+            .checked_add(size)
+            .and_then(|end| bytes.get(start..end));
+        let sum = content.map_or(0, xxh3_64);
+        bytes[at + 16..at + 24].copy_from_slice(&sum.to_le_bytes());
+    }
+    let sum = xxh3_64(&bytes[..HEADER - 8]);
+    bytes[HEADER - 8..HEADER].copy_from_slice(&sum.to_le_bytes());
+    true
+}
+
+/// Where each section lies that has any bytes.
+pub(crate) fn sections(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let place = |section| {
+        let at = TABLE + section * 24;
+        let start = number(bytes, at);
+        start..start + number(bytes, at + 8)
+    };
+    (0..SECTIONS)
+        .map(place)
+        .filter(|place| !place.is_empty())
+        .collect()
+}
