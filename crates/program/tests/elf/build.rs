@@ -1,7 +1,5 @@
 //! Small real programs, built by the compilers of the machine, and what binutils say of them.
 
-#![allow(dead_code, reason = "each test program uses its part")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,12 +45,11 @@ impl Workshop {
     }
 }
 
-/// Whether a program is installed.
-pub(crate) fn installed(tool: &str) -> bool {
-    Command::new(tool)
-        .arg("--version")
-        .output()
-        .is_ok_and(|output| output.status.success())
+/// Fails with the name of the Debian package when a program is missing.
+pub(crate) fn need(tool: &str, package: &str) {
+    let found = Command::new(tool).arg("--version").output();
+    let found = found.is_ok_and(|output| output.status.success());
+    assert!(found, "{tool} cannot be run: install the package {package}");
 }
 
 /// Runs a program to its end; what it writes.

@@ -4,8 +4,6 @@
 //! Each function reads the bytes as a program and asserts all that the documentation of
 //! `Binary` and `Unwind` promises. A panic is a bug, in the reader or in the promise.
 
-#![allow(dead_code, reason = "each driver uses its part")]
-
 use tomo_program::elf::{Binary, PltTarget, Region};
 use tomo_program::unwind::{self, ExceptionTable, Unwind};
 use tomo_program::{Address, Warning};

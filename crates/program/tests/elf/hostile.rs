@@ -1,12 +1,10 @@
 //! Files that are no programs, are cut off, or lie: one clear error or warnings, never a panic.
 
-mod elf_build;
-mod elf_check;
-
 use std::fs;
 use std::sync::LazyLock;
 
-use elf_build::Workshop;
+use crate::build::Workshop;
+use crate::{build, check};
 use proptest::prelude::*;
 use tomo_program::elf::{Binary, ElfError};
 use tomo_program::{Address, unwind};
@@ -124,9 +122,9 @@ fn every_prefix_is_an_error() {
     for end in 0..data.len() {
         let prefix = &data[..end];
         assert!(Binary::parse(prefix).is_err(), "the first {end:#x} bytes");
-        elf_check::elf(prefix);
+        check::elf(prefix);
     }
-    elf_check::promises(&Binary::parse(&data).expect("the whole is a program"));
+    check::promises(&Binary::parse(&data).expect("the whole is a program"));
 }
 
 #[test]
@@ -145,7 +143,7 @@ fn every_prefix_without_section_headers_is_an_error_or_whole() {
     for end in 0..data.len() {
         let whole = Binary::parse(&data[..end]).is_ok();
         assert_eq!(whole, end >= segments, "the first {end:#x} bytes");
-        elf_check::unwind(&data[..end]);
+        check::unwind(&data[..end]);
     }
 }
 
@@ -210,7 +208,7 @@ fn a_separate_debug_file_is_named() {
         path.to_str().expect("UTF-8"),
         debug.to_str().expect("UTF-8"),
     );
-    elf_build::run("objcopy", &["--only-keep-debug", from, to]);
+    build::run("objcopy", &["--only-keep-debug", from, to]);
     assert!(error(&fs::read(debug).expect("made above")).contains("separate debug file"));
 }
 
@@ -258,7 +256,7 @@ fn overlapping_code_sections_are_split_with_a_warning() {
         broken[header + field..header + field + 8].copy_from_slice(&value.to_le_bytes());
     }
     let broken = Binary::parse(&broken).expect("still a program");
-    elf_check::promises(&broken);
+    check::promises(&broken);
     assert!(
         broken
             .warnings()
@@ -288,7 +286,7 @@ fn a_broken_unwind_entry_costs_only_itself() {
     let broken = with(offset + last + 16, &[0x7f]);
     let broken = Binary::parse(&broken).expect("still a program");
     let found = unwind::read(&broken);
-    elf_check::unwind_promises(&broken, &found);
+    check::unwind_promises(&broken, &found);
     assert_eq!(found.functions.len() + 1, expected.functions.len());
     assert!(
         found.warnings[0].to_string().starts_with(".eh_frame+0x"),
@@ -349,8 +347,8 @@ fn tables_that_refer_to_each_other_end() {
         let mut broken = data.clone();
         broken[header + 0x18..header + 0x20].fill(0);
         broken[header + 0x20..header + 0x28].copy_from_slice(&(data.len() as u64).to_le_bytes());
-        elf_check::elf(&broken);
-        elf_check::unwind(&broken);
+        check::elf(&broken);
+        check::unwind(&broken);
     }
 }
 
@@ -362,8 +360,8 @@ fn every_byte_of_the_headers_may_be_anything() {
         for value in [0x00, 0x01, 0x7f, 0x80, 0xff] {
             let mut broken = data.clone();
             broken[offset] = value;
-            elf_check::elf(&broken);
-            elf_check::unwind(&broken);
+            check::elf(&broken);
+            check::unwind(&broken);
         }
     }
 }
@@ -376,8 +374,8 @@ proptest! {
         let mut data = small();
         let offset = offset.index(data.len());
         data[offset] = value;
-        elf_check::elf(&data);
-        elf_check::unwind(&data);
+        check::elf(&data);
+        check::unwind(&data);
     }
 
     #[test]
@@ -386,7 +384,7 @@ proptest! {
         let offset = offset.index(data.len() - 8);
         let value = if large { value } else { small_value.into() };
         data[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
-        elf_check::elf(&data);
-        elf_check::unwind(&data);
+        check::elf(&data);
+        check::unwind(&data);
     }
 }

@@ -4,12 +4,10 @@
 //! here bring their own, which prints the return address of the call that the exception passed and
 //! the landing pad, and then does what the library's does.
 
-mod elf_build;
-mod elf_check;
-
 use std::fs;
 
-use elf_build::{Workshop, installed, run};
+use crate::build::{Workshop, need, run};
+use crate::check;
 use tomo_program::elf::Binary;
 use tomo_program::unwind::{self, CallSite, ExceptionTable, UnwindEntry};
 use tomo_program::{Address, Range};
@@ -110,7 +108,7 @@ fn reports_what_was_read(workshop: &Workshop, compiler: &str, flags: &[&str]) {
     let binary = Binary::parse(&data).expect("a program");
     let unwind = unwind::read(&binary);
     assert_eq!(unwind.warnings, [], "{compiler} {flags:?}");
-    elf_check::unwind_promises(&binary, &unwind);
+    check::unwind_promises(&binary, &unwind);
     let report = run(path.to_str().expect("UTF-8"), &[]);
     let mut entered = 0;
     for line in report.lines() {
@@ -169,10 +167,8 @@ fn landing_pads_are_those_that_gcc_programs_enter() {
 
 #[test]
 fn landing_pads_are_those_that_clang_programs_enter() {
-    if !installed("clang++-19") || !installed("ld.lld-19") {
-        eprintln!("skipped: clang-19 and lld-19 are not installed");
-        return;
-    }
+    need("clang++-19", "clang-19");
+    need("ld.lld-19", "lld-19");
     let workshop = Workshop::new();
     for optimisation in ["-O0", "-O2"] {
         reports_what_was_read(

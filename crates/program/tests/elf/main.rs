@@ -1,0 +1,8 @@
+//! The reading side: ELF files and unwind tables, against binutils, against the unwinder, and
+//! under attack.
+
+mod build;
+mod check;
+mod exceptions;
+mod hostile;
+mod programs;
