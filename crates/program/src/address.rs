@@ -66,7 +66,10 @@ impl Range {
     /// The `size` bytes from `start`; `None` where they would pass the end of the address space.
     #[must_use]
     pub fn sized(start: Address, size: u64) -> Option<Self> {
-        Some(Self { start, end: start.checked_add(size)? })
+        Some(Self {
+            start,
+            end: start.checked_add(size)?,
+        })
     }
 
     /// First address.

@@ -23,9 +23,9 @@ mod words;
 
 pub use address::{Address, Range};
 pub use analyse::{AnalyseError, analyse};
+pub use cache::{Cache, CacheError};
 pub use cfg::*;
 pub use elf::Binary;
-pub use cache::{Cache, CacheError};
 pub use facts::Facts;
 pub use identity::{Headers, Identity, Key, hexadecimal};
 pub use load::{Analysis, LoadError, Loaded, Request, load, load_with};

@@ -287,7 +287,8 @@ impl<'a> Subprogram<'a> {
             gimli::DW_AT_external => self.is_external = value() == AttributeValue::Flag(true),
             gimli::DW_AT_noreturn => self.noreturn = value() == AttributeValue::Flag(true),
             gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => {
-                self.origin = reference(unit, value());
+                // One that leads to another file leads nowhere, which is not the same as none.
+                self.origin = reference(unit, value()).or(Some(NOWHERE));
             }
             _ => {}
         }
@@ -309,6 +310,9 @@ fn has(abbreviation: &Abbreviation, name: gimli::DwAt) -> bool {
         .iter()
         .any(|attribute| attribute.name() == name)
 }
+
+/// No unit has an entry there.
+const NOWHERE: DebugInfoOffset = DebugInfoOffset(usize::MAX);
 
 fn reference(unit: &Unit<'_>, value: Value<'_>) -> Option<DebugInfoOffset> {
     match value {

@@ -5,7 +5,7 @@ use crate::check::{self, NAMES};
 use proptest::prelude::*;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use tomo_program::dwarf::{DebugInfo, Lines, Sections, functions};
+use tomo_program::dwarf::{DebugInfo, Lines, ResultKind, Sections, functions};
 
 type Contents = BTreeMap<&'static str, Vec<u8>>;
 
@@ -151,18 +151,23 @@ fn unit(entries: &[u8]) -> Vec<u8> {
 const HEADER: u32 = 11;
 
 /// 1: the unit; 2: a function with an origin, an address and a size; 3: a function with a list of
-/// ranges and a name; 4: a type that is another's name; 5: a function with that type.
+/// ranges and a name; 4: a type that is another's name; 5: a function with that type; 6: a function
+/// with a name, that may be said not to return; 7: one whose origin is in another file.
 fn abbreviations() -> Vec<u8> {
-    vec![
-        1, 0x11, 1, 0, 0, // DW_TAG_compile_unit
-        2, 0x2e, 0, 0x31, 0x13, 0x11, 0x01, 0x12, 0x0b, 0,
-        0, // origin ref4, low addr, high data1
-        3, 0x2e, 0, 0x55, 0x17, 0x03, 0x0e, 0, 0, // ranges sec_offset, name strp
-        4, 0x16, 0, 0x49, 0x13, 0, 0, // typedef, type ref4
-        5, 0x2e, 0, 0x49, 0x13, 0x11, 0x01, 0x12, 0x0b, 0,
-        0, // type ref4, low addr, high data1
-        0,
-    ]
+    // Tag, whether it has children, pairs of attribute and form.
+    let tables: [&[u8]; 8] = [
+        &[1, 0x11, 1],
+        &[2, 0x2e, 0, 0x31, 0x13, 0x11, 0x01, 0x12, 0x0b],
+        &[3, 0x2e, 0, 0x55, 0x17, 0x03, 0x0e],
+        &[4, 0x16, 0, 0x49, 0x13],
+        &[5, 0x2e, 0, 0x49, 0x13, 0x11, 0x01, 0x12, 0x0b],
+        &[
+            6, 0x2e, 0, 0x03, 0x08, 0x87, 0x01, 0x0c, 0x27, 0x0c, 0x11, 0x01, 0x12, 0x0b,
+        ],
+        &[7, 0x2e, 0, 0x31, 0xa0, 0x3e, 0x11, 0x01, 0x12, 0x0b],
+        &[],
+    ];
+    tables.join(&[0, 0][..])
 }
 
 fn with(info: Vec<u8>) -> Contents {
@@ -193,6 +198,65 @@ fn references_in_a_circle() {
             .iter()
             .all(|it| it.prototype == Default::default())
     );
+}
+
+fn named(name: &str, noreturn: bool, address: u64) -> Vec<u8> {
+    let mut entry = vec![6];
+    entry.extend(name.as_bytes());
+    entry.extend([0, u8::from(noreturn), 1]);
+    entry.extend(address.to_le_bytes());
+    entry.push(16);
+    entry
+}
+
+#[test]
+fn what_is_said_twice_of_one_entry() {
+    let mut entries = vec![1];
+    entries.extend(named("same", false, 0x2000));
+    entries.extend(named("same", true, 0x2000));
+    entries.extend(named("folded", true, 0x1000));
+    entries.extend(named("other", false, 0x1000));
+    let (info, _) = read(&with(unit(&entries)));
+    let said: Vec<_> = info
+        .functions
+        .iter()
+        .map(|it| (it.entry.0, it.name.as_deref(), it.prototype.noreturn))
+        .collect();
+    // Of one function, what is promised anywhere; of two, what is promised of both.
+    assert_eq!(
+        said,
+        [
+            (0x1000, Some("folded"), false),
+            (0x2000, Some("same"), true)
+        ]
+    );
+}
+
+#[test]
+fn functions_thrown_away_by_the_linker() {
+    let mut entries = vec![1];
+    for gone in [0, u64::MAX, u64::MAX - 1] {
+        entries.extend(named("gone", false, gone));
+    }
+    entries.extend(named("kept", false, 0x1000));
+    let (info, _) = read(&with(unit(&entries)));
+    assert_eq!(info.warnings, []);
+    assert_eq!(info.functions.len(), 1);
+    assert_eq!(info.functions[0].name.as_deref(), Some("kept"));
+}
+
+#[test]
+fn an_origin_in_another_file_leaves_the_result_unknown() {
+    let mut entries = vec![1];
+    entries.extend(named("full", false, 0x1000));
+    entries.extend(function(7, 0x1234, 0x2000));
+    let (info, _) = read(&with(unit(&entries)));
+    let results: Vec<_> = info
+        .functions
+        .iter()
+        .map(|it| it.prototype.result)
+        .collect();
+    assert_eq!(results, [ResultKind::Void, ResultKind::Unknown]);
 }
 
 #[test]

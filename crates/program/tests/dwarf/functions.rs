@@ -51,6 +51,12 @@ fn check(built: &Built) -> DebugInfo {
             .all(|pair| pair[0].entry < pair[1].entry),
         "sorted, unique"
     );
+    check_against_readelf(built, &info);
+    check_symbols(built, &info);
+    info
+}
+
+fn check_against_readelf(built: &Built, info: &DebugInfo) {
     let read: BTreeMap<u64, oracle::Function> = info.functions.iter().map(shown).collect();
     let expected = oracle::functions(&built.program);
     assert_eq!(
@@ -60,8 +66,6 @@ fn check(built: &Built) -> DebugInfo {
     for (entry, function) in &expected {
         assert_eq!(&read[entry], function);
     }
-    check_symbols(built, &info);
-    info
 }
 
 fn shown(function: &DebugFunction) -> (u64, oracle::Function) {
@@ -297,6 +301,22 @@ fn members_specialisations_and_lambdas() {
     }
 }
 
+#[test]
+fn types_in_units_of_their_own() {
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        let built = build("g++", &[version, "-O1", "-fdebug-types-section"], &CPP);
+        let info = read(&built);
+        assert_eq!(info.warnings, []);
+        for (name, expected) in [
+            ("_ZNK5Shape4areaEv", VALUE),
+            ("_ZN5Shape4growEi", VOID),
+            ("_ZN5Shape4failEv", NORETURN),
+        ] {
+            assert_eq!(prototype(&info, name), expected, "{name}");
+        }
+    }
+}
+
 /// The prototype of a function; destructors and constructors have several instances.
 fn prototype(info: &DebugInfo, name: &str) -> Prototype {
     let other = name.replace("D2E", "D4E");
@@ -326,6 +346,7 @@ fn rust_units_and_never() {
         );
         let info = read(&built);
         assert_eq!(info.warnings, []);
+        check_against_readelf(&built, &info);
         assert_eq!(containing(&info, "Counter3add").prototype, VOID);
         assert_eq!(containing(&info, "Counter3get").prototype, VALUE);
         assert_eq!(containing(&info, "7give_up").prototype, NORETURN);

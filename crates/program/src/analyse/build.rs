@@ -1,0 +1,357 @@
+//! From the finished state to the functions of the model.
+
+use super::code::{Code, Pos};
+use super::explore::{Exit, RawBlock};
+use super::fragment::{self, Fragment};
+use super::padding;
+use super::returns::call_falls_through;
+use super::state::{BlockRef, State};
+use crate::{
+    Block, Call, Callee, Edge, EdgeKind, Function, IndirectJump, Range, Reason, Resolution, Status,
+};
+
+/// The function whose entry is at the start of the fragment `owner`; `None` where a fragment is a
+/// part of another function, or has turned out to hold nothing but padding.
+pub(crate) fn function(state: &State<'_>, owner: u32) -> Option<Function> {
+    if state.owner_of(owner) != owner || is_only_padding(state, owner) {
+        return None;
+    }
+    let mut builder = Builder::new(state, owner);
+    builder.add_blocks();
+    builder.add_ways_out();
+    Some(builder.finish())
+}
+
+/// A start that only its position suggests (a symbol of size 0 at the end of a section, say).
+fn is_only_padding(state: &State<'_>, owner: u32) -> bool {
+    let fragment = &state.fragments[owner as usize];
+    !fragment.sized && padding::is_padding(state.tables.code.bytes(fragment.start, fragment.end))
+}
+
+struct Builder<'s, 'a> {
+    state: &'s State<'a>,
+    code: &'a Code<'a>,
+    owner: u32,
+    reached: Vec<(BlockRef, RawBlock)>,
+    function: Function,
+    worst: Option<Reason>,
+    measured: bool,
+}
+
+impl<'s, 'a> Builder<'s, 'a> {
+    fn new(state: &'s State<'a>, owner: u32) -> Self {
+        let code = state.tables.code;
+        let home = &state.fragments[owner as usize];
+        let function = Function {
+            entry: code.address(home.start),
+            ranges: state
+                .fragments_of(owner)
+                .filter_map(|part| range(code, &state.fragments[part as usize]))
+                .collect(),
+            name: name(state, home),
+            status: Status::Exact,
+            returns: state.reach.returns(owner),
+            blocks: Vec::new(),
+            edges: Vec::new(),
+            calls: Vec::new(),
+            indirect_jumps: Vec::new(),
+            branches: 0,
+        };
+        Self {
+            state,
+            code,
+            owner,
+            reached: Vec::new(),
+            function,
+            worst: None,
+            measured: false,
+        }
+    }
+
+    fn blame(&mut self, reason: Reason) {
+        self.worst = self.worst.max(Some(reason));
+    }
+
+    fn add_blocks(&mut self) {
+        let mut fragments: Vec<u32> = self.state.fragments_of(self.owner).collect();
+        fragments.sort_unstable();
+        for fragment in fragments {
+            let blocks = &self.state.fragments[fragment as usize].blocks;
+            for (index, &block) in blocks.iter().enumerate() {
+                let at = BlockRef {
+                    fragment,
+                    block: u32::try_from(index).unwrap_or(u32::MAX),
+                };
+                if self.state.reach.reaches(at) {
+                    self.reached.push((at, block));
+                    self.function.blocks.extend(self.block(block));
+                }
+            }
+        }
+    }
+
+    fn block(&self, block: RawBlock) -> Option<Block> {
+        let range = Range::sized(
+            self.code.address(block.start),
+            u64::from(block.end.since(block.start)),
+        )?;
+        Some(Block {
+            range,
+            instructions: block.instructions,
+        })
+    }
+
+    fn add_ways_out(&mut self) {
+        for from in 0..self.reached.len() {
+            let (at, block) = self.reached[from];
+            let index = u32::try_from(from).unwrap_or(u32::MAX);
+            let falls = call_falls_through(self.state, at);
+            let mut ways = Vec::new();
+            self.state
+                .ways_out(at, |target, kind| ways.push((target, kind)));
+            for (target, kind) in ways {
+                if kind != EdgeKind::CallFallthrough || falls {
+                    self.add_edge(index, block, target, kind);
+                }
+            }
+            self.add_exit(index, at, block, falls);
+        }
+        self.function.edges.sort_unstable();
+        self.function.edges.dedup();
+    }
+
+    fn add_edge(&mut self, from: u32, block: RawBlock, target: Pos, kind: EdgeKind) {
+        let to = self.code.address(target);
+        let kind = match self.own_block(target) {
+            Some(true) => kind,
+            Some(false) => return self.blame(Reason::OverlappingInstructions),
+            None => match self.foreign(target) {
+                Some(_) if self.is_gap(block, target) => return self.blame(Reason::RunsOffTheEnd),
+                Some(kind) => kind,
+                None => return self.blame(Reason::RunsOffTheEnd),
+            },
+        };
+        self.function.edges.push(Edge { from, to, kind });
+    }
+
+    /// Whether a reached block of this function starts at `target`; `None` outside the function.
+    fn own_block(&self, target: Pos) -> Option<bool> {
+        let fragment = self.state.find(target)?;
+        if self.state.owner[fragment] != self.owner {
+            return None;
+        }
+        let found = self
+            .reached
+            .binary_search_by_key(&target, |(_, block)| block.start)
+            .is_ok();
+        Some(found)
+    }
+
+    /// How a target outside of the function is entered.
+    fn foreign(&self, target: Pos) -> Option<EdgeKind> {
+        if self.code.is_stub(target) {
+            return Some(EdgeKind::TailCall);
+        }
+        let fragment = self.state.find(target)?;
+        let entered = self.state.fragments[fragment].start == target
+            && self.state.owner[fragment] as usize == fragment;
+        Some(if entered {
+            EdgeKind::TailCall
+        } else {
+            EdgeKind::JumpInto
+        })
+    }
+
+    /// Whether control would run into another function over the end of this one's stated bytes,
+    /// which no compiler makes it do.
+    fn is_gap(&self, block: RawBlock, target: Pos) -> bool {
+        let running = block.end == target && !matches!(block.exit, Exit::Jump(_) | Exit::Branch(_));
+        running && self.code.is_stub(target)
+    }
+
+    fn add_exit(&mut self, index: u32, at: BlockRef, block: RawBlock, falls: bool) {
+        match block.exit {
+            Exit::Branch(_) => self.function.branches += 1,
+            Exit::BranchOutside => {
+                self.function.branches += 1;
+                self.blame(Reason::JumpOutsideText);
+            }
+            Exit::JumpOutside => self.blame(Reason::JumpOutsideText),
+            Exit::Broken => {
+                let fault = self.state.fragments[at.fragment as usize].fault;
+                self.blame(fault.unwrap_or(Reason::InvalidInstruction));
+            }
+            Exit::JumpIndirect => self.add_indirect(index, block, None),
+            Exit::JumpImport(import) => self.add_indirect(index, block, Some(import)),
+            Exit::JumpResolved => self.add_indirect(index, block, None),
+            Exit::Call(_) | Exit::CallImport(_) | Exit::CallIndirect => {
+                self.add_call(index, block, falls)
+            }
+            Exit::Fallthrough | Exit::Jump(_) | Exit::Return | Exit::Stop => {}
+        }
+    }
+
+    fn add_call(&mut self, index: u32, block: RawBlock, returns: bool) {
+        let debug = self.state.tables.debug;
+        let (callee, void) = match block.exit {
+            Exit::Call(target) => {
+                let fragment = self
+                    .state
+                    .find(target)
+                    .map(|fragment| &self.state.fragments[fragment]);
+                let void = fragment.is_some_and(|fragment| {
+                    fragment.start == target && fragment::returns_void(debug, fragment)
+                });
+                (Callee::Function(self.code.address(target)), void)
+            }
+            Exit::CallImport(import) => {
+                let name = self
+                    .code
+                    .binary
+                    .imports()
+                    .get(import as usize)
+                    .map(|import| import.name);
+                (
+                    Callee::Import(import),
+                    name.is_some_and(|name| fragment::import_returns_void(debug, name)),
+                )
+            }
+            _ => (Callee::Indirect, false),
+        };
+        if let Callee::Function(target) = callee
+            && self.calls_itself_inside(block, self.code.pos(target))
+        {
+            self.blame(Reason::UnusualControlTransfer);
+        }
+        let address = self.code.last_instruction(block.start, block.end);
+        self.function.calls.push(Call {
+            block: index,
+            address,
+            callee,
+            returns,
+            void,
+        });
+    }
+
+    /// A call into the middle of the caller (to learn where it runs, or to change the return
+    /// address): the callee is no function.
+    fn calls_itself_inside(&self, block: RawBlock, target: Option<Pos>) -> bool {
+        target.is_some_and(|target| {
+            target >= block.end && target.since(block.end) < 16 && {
+                let fragment = self.state.find(target);
+                fragment.is_some_and(|fragment| {
+                    let evidence = self.state.fragments[fragment].evidence;
+                    !(evidence.symbol
+                        || evidence.entry_frame
+                        || evidence.debug
+                        || evidence.initial
+                        || evidence.pointed)
+                })
+            }
+        })
+    }
+
+    fn add_indirect(&mut self, index: u32, block: RawBlock, import: Option<u32>) {
+        let resolution = if block.exit == Exit::JumpIndirect {
+            self.state
+                .jumps
+                .get(&block.end)
+                .map_or(Resolution::Unresolved, |jump| jump.resolution)
+        } else {
+            Resolution::TailCall
+        };
+        match resolution {
+            Resolution::Unresolved => self.blame(Reason::UnresolvedIndirectJump),
+            Resolution::MeasuredTable => self.measured = true,
+            _ => {}
+        }
+        let address = self.code.last_instruction(block.start, block.end);
+        self.function.indirect_jumps.push(IndirectJump {
+            block: index,
+            address,
+            resolution,
+            import,
+        });
+    }
+
+    fn finish(mut self) -> Function {
+        if self.measured && !self.accounts_for_all_bytes() {
+            self.blame(Reason::UnreachedBytes);
+        }
+        for part in self.state.fragments_of(self.owner) {
+            let fragment = &self.state.fragments[part as usize];
+            if fragment.fault == Some(Reason::BrokenExceptionTable) {
+                self.blame(Reason::BrokenExceptionTable);
+            }
+            if fragment
+                .jumped_into
+                .iter()
+                .any(|&inside| self.own_block(inside) == Some(false))
+            {
+                self.blame(Reason::EnteredInsideInstruction);
+            }
+        }
+        let has_entry = self
+            .function
+            .blocks
+            .iter()
+            .any(|block| block.range.start() == self.function.entry);
+        self.function.status = match self.worst {
+            _ if !has_entry => Status::Opaque(self.worst.unwrap_or(Reason::NoBytes)),
+            Some(Reason::UnusualControlTransfer) => Status::Opaque(Reason::UnusualControlTransfer),
+            Some(reason) => Status::Partial(reason),
+            None => Status::Exact,
+        };
+        self.function
+    }
+
+    /// Whether all bytes of the function are reached or padding.
+    fn accounts_for_all_bytes(&self) -> bool {
+        self.state.fragments_of(self.owner).all(|part| {
+            let fragment = &self.state.fragments[part as usize];
+            let mut at = fragment.start;
+            let inside = self
+                .reached
+                .iter()
+                .filter(|(block, _)| block.fragment == part);
+            for (_, block) in inside {
+                if block.start > at && !padding::is_padding(self.code.bytes(at, block.start)) {
+                    return false;
+                }
+                at = at.max(block.end);
+            }
+            padding::is_padding(self.code.bytes(at, fragment.end))
+        })
+    }
+}
+
+/// The bytes of a fragment: as stated, or as far as its blocks go.
+fn range(code: &Code<'_>, fragment: &Fragment) -> Option<Range> {
+    let end = if fragment.sized {
+        fragment.end
+    } else {
+        fragment
+            .blocks
+            .iter()
+            .map(|block| block.end)
+            .max()
+            .unwrap_or(fragment.start)
+    };
+    Range::sized(
+        code.address(fragment.start),
+        u64::from(end.since(fragment.start)),
+    )
+}
+
+fn name(state: &State<'_>, home: &Fragment) -> Option<String> {
+    let tables = state.tables;
+    let symbol = home
+        .symbol
+        .and_then(|index| tables.code.binary.symbols().get(index as usize));
+    let debug = home
+        .debug
+        .and_then(|index| tables.debug.functions.get(index as usize));
+    symbol
+        .map(|symbol| symbol.name.to_owned())
+        .or_else(|| debug.and_then(|function| function.name.clone()))
+}

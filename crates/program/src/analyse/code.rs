@@ -1,0 +1,211 @@
+//! The program's code as one dense space of 32-bit positions.
+//!
+//! The analysis handles millions of addresses; a [`Pos`] is half the size of an address and cannot
+//! be mixed up with one. Position 0 is the lowest executable byte of the file.
+
+use iced_x86::{Decoder, DecoderOptions, Instruction};
+
+use crate::Address;
+use crate::elf::{Binary, PltTarget};
+
+/// A byte of code: its distance from the lowest executable byte.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Pos(pub(crate) u32);
+
+impl Pos {
+    /// The position `bytes` further on. Positions stay far below `u32::MAX`: see [`Code::new`].
+    pub(crate) fn plus(self, bytes: u32) -> Self {
+        Self(self.0.saturating_add(bytes))
+    }
+
+    /// Bytes between `earlier` and here (0 if `earlier` is later).
+    pub(crate) fn since(self, earlier: Self) -> u32 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Where a direct transfer to some address really goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Destination {
+    /// Code of this file, outside the PLT.
+    Code(Pos),
+    /// An imported function, through its PLT stub.
+    Import(u32),
+    /// Through a PLT stub whose target is decided at run time (an indirect function) or unknown.
+    Resolved,
+    /// No code of this file.
+    Outside,
+}
+
+/// The executable bytes of a file.
+pub(crate) struct Code<'a> {
+    /// The file they come from.
+    pub(crate) binary: &'a Binary<'a>,
+    base: u64,
+    regions: Vec<(Pos, Pos, &'a [u8])>,
+    stubs: Vec<(Pos, Pos, PltTarget)>,
+    returning: Vec<bool>,
+}
+
+impl<'a> Code<'a> {
+    /// The code of `binary`; `None` where it spans more than 4 GiB less a margin.
+    pub(crate) fn new(binary: &'a Binary<'a>) -> Option<Self> {
+        let base = binary
+            .code()
+            .first()
+            .map_or(0, |region| region.range.start().0);
+        let mut code = Self {
+            binary,
+            base,
+            regions: Vec::new(),
+            stubs: Vec::new(),
+            returning: Vec::new(),
+        };
+        for region in binary.code() {
+            let end = region.range.end().0.checked_sub(base)?;
+            if end > u64::from(u32::MAX) - 4096 {
+                return None;
+            }
+            let start = Pos(u32::try_from(region.range.start().0.checked_sub(base)?).ok()?);
+            code.regions.push((
+                start,
+                start.plus(u32::try_from(region.bytes.len()).ok()?),
+                region.bytes,
+            ));
+        }
+        for stub in binary.plt() {
+            if let (Some(start), Ok(size)) = (
+                code.pos(stub.range.start()),
+                u32::try_from(stub.range.size()),
+            ) {
+                code.stubs.push((start, start.plus(size), stub.target));
+            }
+        }
+        code.stubs.sort_unstable_by_key(|stub| stub.0);
+        code.returning = binary
+            .imports()
+            .iter()
+            .map(|import| !super::names::never_returns(import.name))
+            .collect();
+        Some(code)
+    }
+
+    /// Its position, where `address` is code.
+    pub(crate) fn pos(&self, address: Address) -> Option<Pos> {
+        let offset = u32::try_from(address.0.checked_sub(self.base)?).ok()?;
+        self.region(Pos(offset)).map(|_| Pos(offset))
+    }
+
+    /// The stated address of `pos`.
+    pub(crate) fn address(&self, pos: Pos) -> Address {
+        Address(self.base + u64::from(pos.0))
+    }
+
+    /// Bytes from `start` up to `end`, cut at the end of the region that holds `start`.
+    pub(crate) fn bytes(&self, start: Pos, end: Pos) -> &'a [u8] {
+        let Some(&(from, to, bytes)) = self.region(start) else {
+            return &[];
+        };
+        &bytes[start.since(from) as usize..end.min(to).max(start).since(from) as usize]
+    }
+
+    /// The end of the region that holds `pos`.
+    pub(crate) fn region_end(&self, pos: Pos) -> Pos {
+        self.region(pos).map_or(pos, |region| region.1)
+    }
+
+    /// The regions, by position.
+    pub(crate) fn regions(&self) -> impl Iterator<Item = (Pos, Pos)> {
+        self.regions.iter().map(|&(start, end, _)| (start, end))
+    }
+
+    /// Where the last instruction of a block starts.
+    pub(crate) fn last_instruction(&self, start: Pos, end: Pos) -> Address {
+        let mut decoder = Decoder::with_ip(
+            64,
+            self.bytes(start, end),
+            self.address(start).0,
+            DecoderOptions::NONE,
+        );
+        let mut last = self.address(start);
+        let mut instruction = Instruction::default();
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            last = Address(instruction.ip());
+        }
+        last
+    }
+
+    fn region(&self, pos: Pos) -> Option<&(Pos, Pos, &'a [u8])> {
+        let after = self.regions.partition_point(|region| region.0 <= pos);
+        self.regions
+            .get(after.checked_sub(1)?)
+            .filter(|region| pos < region.1)
+    }
+
+    /// Whether `pos` lies in a PLT stub.
+    pub(crate) fn is_stub(&self, pos: Pos) -> bool {
+        self.stub(pos).is_some()
+    }
+
+    /// The start of the first PLT stub behind `pos`.
+    pub(crate) fn next_stub(&self, pos: Pos) -> Pos {
+        let after = self.stubs.partition_point(|stub| stub.0 <= pos);
+        self.stubs.get(after).map_or(Pos(u32::MAX), |stub| stub.0)
+    }
+
+    /// The PLT stubs' ranges, by position.
+    pub(crate) fn stub_ranges(&self) -> impl Iterator<Item = (Pos, Pos)> {
+        self.stubs.iter().map(|&(start, end, _)| (start, end))
+    }
+
+    /// The bytes that PLT stubs take.
+    pub(crate) fn stub_bytes(&self) -> u64 {
+        self.stubs
+            .iter()
+            .map(|stub| u64::from(stub.1.since(stub.0)))
+            .sum()
+    }
+
+    fn stub(&self, pos: Pos) -> Option<PltTarget> {
+        let after = self.stubs.partition_point(|stub| stub.0 <= pos);
+        self.stubs
+            .get(after.checked_sub(1)?)
+            .filter(|stub| pos < stub.1)
+            .map(|stub| stub.2)
+    }
+
+    /// Where a direct call or jump to `address` goes.
+    pub(crate) fn destination(&self, address: Address) -> Destination {
+        let Some(pos) = self.pos(address) else {
+            return Destination::Outside;
+        };
+        match self.stub(pos) {
+            None => Destination::Code(pos),
+            Some(PltTarget::Import(import)) => Destination::Import(import),
+            Some(PltTarget::Function(function)) => self
+                .pos(function)
+                .map_or(Destination::Resolved, Destination::Code),
+            Some(_) => Destination::Resolved,
+        }
+    }
+
+    /// Where a call or jump through the 8-byte slot at `slot` goes, if the loader decides that.
+    pub(crate) fn through_slot(&self, slot: Address) -> Option<Destination> {
+        if let Some(import) = self.binary.import_in_slot(slot) {
+            return Some(Destination::Import(import));
+        }
+        if self.binary.resolver_in_slot(slot).is_some() {
+            return Some(Destination::Resolved);
+        }
+        // Only slots that the program cannot write keep the loader's value.
+        self.binary.constant_at(slot)?;
+        let target = self.binary.pointer_in_slot(slot)?;
+        Some(self.destination(target))
+    }
+
+    /// Whether a call to this import may come back.
+    pub(crate) fn import_returns(&self, import: u32) -> bool {
+        self.returning.get(import as usize).copied().unwrap_or(true)
+    }
+}

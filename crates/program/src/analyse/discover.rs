@@ -1,0 +1,157 @@
+//! The fixpoint of traversal and discovery: explored code names further code.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::code::Pos;
+use super::explore::{Exit, Explorer};
+use super::fragment::{self, Evidence};
+use super::state::State;
+use crate::Progress;
+
+/// Explores the fragments that start at `dirty`, and whatever that brings to light, until nothing
+/// new is found.
+pub(crate) fn explore(state: &mut State<'_>, mut dirty: Vec<Pos>, progress: &dyn Progress) {
+    while !dirty.is_empty() {
+        dirty.sort_unstable();
+        dirty.dedup();
+        explore_once(state, &dirty, progress);
+        dirty = follow(state, &dirty);
+    }
+}
+
+fn explore_once(state: &mut State<'_>, dirty: &[Pos], progress: &dyn Progress) {
+    let code = state.tables.code;
+    state
+        .fragments
+        .par_iter_mut()
+        .with_min_len(16)
+        .filter(|fragment| dirty.binary_search(&fragment.start).is_ok())
+        .for_each_init(
+            || Explorer::new(code),
+            |explorer, fragment| {
+                let roots = [fragment.start].into_iter();
+                let roots = roots
+                    .chain(fragment.roots.iter().copied())
+                    .chain(fragment.targets.iter().copied());
+                let explored = explorer.explore(fragment.start, fragment.end, roots);
+                fragment.absorb(explored);
+                progress.advance(u64::from(fragment.end.since(fragment.start)));
+            },
+        );
+}
+
+/// What the code of some fragments says of others.
+#[derive(Default)]
+struct News {
+    /// Starts of fragments that are reached in a new way, with that way.
+    reached: Vec<(Pos, Evidence)>,
+    /// Jumps into the middle of other fragments.
+    inside: Vec<Pos>,
+}
+
+/// Acts on what the freshly explored fragments say; the starts of those to explore (again).
+fn follow(state: &mut State<'_>, explored: &[Pos]) -> Vec<Pos> {
+    let found: Vec<News> = explored
+        .par_iter()
+        .with_min_len(64)
+        .filter_map(|&start| Some(news(state, state.find(start)?)))
+        .collect();
+    let mut dirty = Vec::new();
+    let mut starts: FxHashMap<Pos, Evidence> = FxHashMap::default();
+    for news in &found {
+        for &(at, evidence) in &news.reached {
+            match state.find(at) {
+                Some(index) if state.fragments[index].start == at => {
+                    state.fragments[index].evidence.merge(evidence)
+                }
+                _ => starts.entry(at).or_default().merge(evidence),
+            }
+        }
+    }
+    let mut starts: Vec<(Pos, Evidence)> = starts.into_iter().collect();
+    starts.sort_unstable_by_key(|start| start.0);
+    dirty.extend(fragment::insert(
+        state.tables,
+        &mut state.fragments,
+        &starts,
+    ));
+    for &at in found.iter().flat_map(|news| &news.inside) {
+        if let Some(index) = state.find(at)
+            && state.fragments[index].start != at
+            && state.fragments[index].add_root(at)
+        {
+            dirty.push(state.fragments[index].start);
+        }
+    }
+    dirty
+}
+
+fn news(state: &State<'_>, index: usize) -> News {
+    let mut news = News::default();
+    let fragment = &state.fragments[index];
+    for block in &fragment.blocks {
+        match block.exit {
+            Exit::Call(target) => note(
+                state,
+                target,
+                Evidence {
+                    called: true,
+                    ..Evidence::default()
+                },
+                true,
+                &mut news,
+            ),
+            Exit::Branch(target) | Exit::Jump(target)
+                if target < fragment.start || target >= fragment.end =>
+            {
+                note(
+                    state,
+                    target,
+                    Evidence {
+                        jumped: true,
+                        ..Evidence::default()
+                    },
+                    false,
+                    &mut news,
+                );
+            }
+            _ => {}
+        }
+    }
+    for &target in &fragment.taken {
+        // What an instruction points to inside a known fragment is a label there, not a start.
+        if state
+            .find(target)
+            .is_none_or(|other| state.fragments[other].start == target)
+        {
+            note(
+                state,
+                target,
+                Evidence {
+                    pointed: true,
+                    ..Evidence::default()
+                },
+                false,
+                &mut news,
+            );
+        }
+    }
+    news
+}
+
+/// Notes that `target` is reached; calls make a start even in the middle of a fragment.
+fn note(state: &State<'_>, target: Pos, evidence: Evidence, is_call: bool, news: &mut News) {
+    if state.tables.code.is_stub(target) {
+        return;
+    }
+    match state.find(target) {
+        Some(index) if state.fragments[index].start == target => {
+            if !state.fragments[index].evidence.has(evidence) {
+                news.reached.push((target, evidence));
+            }
+        }
+        Some(_) if !is_call => news.inside.push(target),
+        Some(_) | None => news.reached.push((target, evidence)),
+    }
+}

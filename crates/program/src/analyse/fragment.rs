@@ -1,0 +1,465 @@
+//! Where functions may start and end: the evidence of symbols, unwind tables, debug information,
+//! and, while traversal goes on, of calls and pointers.
+//!
+//! A [`Fragment`] is a run of bytes from one such start up to its own end or the next start. A
+//! function is one fragment, or several when the compiler split it ([`super::parts`]).
+
+use super::code::{Code, Pos};
+use super::explore::{Bits, Explored, RawBlock};
+use super::names;
+use crate::Reason;
+use crate::dwarf::{DebugInfo, ResultKind};
+use crate::elf::{Symbol, SymbolKind};
+use crate::unwind::{ExceptionTable, Unwind};
+
+/// What says that a fragment starts where it does.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Evidence {
+    /// A function symbol that does not name a split-off part.
+    pub(crate) symbol: bool,
+    /// A symbol that names a split-off part.
+    pub(crate) part_symbol: bool,
+    /// An unwind entry that starts like a function (the frame of the caller is untouched).
+    pub(crate) entry_frame: bool,
+    /// An unwind entry that starts in the middle of a frame.
+    pub(crate) inner_frame: bool,
+    /// Debug information.
+    pub(crate) debug: bool,
+    /// The loader or kernel enters here: entry point, constructors, destructors.
+    pub(crate) initial: bool,
+    /// A call leads here.
+    pub(crate) called: bool,
+    /// Some instruction or data holds its address.
+    pub(crate) pointed: bool,
+    /// A jump from another fragment leads here.
+    pub(crate) jumped: bool,
+}
+
+impl Evidence {
+    /// Whether all that `other` says is known.
+    pub(crate) fn has(self, other: Self) -> bool {
+        let mut both = self;
+        both.merge(other);
+        both == self
+    }
+
+    /// Adds what `other` says.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.symbol |= other.symbol;
+        self.part_symbol |= other.part_symbol;
+        self.entry_frame |= other.entry_frame;
+        self.inner_frame |= other.inner_frame;
+        self.debug |= other.debug;
+        self.initial |= other.initial;
+        self.called |= other.called;
+        self.pointed |= other.pointed;
+        self.jumped |= other.jumped;
+    }
+
+    /// Whether only jumps lead here, so that it may be a part of another function.
+    pub(crate) fn may_be_part(self) -> bool {
+        !self.symbol
+            && !self.initial
+            && !self.called
+            && !self.pointed
+            && !self.debug
+            && (self.part_symbol || self.inner_frame || self.jumped)
+    }
+}
+
+/// A run of code with one start.
+#[derive(Default, Debug)]
+pub(crate) struct Fragment {
+    /// Its first byte.
+    pub(crate) start: Pos,
+    /// The byte behind it.
+    pub(crate) end: Pos,
+    /// Whether a table states its end; otherwise only the next start bounds it.
+    pub(crate) sized: bool,
+    /// Why it is one.
+    pub(crate) evidence: Evidence,
+    /// Index of the symbol that names it.
+    pub(crate) symbol: Option<u32>,
+    /// Index of the debug information on it.
+    pub(crate) debug: Option<u32>,
+    /// Indices of unwind entries that cover it.
+    pub(crate) unwind: (u32, u32),
+    /// Declared never to return.
+    pub(crate) declared_noreturn: bool,
+    /// Starts of blocks that only others know of: landing pads, jump tables, jumps from elsewhere.
+    pub(crate) roots: Vec<Pos>,
+    /// Where jump tables of its function lead.
+    pub(crate) targets: Vec<Pos>,
+    /// Those of the roots that other functions jump to.
+    pub(crate) jumped_into: Vec<Pos>,
+    /// Its blocks, by start.
+    pub(crate) blocks: Vec<RawBlock>,
+    /// Which of its bytes start an instruction.
+    pub(crate) starts: Bits,
+    /// Code addresses that it materialises.
+    pub(crate) taken: Vec<Pos>,
+    /// The worst that traversal met.
+    pub(crate) fault: Option<Reason>,
+    /// Whether it has an indirect jump.
+    pub(crate) indirect: bool,
+}
+
+impl Default for Pos {
+    fn default() -> Self {
+        Self(0)
+    }
+}
+
+impl Fragment {
+    /// Adds a root; whether that is news.
+    pub(crate) fn add_root(&mut self, root: Pos) -> bool {
+        match self.roots.binary_search(&root) {
+            Ok(_) => false,
+            Err(at) => {
+                self.roots.insert(at, root);
+                true
+            }
+        }
+    }
+
+    /// Takes over what traversal found.
+    pub(crate) fn absorb(&mut self, explored: Explored) {
+        self.blocks = explored.blocks;
+        self.starts = explored.starts;
+        self.taken = explored.taken;
+        self.fault = explored.fault;
+        self.indirect = explored.indirect;
+    }
+
+    /// Index of the block that starts at `pos`.
+    pub(crate) fn block_at(&self, pos: Pos) -> Option<usize> {
+        self.blocks
+            .binary_search_by_key(&pos, |block| block.start)
+            .ok()
+    }
+
+    /// Index of the block that holds `pos`.
+    pub(crate) fn block_with(&self, pos: Pos) -> Option<usize> {
+        let after = self.blocks.partition_point(|block| block.start <= pos);
+        after
+            .checked_sub(1)
+            .filter(|&index| pos < self.blocks[index].end)
+    }
+}
+
+/// A start with the evidence for it.
+#[derive(Clone, Copy)]
+struct Start {
+    at: Pos,
+    end: Option<Pos>,
+    evidence: Evidence,
+    symbol: Option<u32>,
+    debug: Option<u32>,
+}
+
+/// All that the file's tables say of where fragments are.
+pub(crate) struct Tables<'a> {
+    /// Symbols and everything else in the ELF file.
+    pub(crate) code: &'a Code<'a>,
+    /// Unwind entries.
+    pub(crate) unwind: &'a Unwind,
+    /// Debug information.
+    pub(crate) debug: &'a DebugInfo,
+}
+
+/// The fragments that the tables state, by start, disjoint.
+pub(crate) fn stated(tables: &Tables<'_>) -> Vec<Fragment> {
+    let mut starts = Vec::new();
+    symbol_starts(tables.code, &mut starts);
+    unwind_starts(tables, &mut starts);
+    debug_starts(tables, &mut starts);
+    let initial = Evidence {
+        initial: true,
+        ..Evidence::default()
+    };
+    starts.extend(
+        tables
+            .code
+            .binary
+            .initial_functions()
+            .into_iter()
+            .filter_map(|address| {
+                Some(Start {
+                    at: tables.code.pos(address)?,
+                    end: None,
+                    evidence: initial,
+                    symbol: None,
+                    debug: None,
+                })
+            }),
+    );
+    starts.retain(|start| !tables.code.is_stub(start.at));
+    untyped_starts(tables.code, &mut starts);
+    let mut fragments = join(tables, starts);
+    for fragment in &mut fragments {
+        describe(tables, fragment);
+    }
+    fragments
+}
+
+fn symbol_starts(code: &Code<'_>, starts: &mut Vec<Start>) {
+    for (index, symbol) in code.binary.symbols().iter().enumerate() {
+        if matches!(
+            symbol.kind,
+            SymbolKind::Function | SymbolKind::IndirectFunction
+        ) {
+            starts.extend(symbol_start(code, index, symbol));
+        }
+    }
+}
+
+fn symbol_start(code: &Code<'_>, index: usize, symbol: &Symbol<'_>) -> Option<Start> {
+    let at = code.pos(symbol.address)?;
+    let is_part = names::is_split_part(symbol.name);
+    Some(Start {
+        at,
+        end: u32::try_from(symbol.size)
+            .ok()
+            .filter(|&size| size > 0)
+            .map(|size| at.plus(size)),
+        evidence: Evidence {
+            symbol: !is_part,
+            part_symbol: is_part,
+            ..Evidence::default()
+        },
+        symbol: u32::try_from(index).ok(),
+        debug: None,
+    })
+}
+
+/// Labels of hand-written assembly start a fragment only where nothing else covers them.
+fn untyped_starts(code: &Code<'_>, starts: &mut Vec<Start>) {
+    starts.sort_by_key(|start| start.at);
+    let covered = merged_extents(starts);
+    for (index, symbol) in code.binary.symbols().iter().enumerate() {
+        if symbol.kind != SymbolKind::Untyped
+            || symbol.name.starts_with('$')
+            || symbol.name.starts_with(".L")
+        {
+            continue;
+        }
+        let Some(start) = symbol_start(code, index, symbol) else {
+            continue;
+        };
+        let after = covered.partition_point(|range| range.0 <= start.at);
+        if after
+            .checked_sub(1)
+            .is_none_or(|at| covered[at].1 <= start.at)
+            && !code.is_stub(start.at)
+        {
+            starts.push(start);
+        }
+    }
+}
+
+fn merged_extents(starts: &[Start]) -> Vec<(Pos, Pos)> {
+    let mut merged: Vec<(Pos, Pos)> = Vec::new();
+    for start in starts {
+        let end = start.end.unwrap_or_else(|| start.at.plus(1));
+        match merged.last_mut() {
+            Some(last) if start.at <= last.1 => last.1 = last.1.max(end),
+            _ => merged.push((start.at, end)),
+        }
+    }
+    merged
+}
+
+fn unwind_starts(tables: &Tables<'_>, starts: &mut Vec<Start>) {
+    for entry in &tables.unwind.functions {
+        let Some(at) = tables.code.pos(entry.range.start()) else {
+            continue;
+        };
+        let evidence = Evidence {
+            entry_frame: entry.entry_frame,
+            inner_frame: !entry.entry_frame,
+            ..Evidence::default()
+        };
+        let size = u32::try_from(entry.range.size()).unwrap_or(u32::MAX);
+        starts.push(Start {
+            at,
+            end: Some(at.plus(size)),
+            evidence,
+            symbol: None,
+            debug: None,
+        });
+    }
+}
+
+fn debug_starts(tables: &Tables<'_>, starts: &mut Vec<Start>) {
+    for (index, function) in tables.debug.functions.iter().enumerate() {
+        for range in &function.ranges {
+            let Some(at) = tables.code.pos(range.start()) else {
+                continue;
+            };
+            let is_entry = range.start() == function.entry;
+            let size = u32::try_from(range.size()).unwrap_or(u32::MAX);
+            starts.push(Start {
+                at,
+                end: Some(at.plus(size)),
+                evidence: Evidence {
+                    debug: is_entry,
+                    inner_frame: !is_entry,
+                    ..Evidence::default()
+                },
+                symbol: None,
+                debug: if is_entry {
+                    u32::try_from(index).ok()
+                } else {
+                    None
+                },
+            });
+        }
+    }
+}
+
+/// One fragment a start, cut where the next one begins.
+fn join(tables: &Tables<'_>, mut starts: Vec<Start>) -> Vec<Fragment> {
+    // Names: sized before unsized (the reader orders symbols so), first come, first served.
+    starts.sort_by_key(|start| start.at);
+    let mut fragments: Vec<Fragment> = Vec::new();
+    for start in starts {
+        if fragments.last().is_none_or(|last| last.start != start.at) {
+            fragments.push(Fragment {
+                start: start.at,
+                end: start.at,
+                ..Fragment::default()
+            });
+        }
+        let Some(last) = fragments.last_mut() else {
+            continue;
+        };
+        last.evidence.merge(start.evidence);
+        last.symbol = last.symbol.or(start.symbol);
+        last.debug = last.debug.or(start.debug);
+        if let Some(end) = start.end {
+            last.end = last.end.max(end);
+            last.sized = true;
+        }
+    }
+    set_ends(tables.code, &mut fragments);
+    fragments
+}
+
+/// Ends every fragment at its stated end, the next start, the next PLT stub or the end of its
+/// region, whichever comes first.
+fn set_ends(code: &Code<'_>, fragments: &mut [Fragment]) {
+    for index in 0..fragments.len() {
+        let next = fragments
+            .get(index + 1)
+            .map_or(Pos(u32::MAX), |next| next.start);
+        let fragment = &mut fragments[index];
+        let limit = code
+            .region_end(fragment.start)
+            .min(next)
+            .min(code.next_stub(fragment.start));
+        fragment.end = if fragment.sized {
+            fragment.end.min(limit)
+        } else {
+            limit
+        };
+    }
+}
+
+/// Attaches to a fragment what unwind tables and debug information say of it.
+fn describe(tables: &Tables<'_>, fragment: &mut Fragment) {
+    let (code, entries) = (tables.code, &tables.unwind.functions);
+    let (from, to) = (code.address(fragment.start), code.address(fragment.end));
+    let mut first = entries.partition_point(|entry| entry.range.start() <= from);
+    if first > 0 && entries[first - 1].range.end() > from {
+        first -= 1;
+    }
+    let last = first + entries[first..].partition_point(|entry| entry.range.start() < to);
+    fragment.unwind = (
+        u32::try_from(first).unwrap_or(0),
+        u32::try_from(last).unwrap_or(0),
+    );
+    if entries[first..last]
+        .iter()
+        .any(|entry| entry.exceptions == ExceptionTable::Broken)
+    {
+        fragment.fault = Some(Reason::BrokenExceptionTable);
+    }
+    let symbol = fragment
+        .symbol
+        .and_then(|index| code.binary.symbols().get(index as usize));
+    let by_name = symbol.is_some_and(|symbol| names::own_never_returns(symbol.name));
+    let debug = fragment
+        .debug
+        .and_then(|index| tables.debug.functions.get(index as usize));
+    fragment.declared_noreturn =
+        by_name || debug.is_some_and(|function| function.prototype.noreturn);
+}
+
+/// Landing pads that the exception tables state, with the code from which they are entered.
+pub(crate) fn landing_pads(tables: &Tables<'_>) -> impl Iterator<Item = Pos> {
+    tables
+        .unwind
+        .functions
+        .iter()
+        .flat_map(|entry| &entry.call_sites)
+        .filter_map(|site| tables.code.pos(site.landing_pad?))
+}
+
+/// Whether debug information says that the function entered at `fragment` returns nothing.
+pub(crate) fn returns_void(debug: &DebugInfo, fragment: &Fragment) -> bool {
+    let function = fragment
+        .debug
+        .and_then(|index| debug.functions.get(index as usize));
+    function.is_some_and(|function| function.prototype.result == ResultKind::Void)
+}
+
+/// Whether debug information says that the imported function called `name` returns nothing.
+pub(crate) fn import_returns_void(debug: &DebugInfo, name: &str) -> bool {
+    debug
+        .external
+        .get(name)
+        .is_some_and(|prototype| prototype.result == ResultKind::Void)
+}
+
+/// The fragment that holds `pos`, in a list ordered by start.
+pub(crate) fn find(fragments: &[Fragment], pos: Pos) -> Option<usize> {
+    let after = fragments.partition_point(|fragment| fragment.start <= pos);
+    after
+        .checked_sub(1)
+        .filter(|&index| pos < fragments[index].end)
+}
+
+/// Puts new fragments into the list, cutting those that hold their starts; the starts of all whose
+/// extent or evidence is new.
+pub(crate) fn insert(
+    tables: &Tables<'_>,
+    fragments: &mut Vec<Fragment>,
+    starts: &[(Pos, Evidence)],
+) -> Vec<Pos> {
+    let mut changed = Vec::new();
+    for &(at, evidence) in starts {
+        let mut new = Fragment {
+            start: at,
+            end: at,
+            evidence,
+            ..Fragment::default()
+        };
+        if let Some(holder) = find(fragments, at).map(|index| &mut fragments[index]) {
+            changed.push(holder.start);
+            new.end = holder.end;
+            new.sized = holder.sized;
+            let split = holder.roots.partition_point(|&root| root < at);
+            new.roots = holder.roots.split_off(split);
+        }
+        changed.push(at);
+        fragments.push(new);
+        fragments.sort_by_key(|fragment| fragment.start);
+    }
+    set_ends(tables.code, fragments);
+    for start in &changed {
+        if let Some(index) = find(fragments, *start) {
+            describe(tables, &mut fragments[index]);
+        }
+    }
+    changed
+}

@@ -1,0 +1,337 @@
+//! Which functions can return, and what control can reach given that.
+//!
+//! A function returns if a return, or a tail call to a function that returns, can be reached from
+//! its entry, where control passes a call only if the callee returns. The least solution is what
+//! happens at run time: a function that returns does so after finitely many steps, which are a
+//! derivation (Kruegel et al. call it non-return analysis; the formulation as a least fixpoint is
+//! that of Meng and Miller, *Binary code is not easy*, ISSTA 2016, §4.3). Every block is visited
+//! once and every call waits at most once for its callee: linear time.
+//!
+//! Afterwards the compiler's view is restored: behind a call whose callee never returns although
+//! nobody declared so, the compiler went on generating code. Where nothing else reaches that code,
+//! control is said to fall through to it after all.
+
+use rustc_hash::FxHashSet;
+
+use super::code::{Destination, Pos};
+use super::explore::Exit;
+use super::padding;
+use super::state::{BlockRef, State};
+use crate::{EdgeKind, Resolution};
+
+/// What control can reach.
+#[derive(Default)]
+pub(crate) struct Reach {
+    /// Index of the first block of every fragment in `blocks`.
+    first: Vec<u32>,
+    blocks: Vec<bool>,
+    /// By fragment: whether the function entered there can return. Only owners count.
+    returns: Vec<bool>,
+    /// Ends of calls behind which control goes on although the callee never returns.
+    continued: FxHashSet<Pos>,
+}
+
+impl Reach {
+    /// Whether control can reach the block.
+    pub(crate) fn reaches(&self, at: BlockRef) -> bool {
+        self.blocks.get(self.index(at)).copied().unwrap_or(false)
+    }
+
+    /// Whether the function with this owner can return.
+    pub(crate) fn returns(&self, owner: u32) -> bool {
+        self.returns.get(owner as usize).copied().unwrap_or(true)
+    }
+
+    fn index(&self, at: BlockRef) -> usize {
+        self.first
+            .get(at.fragment as usize)
+            .map_or(usize::MAX, |first| (first + at.block) as usize)
+    }
+}
+
+/// Computes [`Reach`] for the present state.
+pub(crate) fn reach(state: &State<'_>) -> Reach {
+    let mut search = Search::new(state);
+    for fragment in 0..state.fragments.len() {
+        search.enter(u32::try_from(fragment).unwrap_or(u32::MAX));
+    }
+    search.run();
+    search.restore_compilers_view();
+    search.reach
+}
+
+/// Whether control goes on behind the call that ends the block, in the reach already computed.
+pub(crate) fn call_falls_through(state: &State<'_>, at: BlockRef) -> bool {
+    let block = state.block(at);
+    if ends_its_fragment(state, at) {
+        return false;
+    }
+    match block.exit {
+        Exit::Call(target) => match callee(state, target) {
+            Callee::Declared => false,
+            Callee::Function(owner) => {
+                state.reach.returns(owner) || state.reach.continued.contains(&block.end)
+            }
+            Callee::Unknown => true,
+        },
+        Exit::CallImport(import) => state.tables.code.import_returns(import),
+        _ => true,
+    }
+}
+
+/// Whether the block's call is the last instruction of bytes that a table bounds: then the compiler
+/// knew that it does not return.
+fn ends_its_fragment(state: &State<'_>, at: BlockRef) -> bool {
+    let (block, home) = (state.block(at), &state.fragments[at.fragment as usize]);
+    home.sized
+        && block.exit.is_call()
+        && padding::is_padding(state.tables.code.bytes(block.end, home.end))
+}
+
+/// Whom a direct call reaches, as far as returning is concerned.
+enum Callee {
+    /// Declared never to return.
+    Declared,
+    /// The function with this owner.
+    Function(u32),
+    /// No function's entry.
+    Unknown,
+}
+
+fn callee(state: &State<'_>, target: Pos) -> Callee {
+    let Some(index) = state.find(target) else {
+        return Callee::Unknown;
+    };
+    let fragment = &state.fragments[index];
+    if fragment.start != target || state.owner[index] as usize != index {
+        Callee::Unknown
+    } else if fragment.declared_noreturn {
+        Callee::Declared
+    } else {
+        Callee::Function(state.owner[index])
+    }
+}
+
+struct Search<'s, 'a> {
+    state: &'s State<'a>,
+    reach: Reach,
+    work: Vec<BlockRef>,
+    /// Owners of functions just found to return.
+    returned: Vec<u32>,
+    /// By owner: calls of it that wait for its return.
+    waiting: Vec<Vec<BlockRef>>,
+}
+
+impl<'s, 'a> Search<'s, 'a> {
+    fn new(state: &'s State<'a>) -> Self {
+        let mut first = Vec::with_capacity(state.fragments.len());
+        let mut total = 0;
+        for fragment in &state.fragments {
+            first.push(total);
+            total += u32::try_from(fragment.blocks.len()).unwrap_or(0);
+        }
+        let reach = Reach {
+            first,
+            blocks: vec![false; total as usize],
+            returns: vec![false; state.fragments.len()],
+            continued: FxHashSet::default(),
+        };
+        Self {
+            state,
+            reach,
+            work: Vec::new(),
+            returned: Vec::new(),
+            waiting: vec![Vec::new(); state.fragments.len()],
+        }
+    }
+
+    /// Starts at the entry of a function, and where other functions jump into it.
+    fn enter(&mut self, fragment: u32) {
+        let code = &self.state.fragments[fragment as usize];
+        if self.state.owner_of(fragment) == fragment {
+            self.arrive(code.start, fragment);
+            if code.blocks.is_empty() {
+                self.set_returns(fragment);
+            }
+        }
+        for &root in &code.jumped_into {
+            self.arrive(root, fragment);
+        }
+    }
+
+    fn arrive(&mut self, pos: Pos, near: u32) {
+        if let Some(at) = self.state.block_at(pos, near) {
+            let index = self.reach.index(at);
+            if !std::mem::replace(&mut self.reach.blocks[index], true) {
+                self.work.push(at);
+            }
+        }
+    }
+
+    fn run(&mut self) {
+        loop {
+            if let Some(at) = self.work.pop() {
+                self.leave(at);
+            } else if let Some(owner) = self.returned.pop() {
+                self.resume_waiting(owner);
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// Follows every way out of a reached block.
+    fn leave(&mut self, at: BlockRef) {
+        let state = self.state;
+        state.ways_out(at, |target, kind| match kind {
+            EdgeKind::CallFallthrough => {
+                if self.passes_call(at) {
+                    self.stay_or_leave(at, target);
+                }
+            }
+            _ => self.stay_or_leave(at, target),
+        });
+        let owner = state.owner_of(at.fragment);
+        let block = state.block(at);
+        match block.exit {
+            Exit::Return | Exit::Broken | Exit::JumpResolved | Exit::BranchOutside => {
+                self.set_returns(owner)
+            }
+            Exit::JumpImport(import) if state.tables.code.import_returns(import) => {
+                self.set_returns(owner)
+            }
+            Exit::JumpIndirect => {
+                let resolved = state
+                    .jumps
+                    .get(&block.end)
+                    .map_or(Resolution::Unresolved, |jump| jump.resolution);
+                if matches!(resolved, Resolution::TailCall | Resolution::Unresolved) {
+                    self.set_returns(owner);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether control passes the call at the end of the block now; if not yet, it waits.
+    fn passes_call(&mut self, at: BlockRef) -> bool {
+        if ends_its_fragment(self.state, at) {
+            return false;
+        }
+        match self.state.block(at).exit {
+            Exit::Call(target) => match callee(self.state, target) {
+                Callee::Declared => false,
+                Callee::Unknown => true,
+                Callee::Function(owner) => {
+                    if !self.reach.returns[owner as usize] {
+                        self.waiting[owner as usize].push(at);
+                    }
+                    self.reach.returns[owner as usize]
+                }
+            },
+            Exit::CallImport(import) => self.state.tables.code.import_returns(import),
+            _ => true,
+        }
+    }
+
+    /// Goes on at `target`, in this function or, by a tail call, in another.
+    fn stay_or_leave(&mut self, from: BlockRef, target: Pos) {
+        let state = self.state;
+        let home = &state.fragments[from.fragment as usize];
+        if home.start <= target && target < home.end {
+            return self.arrive(target, from.fragment);
+        }
+        let owner = state.owner_of(from.fragment);
+        let Some(other) = state
+            .find(target)
+            .and_then(|index| u32::try_from(index).ok())
+        else {
+            let code = state.tables.code;
+            return match code.destination(code.address(target)) {
+                Destination::Import(import) if !code.import_returns(import) => {}
+                _ => self.set_returns(owner),
+            };
+        };
+        if state.owner_of(other) == owner {
+            self.arrive(target, other);
+        } else if state.owner_of(other) == other && state.fragments[other as usize].start == target
+        {
+            if self.reach.returns[other as usize] {
+                self.set_returns(owner);
+            } else {
+                self.waiting[other as usize].push(from);
+            }
+        } else {
+            self.set_returns(owner);
+        }
+    }
+
+    /// The function returns.
+    fn set_returns(&mut self, owner: u32) {
+        let declared = self.state.fragments[owner as usize].declared_noreturn;
+        if !declared && !std::mem::replace(&mut self.reach.returns[owner as usize], true) {
+            self.returned.push(owner);
+        }
+    }
+
+    /// Whatever waited for the function's return goes on.
+    fn resume_waiting(&mut self, owner: u32) {
+        for at in std::mem::take(&mut self.waiting[owner as usize]) {
+            let block = self.state.block(at);
+            if block.exit.is_call() {
+                self.stay_or_leave(at, block.end);
+            } else {
+                self.set_returns(self.state.owner_of(at.fragment));
+            }
+        }
+    }
+
+    fn restore_compilers_view(&mut self) {
+        loop {
+            let before = self.reach.continued.len();
+            self.restore_once();
+            if self.reach.continued.len() == before {
+                break;
+            }
+        }
+    }
+
+    fn restore_once(&mut self) {
+        for fragment in 0..u32::try_from(self.state.fragments.len()).unwrap_or(u32::MAX) {
+            for block in
+                0..u32::try_from(self.state.fragments[fragment as usize].blocks.len()).unwrap_or(0)
+            {
+                let at = BlockRef { fragment, block };
+                if self.reach.reaches(at) && self.ends_in_undeclared(at) {
+                    self.restore(at);
+                }
+            }
+        }
+    }
+
+    /// Whether the block ends in a call of a function that never returns, though nobody says so.
+    fn ends_in_undeclared(&self, at: BlockRef) -> bool {
+        match self.state.block(at).exit {
+            Exit::Call(target) => {
+                matches!(callee(self.state, target), Callee::Function(owner) if !self.reach.returns[owner as usize])
+            }
+            _ => false,
+        }
+    }
+
+    fn restore(&mut self, at: BlockRef) {
+        let (state, end) = (self.state, self.state.block(at).end);
+        let home = &state.fragments[at.fragment as usize];
+        let Some(next) = state.block_at(end, at.fragment).filter(|_| end < home.end) else {
+            return;
+        };
+        if self.reach.reaches(next)
+            || padding::is_padding(state.tables.code.bytes(end, state.block(next).end))
+        {
+            return;
+        }
+        self.reach.continued.insert(end);
+        self.arrive(end, at.fragment);
+        self.run();
+    }
+}

@@ -1,0 +1,6 @@
+//! Backward slices of indirect jumps: what the target of a jump is computed from.
+
+pub(crate) mod effect;
+pub(crate) mod guard;
+pub(crate) mod search;
+pub(crate) mod value;

@@ -1,0 +1,576 @@
+//! Backward search for the value of an indirect jump's target.
+//!
+//! From the jump we walk backwards along every path (Weiser, *Program slicing*, ICSE 1981, on
+//! machine code as in Cifuentes and Van Emmerik, *Recovery of jump table case statements from
+//! binary code*, IWPC 1999), carrying the target as a [`Linear`] and what branches prove of values
+//! as [`Guard`]s, and substituting what each instruction does. A path is solved when the target is a
+//! function of one bounded index and of memory that never changes. The jump is solved when all
+//! paths are: no pattern of instructions is matched, so it does not matter how a compiler
+//! schedules, spills or biases.
+
+use std::rc::Rc;
+
+use iced_x86::{ConditionCode, Decoder, DecoderOptions, Instruction};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::effect::{Effect, Effects, Flags, RBP, RSP, Store, operand};
+use super::guard::{Guard, Interval, guard, negated, view};
+use super::value::{Atom, Linear, low_mask};
+use crate::EdgeKind;
+use crate::analyse::state::{BlockRef, State};
+
+/// Block visits after which a search for the table's base is given up.
+const MOST_VISITS: usize = 20_000;
+/// Block visits after which the search for a guard is given up: guards stand close to their jumps.
+const MOST_GUARD_VISITS: usize = 64;
+/// Different states at one block after which a search is given up.
+const MOST_STATES: u32 = 8;
+/// Guards carried along a path.
+const MOST_GUARDS: usize = 6;
+/// An interval with more values than this bounds no table.
+pub(crate) const LARGEST_TABLE: u128 = 1 << 16;
+
+/// What one way to the jump makes of its target.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Solution {
+    /// The target, a function of [`Atom::Index`] at most.
+    pub(crate) target: Linear,
+    /// The values of the index that the path allows.
+    pub(crate) index: Option<Interval>,
+    /// Whether a branch proves that, rather than the width of the index alone.
+    pub(crate) guarded: bool,
+}
+
+/// How the index of a table is told from the rest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    /// By a guard.
+    Guarded,
+    /// By its place: it is what is scaled.
+    Scaled,
+}
+
+/// Predecessors and decoded blocks of one function.
+pub(crate) struct Slicer<'s, 'a> {
+    state: &'s State<'a>,
+    /// (block, one of its predecessors, why), by block.
+    predecessors: Vec<(BlockRef, BlockRef, EdgeKind)>,
+    entered: FxHashSet<BlockRef>,
+    decoded: FxHashMap<BlockRef, Rc<Vec<Instruction>>>,
+    steps: FxHashMap<BlockRef, Rc<Vec<(u64, Effect)>>>,
+    effects: Effects,
+    has_frame_pointer: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Path {
+    at: BlockRef,
+    target: Linear,
+    guards: Vec<Guard>,
+    /// Conditions on flags that are set further back.
+    pending: Vec<ConditionCode>,
+    index: Option<Interval>,
+    guarded: bool,
+    /// What the target and the guards are made of.
+    uses: Uses,
+}
+
+/// What may change a path's values.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Uses {
+    /// Registers, a bit each.
+    registers: u16,
+    /// Whether memory is read.
+    memory: bool,
+}
+
+impl<'s, 'a> Slicer<'s, 'a> {
+    /// A slicer of the function with this owner.
+    pub(crate) fn new(state: &'s State<'a>, owner: u32) -> Self {
+        let mut slicer = Self {
+            state,
+            predecessors: Vec::new(),
+            entered: FxHashSet::default(),
+            decoded: FxHashMap::default(),
+            steps: FxHashMap::default(),
+            effects: Effects::new(),
+            has_frame_pointer: false,
+        };
+        for fragment in state.fragments_of(owner) {
+            slicer.note_edges(fragment, owner);
+        }
+        slicer.predecessors.sort_unstable();
+        slicer.has_frame_pointer = slicer.finds_frame_pointer(owner);
+        slicer
+    }
+
+    fn note_edges(&mut self, fragment: u32, owner: u32) {
+        let state = self.state;
+        let code = &state.fragments[fragment as usize];
+        let entries = (fragment == owner).then_some(code.start);
+        let entries = entries.into_iter().chain(code.jumped_into.iter().copied());
+        self.entered
+            .extend(entries.filter_map(|entry| state.block_at(entry, fragment)));
+        for block in 0..u32::try_from(code.blocks.len()).unwrap_or(0) {
+            let from = BlockRef { fragment, block };
+            if !state.reach.reaches(from) {
+                continue;
+            }
+            let falls = crate::analyse::returns::call_falls_through(state, from);
+            state.ways_out(from, |target, kind| {
+                if kind == EdgeKind::CallFallthrough && !falls {
+                    return;
+                }
+                if let Some(to) = state.block_at(target, fragment) {
+                    self.predecessors.push((to, from, kind));
+                }
+            });
+        }
+    }
+
+    /// Whether the entry block sets `rbp` up as a frame pointer.
+    fn finds_frame_pointer(&mut self, owner: u32) -> bool {
+        if self.state.fragments[owner as usize].blocks.is_empty() {
+            return false;
+        }
+        let instructions = self.instructions(BlockRef {
+            fragment: owner,
+            block: 0,
+        });
+        instructions.iter().any(|instruction| {
+            self.effects
+                .of(instruction)
+                .registers
+                .iter()
+                .any(|(register, value)| {
+                    *register == RBP && value.as_ref().is_some_and(|value| is_based_on(value, RSP))
+                })
+        })
+    }
+
+    /// The instructions of a block.
+    pub(crate) fn instructions(&mut self, at: BlockRef) -> Rc<Vec<Instruction>> {
+        let state = self.state;
+        Rc::clone(self.decoded.entry(at).or_insert_with(|| {
+            let (code, block) = (state.tables.code, state.block(at));
+            let bytes = code.bytes(block.start, block.end);
+            Rc::new(
+                Decoder::with_ip(64, bytes, code.address(block.start).0, DecoderOptions::NONE)
+                    .iter()
+                    .collect(),
+            )
+        }))
+    }
+
+    /// What the instructions of a block do, with their addresses.
+    fn steps(&mut self, at: BlockRef) -> Rc<Vec<(u64, Effect)>> {
+        if let Some(steps) = self.steps.get(&at) {
+            return Rc::clone(steps);
+        }
+        let instructions = self.instructions(at);
+        let effects = instructions
+            .iter()
+            .map(|instruction| (instruction.ip(), self.effects.of(instruction)));
+        let steps = Rc::new(effects.collect());
+        self.steps.insert(at, Rc::clone(&steps));
+        steps
+    }
+
+    /// All solutions for the indirect jump that ends the block, or `None` if some path has none.
+    pub(crate) fn solve(&mut self, at: BlockRef, mode: Mode) -> Option<Vec<Solution>> {
+        let instructions = self.instructions(at);
+        let (target, _) = operand(instructions.last()?, 0)?;
+        let start = Path {
+            at,
+            target,
+            guards: Vec::new(),
+            pending: Vec::new(),
+            index: None,
+            guarded: false,
+            uses: Uses::default(),
+        };
+        let steps = self.steps(at);
+        let (_, before) = steps.split_last()?;
+        let mut search = Search {
+            mode,
+            solutions: Vec::new(),
+            work: Vec::new(),
+            seen: FxHashSet::default(),
+            states: FxHashMap::default(),
+        };
+        self.walk(start, before, &mut search)?;
+        while let Some(path) = search.work.pop() {
+            let steps = self.steps(path.at);
+            self.walk(path, &steps, &mut search)?;
+        }
+        Some(search.solutions)
+    }
+
+    /// Walks a path back through (the rest of) a block and queues its predecessors.
+    fn walk(&self, mut path: Path, steps: &[(u64, Effect)], search: &mut Search) -> Option<()> {
+        path.simplify(search.mode);
+        if self.is_solved(&path, search) {
+            return Some(());
+        }
+        for (left, (here, effect)) in steps.iter().enumerate().rev() {
+            if !path.is_touched_by(effect) {
+                continue;
+            }
+            if let Some((register, value, condition)) = &effect.conditional
+                && path.uses.registers >> register & 1 != 0
+            {
+                let mut moved = path.clone();
+                moved.substitute_register(*register, value);
+                moved.pending.push(*condition);
+                self.walk(moved, &steps[..left], search)?;
+                path.pending.push(negated(*condition));
+            }
+            self.step(&mut path, effect, *here);
+            path.simplify(search.mode);
+            if path.target.is_too_large() || path.is_hopeless() {
+                return None;
+            }
+            if self.is_solved(&path, search) {
+                return Some(());
+            }
+        }
+        self.queue_predecessors(&path, search)
+    }
+
+    fn queue_predecessors(&self, path: &Path, search: &mut Search) -> Option<()> {
+        if self.entered.contains(&path.at) {
+            return None;
+        }
+        let first = self.predecessors.partition_point(|edge| edge.0 < path.at);
+        let edges = self.predecessors[first..]
+            .iter()
+            .take_while(|edge| edge.0 == path.at);
+        for &(_, from, kind) in edges {
+            let mut next = path.clone();
+            next.at = from;
+            if matches!(kind, EdgeKind::Taken | EdgeKind::NotTaken) {
+                next.pending.extend(self.condition(from, kind));
+            }
+            search.push(next)?;
+        }
+        Some(())
+    }
+
+    /// The condition that holds when control leaves `from` by that way.
+    fn condition(&self, from: BlockRef, kind: EdgeKind) -> Option<ConditionCode> {
+        let (code, block) = (self.state.tables.code, self.state.block(from));
+        let bytes = code.bytes(block.start, block.end);
+        let last = match self.decoded.get(&from) {
+            Some(instructions) => *instructions.last()?,
+            None => Decoder::with_ip(64, bytes, code.address(block.start).0, DecoderOptions::NONE)
+                .iter()
+                .last()?,
+        };
+        let condition = last.condition_code();
+        match (condition, kind) {
+            (ConditionCode::None, _) => None,
+            (_, EdgeKind::Taken) => Some(condition),
+            _ => Some(negated(condition)),
+        }
+    }
+
+    /// Carries the path over one instruction, backwards.
+    fn step(&self, path: &mut Path, effect: &Effect, here: u64) {
+        match &effect.flags {
+            Flags::Kept => {}
+            Flags::Compare { left, right, bits } => {
+                // Guards speak of the state before the instruction: they are added after the
+                // substitution of its other effects.
+                let found: Vec<Guard> = path
+                    .pending
+                    .drain(..)
+                    .filter_map(|condition| guard(condition, left, *right, *bits))
+                    .collect();
+                self.carry(path, effect, here);
+                found.into_iter().for_each(|guard| path.add_guard(guard));
+                return;
+            }
+            Flags::Unknown => path.pending.clear(),
+        }
+        self.carry(path, effect, here);
+    }
+
+    fn carry(&self, path: &mut Path, effect: &Effect, here: u64) {
+        path.substitute(&mut |atom| match atom {
+            Atom::Register(number) => {
+                let (_, value) = effect
+                    .registers
+                    .iter()
+                    .find(|(register, _)| register == number)?;
+                Some(
+                    value.clone().unwrap_or_else(|| {
+                        Linear::atom(Atom::Opaque(here << 4 | u64::from(*number)))
+                    }),
+                )
+            }
+            _ => None,
+        });
+        if let Some(store) = &effect.store {
+            self.carry_over_store(path, store, here);
+        }
+        if effect.writes_anywhere {
+            let unsafe_load = |address: &Linear| !self.is_frame(address);
+            path.spoil(&unsafe_load, here);
+        }
+    }
+
+    fn carry_over_store(&self, path: &mut Path, store: &Store, here: u64) {
+        path.substitute(&mut |atom| match atom {
+            Atom::Load {
+                address,
+                size,
+                stale: 0,
+            } if *address == store.address && *size <= store.size => {
+                Some(store.value.as_ref().map_or_else(
+                    || Linear::atom(Atom::Opaque(here << 4 | 15)),
+                    |value| value.zero_extended(size * 8),
+                ))
+            }
+            _ => None,
+        });
+        let may_overlap = |address: &Linear| self.may_overlap(address, store);
+        path.spoil(&may_overlap, here);
+    }
+
+    /// Whether the store may change what is loaded from `address`.
+    fn may_overlap(&self, address: &Linear, store: &Store) -> bool {
+        let apart = address.clone().plus(&store.address, u64::MAX);
+        if let Some(distance) = apart.as_constant() {
+            // Loads are at most eight bytes: none reaches further back than seven.
+            return distance < u64::from(store.size)
+                || distance > 7_u64.wrapping_neg().wrapping_sub(1);
+        }
+        // What a compiler keeps in its frame at a fixed place while it needs it again is not
+        // written through other pointers in between.
+        !(self.is_frame(address) || self.is_frame(&store.address))
+    }
+
+    /// Whether the address is a fixed place in the function's frame.
+    fn is_frame(&self, address: &Linear) -> bool {
+        is_based_on(address, RSP) || self.has_frame_pointer && is_based_on(address, RBP)
+    }
+
+    fn is_solved(&self, path: &Path, search: &mut Search) -> bool {
+        let open = path.target.any(&mut |atom| match atom {
+            Atom::Register(_) | Atom::Opaque(_) => true,
+            Atom::Load { address, .. } => {
+                let start = crate::Address(address.constant);
+                address.as_constant().is_some()
+                    && self.state.tables.code.binary.constant_at(start).is_none()
+            }
+            _ => false,
+        });
+        if !open {
+            let solution = Solution {
+                target: path.target.clone(),
+                index: path.index,
+                guarded: path.guarded,
+            };
+            if !search.solutions.contains(&solution) {
+                search.solutions.push(solution);
+            }
+        }
+        !open
+    }
+}
+
+fn is_based_on(address: &Linear, register: u8) -> bool {
+    matches!(address.terms[..], [(Atom::Register(number), 1)] if number == register)
+}
+
+struct Search {
+    mode: Mode,
+    solutions: Vec<Solution>,
+    work: Vec<Path>,
+    seen: FxHashSet<Path>,
+    states: FxHashMap<BlockRef, u32>,
+}
+
+impl Search {
+    /// Queues a path unless it was walked before; `None` when the search grows too large.
+    fn push(&mut self, path: Path) -> Option<()> {
+        if self.seen.insert(path.clone()) {
+            let states = self.states.entry(path.at).or_default();
+            *states += 1;
+            let most = if path.index.is_none() {
+                MOST_GUARD_VISITS
+            } else {
+                MOST_VISITS
+            };
+            if *states > MOST_STATES || self.seen.len() > most {
+                return None;
+            }
+            self.work.push(path);
+        }
+        Some(())
+    }
+}
+
+impl Path {
+    fn substitute(&mut self, replace: &mut dyn FnMut(&Atom) -> Option<Linear>) {
+        self.target = self.target.map(replace);
+        for guard in &mut self.guards {
+            guard.value = guard.value.map(replace);
+        }
+        self.guards = std::mem::take(&mut self.guards)
+            .into_iter()
+            .filter_map(renew)
+            .collect();
+    }
+
+    fn substitute_register(&mut self, register: u8, value: &Linear) {
+        self.substitute(&mut |atom| (*atom == Atom::Register(register)).then(|| value.clone()));
+    }
+
+    /// Whether going back over the instruction changes anything of the path.
+    fn is_touched_by(&self, effect: &Effect) -> bool {
+        !self.pending.is_empty() && effect.flags != Flags::Kept
+            || effect
+                .registers
+                .iter()
+                .any(|(register, _)| self.uses.registers >> register & 1 != 0)
+            || self.uses.memory && (effect.store.is_some() || effect.writes_anywhere)
+    }
+
+    /// Notes anew what the values are made of.
+    fn note_uses(&mut self) {
+        let mut uses = Uses::default();
+        let mut note = |atom: &Atom| {
+            match atom {
+                Atom::Register(number) => uses.registers |= 1 << number,
+                Atom::Load { .. } => uses.memory = true,
+                _ => {}
+            }
+            false
+        };
+        self.target.any(&mut note);
+        self.guards.iter().for_each(|guard| {
+            guard.value.any(&mut note);
+        });
+        self.uses = uses;
+    }
+
+    /// Loads that may have changed no longer equal loads made before; guards on them are lost.
+    fn spoil(&mut self, changed: &dyn Fn(&Linear) -> bool, here: u64) {
+        let mut is_changed =
+            |atom: &Atom| matches!(atom, Atom::Load { address, stale: 0, .. } if changed(address));
+        self.guards
+            .retain(|guard| !guard.value.any(&mut is_changed));
+        if self.target.any(&mut is_changed) {
+            let mark = u32::try_from(here & 0xffff_ffff).unwrap_or(1).max(1);
+            self.target = self.target.map(&mut |atom| match atom {
+                Atom::Load {
+                    address,
+                    size,
+                    stale: 0,
+                } if changed(address) => Some(Linear::atom(Atom::Load {
+                    address: address.clone(),
+                    size: *size,
+                    stale: mark,
+                })),
+                _ => None,
+            });
+        }
+    }
+
+    fn add_guard(&mut self, mut new: Guard) {
+        if let Some(old) = self
+            .guards
+            .iter_mut()
+            .find(|old| old.value == new.value && old.bits == new.bits)
+        {
+            old.interval = old.interval.intersect(new.interval, new.bits);
+            return;
+        }
+        if self.guards.len() >= MOST_GUARDS {
+            self.guards.remove(0);
+        }
+        new.interval.low &= low_mask(new.bits);
+        self.guards.push(new);
+    }
+
+    /// Tells the index from the rest as soon as that can be done; then guards no longer matter.
+    fn simplify(&mut self, mode: Mode) {
+        if self.index.is_none() {
+            match mode {
+                Mode::Guarded => self.find_guarded_index(),
+                Mode::Scaled => self.find_scaled_index(),
+            }
+        }
+        if self.index.is_some() || mode == Mode::Scaled {
+            self.guards.clear();
+            self.pending.clear();
+        }
+        self.note_uses();
+    }
+
+    fn find_guarded_index(&mut self) {
+        for guard in &self.guards {
+            if guard.interval.count > LARGEST_TABLE {
+                continue;
+            }
+            let mut found = false;
+            let bounded = self.target.map(&mut |atom| {
+                let (value, bits, bias, signed) = view(atom);
+                if value != guard.value || bits != guard.bits {
+                    return None;
+                }
+                found = true;
+                let index = Linear::atom(Atom::Index).plus_constant(bias);
+                Some(if signed {
+                    index.sign_extended(bits)
+                } else {
+                    index.zero_extended(bits)
+                })
+            });
+            if found {
+                self.target = bounded;
+                self.index = Some(guard.interval);
+                self.guarded = true;
+                return;
+            }
+        }
+    }
+
+    /// The index is what is multiplied in the address of a load.
+    fn find_scaled_index(&mut self) {
+        let mut index = None;
+        self.target.any(&mut |atom| {
+            if let Atom::Load { address, .. } = atom {
+                let mut scaled = address
+                    .terms
+                    .iter()
+                    .filter(|(_, factor)| matches!(factor, 2 | 4 | 8));
+                if let (Some((atom, _)), None) = (scaled.next(), scaled.next()) {
+                    index = Some(atom.clone());
+                }
+            }
+            false
+        });
+        let Some(index) = index else { return };
+        let natural = u128::from(low_mask(index.width())) + 1;
+        self.target = self
+            .target
+            .map(&mut |atom| (*atom == index).then(|| Linear::atom(Atom::Index)));
+        self.index = Some(Interval {
+            low: 0,
+            count: natural,
+        });
+    }
+
+    /// Whether no further substitution can solve the path.
+    fn is_hopeless(&self) -> bool {
+        self.target.any(&mut |atom| matches!(atom, Atom::Opaque(_)))
+    }
+}
+
+/// The guard in normal form again after substitution; `None` once it says nothing.
+fn renew(guard: Guard) -> Option<Guard> {
+    let value = guard.value.zero_extended(guard.bits);
+    super::guard::narrow(value, guard.bits, guard.interval)
+}

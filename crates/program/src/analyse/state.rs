@@ -1,0 +1,158 @@
+//! What the analysis knows at a moment: fragments, which of them make a function, what indirect
+//! jumps reach, and what control can reach at all.
+
+use rustc_hash::FxHashMap;
+
+use super::code::Pos;
+use super::explore::{Exit, RawBlock};
+use super::fragment::{self, Fragment, Tables};
+use crate::unwind::UnwindEntry;
+use crate::{EdgeKind, Resolution};
+
+/// What is known of one indirect jump, by the end of its block.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Resolved {
+    /// How it is known.
+    pub(crate) resolution: Resolution,
+    /// Where it leads inside its function, ascending.
+    pub(crate) targets: Vec<Pos>,
+}
+
+/// A block: its fragment and its index there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct BlockRef {
+    /// Index of the fragment.
+    pub(crate) fragment: u32,
+    /// Index in [`Fragment::blocks`].
+    pub(crate) block: u32,
+}
+
+/// The state of the analysis.
+pub(crate) struct State<'a> {
+    /// What the file's tables say.
+    pub(crate) tables: &'a Tables<'a>,
+    /// All fragments, by start.
+    pub(crate) fragments: Vec<Fragment>,
+    /// For every fragment the one with the entry of its function; itself for most.
+    pub(crate) owner: Vec<u32>,
+    /// The further fragments of functions that have some, by owner.
+    pub(crate) parts: FxHashMap<u32, Vec<u32>>,
+    /// Indirect jumps that were examined, by the end of their block.
+    pub(crate) jumps: FxHashMap<Pos, Resolved>,
+    /// What control reaches, and which functions return.
+    pub(crate) reach: super::returns::Reach,
+}
+
+impl<'a> State<'a> {
+    /// A state that knows only what the tables say.
+    pub(crate) fn new(tables: &'a Tables<'a>) -> Self {
+        Self {
+            tables,
+            fragments: fragment::stated(tables),
+            owner: Vec::new(),
+            parts: FxHashMap::default(),
+            jumps: FxHashMap::default(),
+            reach: super::returns::Reach::default(),
+        }
+    }
+
+    /// The fragment that holds `pos`.
+    pub(crate) fn find(&self, pos: Pos) -> Option<usize> {
+        fragment::find(&self.fragments, pos)
+    }
+
+    /// The block that starts at `pos`; `near` is the fragment to try first.
+    pub(crate) fn block_at(&self, pos: Pos, near: u32) -> Option<BlockRef> {
+        let home = &self.fragments[near as usize];
+        let index = if home.start <= pos && pos < home.end {
+            near as usize
+        } else {
+            self.find(pos)?
+        };
+        let block = self.fragments[index].block_at(pos)?;
+        Some(BlockRef {
+            fragment: u32::try_from(index).ok()?,
+            block: u32::try_from(block).ok()?,
+        })
+    }
+
+    /// The block itself.
+    pub(crate) fn block(&self, at: BlockRef) -> RawBlock {
+        self.fragments[at.fragment as usize].blocks[at.block as usize]
+    }
+
+    /// The function, by its owner, that holds a fragment.
+    pub(crate) fn owner_of(&self, fragment: u32) -> u32 {
+        self.owner[fragment as usize]
+    }
+
+    /// The fragments of the function whose owner is given, that one first.
+    pub(crate) fn fragments_of(&self, owner: u32) -> impl Iterator<Item = u32> {
+        std::iter::once(owner).chain(self.parts.get(&owner).into_iter().flatten().copied())
+    }
+
+    /// The unwind entries of a fragment.
+    pub(crate) fn unwind_entries(&self, fragment: u32) -> &'a [UnwindEntry] {
+        let (first, last) = self.fragments[fragment as usize].unwind;
+        &self.tables.unwind.functions[first as usize..last as usize]
+    }
+
+    /// The landing pad for a call that ends at `end`, if exceptions can land in the function.
+    pub(crate) fn landing_pad(&self, fragment: u32, end: Pos) -> Option<Pos> {
+        let inside = self.tables.code.address(Pos(end.0.checked_sub(1)?));
+        let entry = self
+            .unwind_entries(fragment)
+            .iter()
+            .find(|entry| entry.range.contains(inside))?;
+        let after = entry
+            .call_sites
+            .partition_point(|site| site.range.start() <= inside);
+        let site = &entry.call_sites[after.checked_sub(1)?];
+        if !site.range.contains(inside) {
+            return None;
+        }
+        self.tables.code.pos(site.landing_pad?)
+    }
+
+    /// Calls `visit` with every way out of a block that stays in code of this file: the target and
+    /// why. Calls fall through whether or not the callee returns; the caller decides.
+    pub(crate) fn ways_out(&self, at: BlockRef, mut visit: impl FnMut(Pos, EdgeKind)) {
+        let block = self.block(at);
+        match block.exit {
+            Exit::Fallthrough => visit(block.end, EdgeKind::Fallthrough),
+            Exit::Branch(target) => {
+                visit(target, EdgeKind::Taken);
+                visit(block.end, EdgeKind::NotTaken);
+            }
+            Exit::BranchOutside => visit(block.end, EdgeKind::NotTaken),
+            Exit::Jump(target) => visit(target, EdgeKind::Jump),
+            Exit::Call(_) | Exit::CallImport(_) | Exit::CallIndirect => {
+                visit(block.end, EdgeKind::CallFallthrough);
+                if let Some(pad) = self.landing_pad(at.fragment, block.end) {
+                    visit(pad, EdgeKind::LandingPad);
+                }
+            }
+            Exit::JumpIndirect => {
+                let Some(resolved) = self.jumps.get(&block.end) else {
+                    return;
+                };
+                let labels = resolved.resolution == Resolution::Labels;
+                let kind = if labels {
+                    EdgeKind::ComputedGoto
+                } else {
+                    EdgeKind::JumpTable
+                };
+                resolved
+                    .targets
+                    .iter()
+                    .for_each(|&target| visit(target, kind));
+            }
+            Exit::JumpImport(_)
+            | Exit::JumpResolved
+            | Exit::JumpOutside
+            | Exit::Return
+            | Exit::Stop
+            | Exit::Broken => {}
+        }
+    }
+}

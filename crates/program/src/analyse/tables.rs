@@ -1,0 +1,418 @@
+//! From solutions to targets: reading jump tables, measuring those that no compare bounds, and
+//! telling indirect tail calls from jumps that stay unknown.
+//!
+//! An indirect jump can only go where some address was materialised: in an instruction, in an
+//! 8-byte word, or in a table of offsets whose base an instruction materialises. So where a
+//! function has no label whose address is taken and no table that some jump has not already
+//! claimed, a jump through a pointer leaves the function.
+
+use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind, Register};
+use rustc_hash::FxHashSet;
+
+use super::code::Pos;
+use super::explore::Exit;
+use super::slice::search::{LARGEST_TABLE, Mode, Slicer, Solution};
+use super::slice::value::{Atom, Linear, low_mask, sign_extend};
+use super::state::{BlockRef, Resolved, State};
+use crate::{Address, Resolution};
+
+/// What examining one indirect jump gave.
+#[derive(Clone)]
+pub(crate) struct Finding {
+    /// The end of its block.
+    pub(crate) end: Pos,
+    /// What is known of it.
+    pub(crate) resolved: Resolved,
+    /// Addresses at which the tables begin that it reads.
+    pub(crate) tables: Vec<Address>,
+}
+
+/// Facts about the whole program that decide where tables end.
+pub(crate) struct Landmarks {
+    /// Where known tables begin.
+    pub(crate) tables: FxHashSet<Address>,
+    /// Words of data that hold an address of code that is no fragment's start: the address held,
+    /// then the word's own.
+    pub(crate) labels: Vec<(Pos, Address)>,
+}
+
+/// Examines all indirect jumps of a function.
+pub(crate) fn examine(state: &State<'_>, owner: u32, landmarks: &Landmarks) -> Vec<Finding> {
+    let mut reader = Reader {
+        state,
+        owner,
+        landmarks,
+        slicer: Slicer::new(state, owner),
+        words: FxHashSet::default(),
+    };
+    let jumps: Vec<BlockRef> = reader.jumps();
+    if jumps.is_empty() {
+        return Vec::new();
+    }
+    let constants = reader.constants();
+    // Most indirect jumps are tail calls of functions that have no table to read.
+    let has_tables = constants
+        .iter()
+        .any(|&constant| reader.may_be_table(constant));
+    let sliced = jumps.iter().filter(|_| has_tables);
+    let mut findings: Vec<Finding> = sliced.filter_map(|&jump| reader.read_table(jump)).collect();
+    let open: Vec<BlockRef> = jumps
+        .into_iter()
+        .filter(|&jump| {
+            findings
+                .iter()
+                .all(|finding| finding.end != state.block(jump).end)
+        })
+        .collect();
+    if !open.is_empty() {
+        let claimed: FxHashSet<Address> = findings
+            .iter()
+            .flat_map(|finding| finding.tables.iter().copied())
+            .collect();
+        let rest = reader.without_table(&constants, &claimed);
+        findings.extend(open.into_iter().map(|jump| Finding {
+            end: state.block(jump).end,
+            resolved: rest.clone(),
+            tables: Vec::new(),
+        }));
+    }
+    findings
+}
+
+struct Reader<'s, 'a> {
+    state: &'s State<'a>,
+    owner: u32,
+    landmarks: &'s Landmarks,
+    slicer: Slicer<'s, 'a>,
+    /// 8-byte words that tables of this function consist of.
+    words: FxHashSet<Address>,
+}
+
+impl Reader<'_, '_> {
+    fn jumps(&self) -> Vec<BlockRef> {
+        let mut jumps = Vec::new();
+        for fragment in self.state.fragments_of(self.owner) {
+            for (block, raw) in self.state.fragments[fragment as usize]
+                .blocks
+                .iter()
+                .enumerate()
+            {
+                let at = BlockRef {
+                    fragment,
+                    block: u32::try_from(block).unwrap_or(u32::MAX),
+                };
+                if raw.exit == Exit::JumpIndirect && self.state.reach.reaches(at) {
+                    jumps.push(at);
+                }
+            }
+        }
+        jumps
+    }
+
+    /// The targets of a jump through a table, if it is one.
+    fn read_table(&mut self, jump: BlockRef) -> Option<Finding> {
+        let guarded = self
+            .slicer
+            .solve(jump, Mode::Guarded)
+            .and_then(|solutions| self.read(&solutions, true));
+        let (resolution, targets, tables) = match guarded {
+            Some((targets, tables)) => (Resolution::GuardedTable, targets, tables),
+            None => {
+                let solutions = self.slicer.solve(jump, Mode::Scaled)?;
+                let (targets, tables) = self.read(&solutions, false)?;
+                (Resolution::MeasuredTable, targets, tables)
+            }
+        };
+        Some(Finding {
+            end: self.state.block(jump).end,
+            resolved: Resolved {
+                resolution,
+                targets,
+            },
+            tables,
+        })
+    }
+
+    /// All targets of all solutions; with `strict` every entry must be one.
+    fn read(&mut self, solutions: &[Solution], strict: bool) -> Option<(Vec<Pos>, Vec<Address>)> {
+        let (mut targets, mut tables) = (Vec::new(), Vec::new());
+        for solution in solutions {
+            self.read_one(solution, strict, &mut targets, &mut tables)?;
+        }
+        targets.sort_unstable();
+        targets.dedup();
+        (!targets.is_empty()).then_some((targets, tables))
+    }
+
+    fn read_one(
+        &mut self,
+        solution: &Solution,
+        strict: bool,
+        targets: &mut Vec<Pos>,
+        tables: &mut Vec<Address>,
+    ) -> Option<()> {
+        let Some(index) = solution.index else {
+            targets.push(self.target(&solution.target, 0)?);
+            return Some(());
+        };
+        let mask = low_mask(64);
+        for step in 0..index.count.min(LARGEST_TABLE) {
+            let value = index.low.wrapping_add(u64::try_from(step).ok()?) & mask;
+            let word = self.table_word(&solution.target, value);
+            if step == 0 {
+                tables.extend(word);
+            } else if !strict && word.is_some_and(|word| self.landmarks.tables.contains(&word)) {
+                return Some(());
+            }
+            match self.target(&solution.target, value) {
+                Some(target) => targets.push(target),
+                None if strict || step == 0 => return None,
+                None => return Some(()),
+            }
+            self.words.extend(word);
+        }
+        Some(())
+    }
+
+    /// The code of this function that the jump reaches for an index.
+    fn target(&self, value: &Linear, index: u64) -> Option<Pos> {
+        let pos = self
+            .state
+            .tables
+            .code
+            .pos(Address(self.evaluate(value, index)?))?;
+        self.is_own_instruction(pos).then_some(pos)
+    }
+
+    /// Whether an instruction of this function may start at `pos`.
+    fn is_own_instruction(&self, pos: Pos) -> bool {
+        let state = self.state;
+        let Some(index) = state.find(pos) else {
+            return false;
+        };
+        let fragment = &state.fragments[index];
+        if state.owner[index] != self.owner
+            && !(fragment.evidence.may_be_part() && state.owner[index] as usize == index)
+        {
+            return false;
+        }
+        fragment.block_with(pos).is_none() || fragment.starts.get(pos.since(fragment.start))
+    }
+
+    /// Where the table entry for an index lies.
+    fn table_word(&self, value: &Linear, index: u64) -> Option<Address> {
+        let mut found = None;
+        value.any(&mut |atom| {
+            if let Atom::Load { address, .. } = atom
+                && address.any(&mut |inner| *inner == Atom::Index)
+            {
+                found = self.evaluate(address, index).map(Address);
+            }
+            found.is_some()
+        });
+        found
+    }
+
+    fn evaluate(&self, value: &Linear, index: u64) -> Option<u64> {
+        let mut sum = value.constant;
+        for (atom, factor) in &value.terms {
+            sum = sum.wrapping_add(self.evaluate_atom(atom, index)?.wrapping_mul(*factor));
+        }
+        Some(sum)
+    }
+
+    fn evaluate_atom(&self, atom: &Atom, index: u64) -> Option<u64> {
+        Some(match atom {
+            Atom::Index => index,
+            Atom::Zero(bits, inner) => self.evaluate(inner, index)? & low_mask(*bits),
+            Atom::Sign(bits, inner) => sign_extend(self.evaluate(inner, index)?, *bits),
+            Atom::And(inner, mask) => self.evaluate(inner, index)? & mask,
+            Atom::Shift(inner, count) => self
+                .evaluate(inner, index)?
+                .checked_shr(u32::from(*count))?,
+            Atom::Load { address, size, .. } => {
+                self.load(Address(self.evaluate(address, index)?), *size)?
+            }
+            Atom::Register(_) | Atom::Opaque(_) => return None,
+        })
+    }
+
+    /// What a load from memory that never changes gives at run time, as a stated address.
+    fn load(&self, address: Address, size: u8) -> Option<u64> {
+        let binary = self.state.tables.code.binary;
+        let bytes = binary.constant_at(address)?.get(..usize::from(size))?;
+        if size == 8 {
+            if let Some(pointer) = binary.pointer_in_slot(address) {
+                return Some(pointer.0);
+            }
+            if binary.import_in_slot(address).is_some() {
+                return None;
+            }
+        }
+        Some(
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |number, byte| number << 8 | u64::from(*byte)),
+        )
+    }
+
+    /// What is known of jumps that read no table which could be found.
+    fn without_table(&self, constants: &[Constant], claimed: &FxHashSet<Address>) -> Resolved {
+        let labels = self.labels();
+        if !labels.is_empty() {
+            return Resolved {
+                resolution: Resolution::Labels,
+                targets: labels,
+            };
+        }
+        let unclaimed = constants
+            .iter()
+            .any(|&constant| !claimed.contains(&constant.address) && self.may_be_table(constant));
+        let resolution = if unclaimed {
+            Resolution::Unresolved
+        } else {
+            Resolution::TailCall
+        };
+        Resolved {
+            resolution,
+            targets: Vec::new(),
+        }
+    }
+
+    /// The function's inner addresses that code or data hold.
+    fn labels(&self) -> Vec<Pos> {
+        let state = self.state;
+        let mut labels = Vec::new();
+        for fragment in state.fragments_of(self.owner) {
+            let own = &state.fragments[fragment as usize];
+            let is_inside = |pos: Pos| pos > own.start && pos < own.end;
+            for other in state.fragments_of(self.owner) {
+                labels.extend(
+                    state.fragments[other as usize]
+                        .taken
+                        .iter()
+                        .copied()
+                        .filter(|&pos| is_inside(pos)),
+                );
+            }
+            let from = self
+                .landmarks
+                .labels
+                .partition_point(|label| label.0 <= own.start);
+            let words = self.landmarks.labels[from..]
+                .iter()
+                .take_while(|label| label.0 < own.end);
+            labels.extend(
+                words
+                    .filter(|label| !self.words.contains(&label.1))
+                    .map(|label| label.0),
+            );
+        }
+        labels.sort_unstable();
+        labels.dedup();
+        labels.retain(|&label| self.is_own_instruction(label));
+        labels
+    }
+
+    /// Addresses of memory that never changes which the function's instructions materialise.
+    fn constants(&self) -> Vec<Constant> {
+        let code = self.state.tables.code;
+        let mut constants = Vec::new();
+        let mut instruction = Instruction::default();
+        for fragment in self.state.fragments_of(self.owner) {
+            for (block, raw) in self.state.fragments[fragment as usize]
+                .blocks
+                .iter()
+                .enumerate()
+            {
+                if !self.state.reach.reaches(BlockRef {
+                    fragment,
+                    block: u32::try_from(block).unwrap_or(0),
+                }) {
+                    continue;
+                }
+                let bytes = code.bytes(raw.start, raw.end);
+                let mut decoder =
+                    Decoder::with_ip(64, bytes, code.address(raw.start).0, DecoderOptions::NONE);
+                while decoder.can_decode() {
+                    decoder.decode_out(&mut instruction);
+                    constants.extend(constants_of(
+                        &instruction,
+                        code.binary.is_position_independent(),
+                    ));
+                }
+            }
+        }
+        constants.sort_unstable();
+        constants.dedup();
+        constants.retain(|constant| code.binary.constant_at(constant.address).is_some());
+        constants
+    }
+
+    /// Whether a jump table of this function could lie at `constant`.
+    fn may_be_table(&self, constant: Constant) -> bool {
+        let words = if constant.indexed { MOST_BIAS } else { 1 };
+        (0..words).any(|word| {
+            self.may_be_entry(constant.address, constant.address.wrapping_add(8 * word))
+        })
+    }
+
+    /// Whether the word at `place` could be an entry of a table whose offsets count from `base`.
+    fn may_be_entry(&self, base: Address, place: Address) -> bool {
+        let offset = self
+            .load(place, 4)
+            .map(|offset| base.0.wrapping_add(sign_extend(offset, 32)));
+        let pointer = self.load(place, 8);
+        [offset, pointer].into_iter().flatten().any(|target| {
+            let pos = self.state.tables.code.pos(Address(target));
+            pos.is_some_and(|pos| {
+                pos != self.state.fragments[self.owner as usize].start
+                    && self.is_own_instruction(pos)
+            })
+        })
+    }
+}
+
+/// An address that an instruction holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Constant {
+    address: Address,
+    /// Whether it is the displacement of an operand with an index, which compilers may have moved by
+    /// the index's lowest value.
+    indexed: bool,
+}
+
+/// By how many entries such a displacement is followed.
+const MOST_BIAS: u64 = 256;
+
+/// Addresses that an instruction holds: of its memory operand, where that is fixed but for an
+/// index, and its immediates. In position-independent code, only the first is one.
+fn constants_of(
+    instruction: &Instruction,
+    position_independent: bool,
+) -> impl Iterator<Item = Constant> {
+    let plain = |address| Constant {
+        address: Address(address),
+        indexed: false,
+    };
+    let relative = instruction
+        .is_ip_rel_memory_operand()
+        .then(|| plain(instruction.ip_rel_memory_address()));
+    let indexed = !position_independent && instruction.memory_index() != Register::None;
+    let indexed = indexed.then(|| Constant {
+        address: Address(instruction.memory_displacement64()),
+        indexed: true,
+    });
+    let immediate = (0..instruction.op_count()).filter(|_| !position_independent);
+    let immediate = immediate.filter(|&operand| {
+        matches!(
+            instruction.op_kind(operand),
+            OpKind::Immediate32 | OpKind::Immediate64 | OpKind::Immediate32to64
+        )
+    });
+    let immediate = immediate
+        .map(|operand| plain(instruction.immediate(operand)))
+        .next();
+    [relative, indexed, immediate].into_iter().flatten()
+}
