@@ -14,7 +14,12 @@ use clap::{Parser, Subcommand};
 /// Tomograph works on unmodified x86-64 Linux programs and shared libraries: no recompiling, no
 /// source changes. Start with `tomo map PROGRAM`.
 #[derive(Parser)]
-#[command(name = "tomo", version, arg_required_else_help = true)]
+#[command(
+    name = "tomo",
+    version,
+    arg_required_else_help = true,
+    max_term_width = 80
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -44,7 +44,7 @@ pub struct Loaded {
 pub enum LoadError {
     /// The system does not let us read it.
     #[error("{}", plain(.0))]
-    Unreadable(#[from] io::Error),
+    Unreadable(io::Error),
     /// It is no file with bytes.
     #[error("is {0}, not a file")]
     NoFile(&'static str),
@@ -60,6 +60,13 @@ pub enum LoadError {
     /// The analysis cannot work on it.
     #[error("{0}")]
     Analysis(Box<dyn Error + Send + Sync>),
+}
+
+// Not derived, since whoever prints a chain of causes would print the same words twice.
+impl From<io::Error> for LoadError {
+    fn from(error: io::Error) -> Self {
+        Self::Unreadable(error)
+    }
 }
 
 /// What a system error says, without its number.

@@ -166,15 +166,14 @@ fn jump_remarks(summary: &Summary) -> Vec<String> {
     let ways = ways
         .iter()
         .filter(|(resolution, _)| *resolution != Resolution::Unresolved);
-    let words = |resolution: Resolution| match resolution {
-        Resolution::GuardedTable => "guarded tables",
-        Resolution::MeasuredTable => "measured tables",
-        Resolution::Labels => "label tables",
-        Resolution::TailCall => "tail calls",
-        Resolution::Unresolved => "unresolved",
+    let words = |(resolution, count): &(Resolution, u64)| match resolution {
+        Resolution::GuardedTable => counted(*count, "guarded table", "guarded tables"),
+        Resolution::MeasuredTable => counted(*count, "measured table", "measured tables"),
+        Resolution::Labels => counted(*count, "label table", "label tables"),
+        Resolution::TailCall => counted(*count, "tail call", "tail calls"),
+        Resolution::Unresolved => counted(*count, "unresolved", "unresolved"),
     };
-    let ways =
-        ways.map(|(resolution, count)| format!("{} {}", grouped(*count), words(*resolution)));
+    let ways = ways.map(words);
     std::iter::once(format!("resolved {resolved}"))
         .chain(ways)
         .collect()

@@ -1,7 +1,9 @@
 //! What every sequence of bytes that is taken for a model must stand: shared by the tests and the
 //! fuzz target.
 
-use tomo_program::{Address, Graphs, Model, ModelError, Search};
+use std::hint::black_box;
+
+use tomo_program::{Address, BlockView, FunctionView, Graphs, Model, ModelError, Search};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Takes `bytes` for a model, as they are and with all checksums made right, and walks it.
@@ -38,49 +40,66 @@ fn walk(graphs: &Graphs<'_>, length: usize) {
     for function in graphs.functions() {
         for block in function.blocks() {
             blocks += 1;
-            edges += block
-                .successors()
-                .map(|edge| graphs.block_at(edge.address))
-                .count();
-            assert!(block.function().is_some());
-            let _ = (
-                block.range(),
-                block.source(),
-                block.patchability(function.status()),
-            );
-            let _ = graphs.block_at(block.address());
-            let _ = function.predecessors().of_block(block.id()).len();
-            if blocks > 64 {
-                break; // Predecessors are made anew for each block: enough of them.
-            }
+            edges += walk_block(graphs, &function, &block);
         }
-        calls += function
-            .calls()
-            .map(|call| (call.address(), call.import(), call.function()))
-            .count();
-        let _ = function
-            .indirect_jumps()
-            .map(|jump| (jump.address(), jump.import()))
-            .count();
-        let _ = (
+        calls += function.calls().len();
+        walk_sites(&function);
+        black_box((
             function.title(),
-            function.ranges().count(),
             function.flow_graph(),
-        );
-        let _ = function.to_function();
-        let _ = graphs.function_at(function.entry());
+            function.to_function(),
+        ));
+        black_box((
+            graphs.function_at(function.entry()),
+            function.ranges().collect::<Vec<_>>(),
+        ));
     }
     assert!(
         blocks <= length && edges <= length && calls <= length,
         "lists share nothing"
     );
     for address in [0, 1, 0x1000, u64::MAX] {
-        let _ = (
+        black_box((
             graphs.block_at(Address(address)),
             graphs.function_at(Address(address)),
-        );
+        ));
     }
-    let _ = matches!(graphs.search("a"), Search::Found(_));
+    black_box(matches!(graphs.search("a"), Search::Found(_)));
+}
+
+fn walk_block(graphs: &Graphs<'_>, function: &FunctionView<'_>, block: &BlockView<'_>) -> usize {
+    assert!(block.function().is_some());
+    black_box((
+        block.range(),
+        block.source(),
+        block.patchability(function.status()),
+    ));
+    black_box(graphs.block_at(block.address()));
+    for edge in block.successors() {
+        black_box((
+            graphs.block_at(edge.address),
+            edge.block().and_then(|to| function.position_of(to)),
+        ));
+    }
+    block.successors().len()
+}
+
+fn walk_sites(function: &FunctionView<'_>) {
+    for call in function.calls() {
+        black_box((
+            call.address(),
+            call.import(),
+            call.function(),
+            call.is_return_site(),
+        ));
+    }
+    for jump in function.indirect_jumps() {
+        black_box((jump.address(), jump.import(), jump.resolution()));
+    }
+    let predecessors = function.predecessors();
+    for block in function.blocks() {
+        black_box(predecessors.of_block(block.id()).len());
+    }
 }
 
 /// Where the header's fields are, as its documentation lists them.
