@@ -79,6 +79,14 @@ pub(crate) fn examine(state: &State<'_>, owner: u32, landmarks: &Landmarks) -> V
     findings
 }
 
+/// What a table says of one index.
+enum Entry {
+    /// The jump leads to this instruction.
+    Leads(Pos),
+    /// Nowhere: compilers let the entries for values that cannot occur point behind the function.
+    Impossible,
+}
+
 struct Reader<'s, 'a> {
     state: &'s State<'a>,
     owner: u32,
@@ -152,7 +160,9 @@ impl Reader<'_, '_> {
         tables: &mut Vec<Address>,
     ) -> Option<()> {
         let Some(index) = solution.index else {
-            targets.push(self.target(&solution.target, 0)?);
+            if let Entry::Leads(target) = self.target(&solution.target, 0)? {
+                targets.push(target);
+            }
             return Some(());
         };
         let mask = low_mask(64);
@@ -165,7 +175,8 @@ impl Reader<'_, '_> {
                 return Some(());
             }
             match self.target(&solution.target, value) {
-                Some(target) => targets.push(target),
+                Some(Entry::Leads(target)) => targets.push(target),
+                Some(Entry::Impossible) => {}
                 None if strict || step == 0 => return None,
                 None => return Some(()),
             }
@@ -174,14 +185,23 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// The code of this function that the jump reaches for an index.
-    fn target(&self, value: &Linear, index: u64) -> Option<Pos> {
-        let pos = self
-            .state
-            .tables
-            .code
-            .pos(Address(self.evaluate(value, index)?))?;
-        self.is_own_instruction(pos).then_some(pos)
+    /// Where the jump leads for an index.
+    fn target(&self, value: &Linear, index: u64) -> Option<Entry> {
+        let address = Address(self.evaluate(value, index)?);
+        if self.is_own_end(address) {
+            return Some(Entry::Impossible);
+        }
+        let pos = self.state.tables.code.pos(address)?;
+        self.is_own_instruction(pos).then_some(Entry::Leads(pos))
+    }
+
+    /// Whether the address is that of the first byte behind a part of the function.
+    fn is_own_end(&self, address: Address) -> bool {
+        let state = self.state;
+        state.fragments_of(self.owner).any(|part| {
+            let fragment = &state.fragments[part as usize];
+            fragment.sized && state.tables.code.address(fragment.end) == address
+        })
     }
 
     /// Whether an instruction of this function may start at `pos`.

@@ -183,7 +183,7 @@ pub(crate) fn operand(instruction: &Instruction, index: u32) -> Option<(Linear, 
                 Linear::atom(Atom::Load {
                     address: address(instruction)?,
                     size,
-                    stale: 0,
+                    stale: false,
                 }),
                 size * 8,
             ))
@@ -222,7 +222,7 @@ fn modelled(instruction: &Instruction, effect: &mut Effect) -> bool {
             let saved = Linear::atom(Atom::Load {
                 address: Linear::register(RBP),
                 size: 8,
-                stale: 0,
+                stale: false,
             });
             effect
                 .registers
@@ -287,7 +287,7 @@ fn pop(instruction: &Instruction, effect: &mut Effect) -> bool {
     let top = Linear::atom(Atom::Load {
         address: Linear::register(RSP),
         size: 8,
-        stale: 0,
+        stale: false,
     });
     effect
         .registers

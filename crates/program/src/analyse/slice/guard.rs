@@ -136,6 +136,17 @@ pub(crate) fn view(atom: &Atom) -> (Linear, u8, u64, bool) {
     }
 }
 
+/// Whether the guard is one on the atom as [`view`] sees it.
+pub(crate) fn is_bounded(atom: &Atom, guard: &Guard) -> bool {
+    match atom {
+        Atom::Zero(bits, inner) | Atom::Sign(bits, inner) => {
+            *bits == guard.bits && inner.terms == guard.value.terms
+        }
+        Atom::Load { size, .. } => size.saturating_mul(8) == guard.bits && guard.value.as_atom() == Some(atom),
+        _ => guard.bits == 64 && guard.value.as_atom() == Some(atom),
+    }
+}
+
 /// The opposite condition.
 pub(crate) fn negated(condition: ConditionCode) -> ConditionCode {
     use ConditionCode::{a, ae, b, be, e, g, ge, l, le, ne, no, np, ns, o, p, s};

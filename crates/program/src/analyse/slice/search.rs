@@ -14,7 +14,7 @@ use iced_x86::{ConditionCode, Decoder, DecoderOptions, Instruction};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::effect::{Effect, Effects, Flags, RBP, RSP, Store, operand};
-use super::guard::{Guard, Interval, guard, negated, view};
+use super::guard::{Guard, Interval, guard, is_bounded, narrow, negated, view};
 use super::value::{Atom, Linear, low_mask};
 use crate::EdgeKind;
 use crate::analyse::state::{BlockRef, State};
@@ -315,7 +315,7 @@ impl<'s, 'a> Slicer<'s, 'a> {
         }
         if effect.writes_anywhere {
             let unsafe_load = |address: &Linear| !self.is_frame(address);
-            path.spoil(&unsafe_load, here);
+            path.spoil(&unsafe_load);
         }
     }
 
@@ -324,7 +324,7 @@ impl<'s, 'a> Slicer<'s, 'a> {
             Atom::Load {
                 address,
                 size,
-                stale: 0,
+                stale: false,
             } if *address == store.address && *size <= store.size => {
                 Some(store.value.as_ref().map_or_else(
                     || Linear::atom(Atom::Opaque(here << 4 | 15)),
@@ -334,7 +334,7 @@ impl<'s, 'a> Slicer<'s, 'a> {
             _ => None,
         });
         let may_overlap = |address: &Linear| self.may_overlap(address, store);
-        path.spoil(&may_overlap, here);
+        path.spoil(&may_overlap);
     }
 
     /// Whether the store may change what is loaded from `address`.
@@ -413,14 +413,13 @@ impl Search {
 
 impl Path {
     fn substitute(&mut self, replace: &mut dyn FnMut(&Atom) -> Option<Linear>) {
-        self.target = self.target.map(replace);
-        for guard in &mut self.guards {
-            guard.value = guard.value.map(replace);
+        if let Some(target) = self.target.map(replace) {
+            self.target = target;
         }
-        self.guards = std::mem::take(&mut self.guards)
-            .into_iter()
-            .filter_map(renew)
-            .collect();
+        self.guards.retain_mut(|guard| match guard.value.map(replace) {
+            None => true,
+            Some(value) => renew(guard, &value),
+        });
     }
 
     fn substitute_register(&mut self, register: u8, value: &Linear) {
@@ -456,26 +455,17 @@ impl Path {
     }
 
     /// Loads that may have changed no longer equal loads made before; guards on them are lost.
-    fn spoil(&mut self, changed: &dyn Fn(&Linear) -> bool, here: u64) {
+    fn spoil(&mut self, changed: &dyn Fn(&Linear) -> bool) {
         let mut is_changed =
-            |atom: &Atom| matches!(atom, Atom::Load { address, stale: 0, .. } if changed(address));
-        self.guards
-            .retain(|guard| !guard.value.any(&mut is_changed));
-        if self.target.any(&mut is_changed) {
-            let mark = u32::try_from(here & 0xffff_ffff).unwrap_or(1).max(1);
-            self.target = self.target.map(&mut |atom| match atom {
-                Atom::Load {
-                    address,
-                    size,
-                    stale: 0,
-                } if changed(address) => Some(Linear::atom(Atom::Load {
-                    address: address.clone(),
-                    size: *size,
-                    stale: mark,
-                })),
-                _ => None,
-            });
-        }
+            |atom: &Atom| matches!(atom, Atom::Load { address, stale: false, .. } if changed(address));
+        self.guards.retain(|guard| !guard.value.any(&mut is_changed));
+        let spoiled = self.target.map(&mut |atom| match atom {
+            Atom::Load { address, size, stale: false } if changed(address) => {
+                Some(Linear::atom(Atom::Load { address: address.clone(), size: *size, stale: true }))
+            }
+            _ => None,
+        });
+        self.target = spoiled.unwrap_or_else(|| std::mem::take(&mut self.target));
     }
 
     fn add_guard(&mut self, mut new: Guard) {
@@ -510,30 +500,15 @@ impl Path {
     }
 
     fn find_guarded_index(&mut self) {
-        for guard in &self.guards {
-            if guard.interval.count > LARGEST_TABLE {
-                continue;
-            }
-            let mut found = false;
-            let bounded = self.target.map(&mut |atom| {
-                let (value, bits, bias, signed) = view(atom);
-                if value != guard.value || bits != guard.bits {
-                    return None;
-                }
-                found = true;
-                let index = Linear::atom(Atom::Index).plus_constant(bias);
-                Some(if signed {
-                    index.sign_extended(bits)
-                } else {
-                    index.zero_extended(bits)
-                })
-            });
-            if found {
-                self.target = bounded;
-                self.index = Some(guard.interval);
-                self.guarded = true;
-                return;
-            }
+        let useful = self.guards.iter().filter(|guard| guard.interval.count <= LARGEST_TABLE);
+        let found = useful.into_iter().find_map(|guard| {
+            let bounded = self.target.map(&mut |atom| is_bounded(atom, guard).then(|| as_index(atom)))?;
+            Some((bounded, guard.interval))
+        });
+        if let Some((target, interval)) = found {
+            self.target = target;
+            self.index = Some(interval);
+            self.guarded = true;
         }
     }
 
@@ -542,10 +517,7 @@ impl Path {
         let mut index = None;
         self.target.any(&mut |atom| {
             if let Atom::Load { address, .. } = atom {
-                let mut scaled = address
-                    .terms
-                    .iter()
-                    .filter(|(_, factor)| matches!(factor, 2 | 4 | 8));
+                let mut scaled = address.terms.iter().filter(|(_, factor)| matches!(factor, 2 | 4 | 8));
                 if let (Some((atom, _)), None) = (scaled.next(), scaled.next()) {
                     index = Some(atom.clone());
                 }
@@ -553,14 +525,10 @@ impl Path {
             false
         });
         let Some(index) = index else { return };
-        let natural = u128::from(low_mask(index.width())) + 1;
-        self.target = self
-            .target
-            .map(&mut |atom| (*atom == index).then(|| Linear::atom(Atom::Index)));
-        self.index = Some(Interval {
-            low: 0,
-            count: natural,
-        });
+        if let Some(target) = self.target.map(&mut |atom| (*atom == index).then(|| Linear::atom(Atom::Index))) {
+            self.target = target;
+            self.index = Some(Interval { low: 0, count: u128::from(low_mask(index.width())) + 1 });
+        }
     }
 
     /// Whether no further substitution can solve the path.
@@ -569,8 +537,20 @@ impl Path {
     }
 }
 
-/// The guard in normal form again after substitution; `None` once it says nothing.
-fn renew(guard: Guard) -> Option<Guard> {
-    let value = guard.value.zero_extended(guard.bits);
-    super::guard::narrow(value, guard.bits, guard.interval)
+/// What a bounded atom is of the index, which stands for the value that the guard bounds.
+fn as_index(atom: &Atom) -> Linear {
+    let (_, bits, bias, signed) = view(atom);
+    let index = Linear::atom(Atom::Index).plus_constant(bias);
+    if signed { index.sign_extended(bits) } else { index.zero_extended(bits) }
+}
+
+/// Brings a guard whose value has changed into normal form; whether it still says anything.
+fn renew(guard: &mut Guard, value: &Linear) -> bool {
+    match narrow(value.zero_extended(guard.bits), guard.bits, guard.interval) {
+        Some(new) => {
+            *guard = new;
+            true
+        }
+        None => false,
+    }
 }

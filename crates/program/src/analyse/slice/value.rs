@@ -24,9 +24,9 @@ pub(crate) enum Atom {
         address: Linear,
         /// How many bytes.
         size: u8,
-        /// Not 0 once something may have written there: then it equals no other load, unless the
-        /// address turns out to be in memory that never changes.
-        stale: u32,
+        /// Whether something may have written there since: then no guard speaks of it, and it is
+        /// known only if the address turns out to be in memory that never changes.
+        stale: bool,
     },
     /// The low `bits` bits, zero-extended.
     Zero(u8, Linear),
@@ -90,13 +90,15 @@ impl Linear {
 
     /// `self + factor * other`.
     pub(crate) fn plus(mut self, other: &Self, factor: u64) -> Self {
-        self.constant = self
-            .constant
-            .wrapping_add(other.constant.wrapping_mul(factor));
+        self.add(other, factor);
+        self
+    }
+
+    fn add(&mut self, other: &Self, factor: u64) {
+        self.constant = self.constant.wrapping_add(other.constant.wrapping_mul(factor));
         for (atom, times) in &other.terms {
             self.add_term(atom, times.wrapping_mul(factor));
         }
-        self
     }
 
     /// `self + number`.
@@ -195,16 +197,20 @@ impl Linear {
     }
 
     /// The value with every atom replaced by what `replace` says of it, from the inside out;
-    /// `None` from it keeps an atom (with its inner values replaced).
-    pub(crate) fn map(&self, replace: &mut dyn FnMut(&Atom) -> Option<Linear>) -> Self {
-        let mut result = Self::constant(self.constant);
-        for (atom, factor) in &self.terms {
-            let inner = atom.map_inner(replace);
-            let new = match inner.as_atom().and_then(&mut *replace) {
-                Some(new) => new,
-                None => inner,
-            };
-            result = result.plus(&new, *factor);
+    /// `None` from it keeps an atom. `None` if that changes nothing.
+    pub(crate) fn map(&self, replace: &mut dyn FnMut(&Atom) -> Option<Linear>) -> Option<Self> {
+        let mut result: Option<Self> = None;
+        for (index, (atom, factor)) in self.terms.iter().enumerate() {
+            match (atom.map(replace), &mut result) {
+                (None, None) => {}
+                (None, Some(result)) => result.add_term(atom, *factor),
+                (Some(new), Some(result)) => result.add(&new, *factor),
+                (Some(new), None) => {
+                    let mut first = Self { terms: self.terms[..index].to_vec(), constant: self.constant };
+                    first.add(&new, *factor);
+                    result = Some(first);
+                }
+            }
         }
         result
     }
@@ -253,23 +259,18 @@ impl Atom {
         }
     }
 
-    fn map_inner(&self, replace: &mut dyn FnMut(&Atom) -> Option<Linear>) -> Linear {
-        match self {
-            Self::Load {
-                address,
-                size,
-                stale,
-            } => Linear::atom(Self::Load {
-                address: address.map(replace),
-                size: *size,
-                stale: *stale,
-            }),
-            Self::Zero(bits, value) => value.map(replace).zero_extended(*bits),
-            Self::Sign(bits, value) => value.map(replace).sign_extended(*bits),
-            Self::And(value, mask) => value.map(replace).masked(*mask),
-            Self::Shift(value, count) => value.map(replace).shifted_right(*count),
-            Self::Register(_) | Self::Index | Self::Opaque(_) => Linear::atom(self.clone()),
-        }
+    fn map(&self, replace: &mut dyn FnMut(&Atom) -> Option<Linear>) -> Option<Linear> {
+        let Some(new) = self.inner().and_then(|inner| inner.map(replace)) else { return replace(self) };
+        let new = match self {
+            Self::Load { size, stale, .. } => Linear::atom(Self::Load { address: new, size: *size, stale: *stale }),
+            Self::Zero(bits, _) => new.zero_extended(*bits),
+            Self::Sign(bits, _) => new.sign_extended(*bits),
+            Self::And(_, mask) => new.masked(*mask),
+            Self::Shift(_, count) => new.shifted_right(*count),
+            Self::Register(_) | Self::Index | Self::Opaque(_) => new,
+        };
+        let again = new.as_atom().and_then(replace);
+        Some(again.unwrap_or(new))
     }
 }
 
@@ -348,7 +349,7 @@ mod tests {
         let load = Linear::atom(Atom::Load {
             address: register(1).plus(&register(0), 8),
             size: 8,
-            stale: 0,
+            stale: false,
         });
         let replaced =
             load.map(&mut |atom| (*atom == Atom::Register(1)).then(|| Linear::constant(0x4000)));
@@ -358,7 +359,7 @@ mod tests {
             Linear::atom(Atom::Load {
                 address: expected,
                 size: 8,
-                stale: 0
+                stale: false
             })
         );
     }
