@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tomo_program::{Model, ModelError};
 
-use crate::model_check::{check, outcome, seal, sections};
+use crate::model_check::{SECTIONS, check, outcome, place, seal};
 use crate::{arbitrary, sample};
 
 fn sample_bytes() -> Vec<u8> {
@@ -64,11 +64,13 @@ fn any_changed_byte_with_right_checksums_is_harmless() {
 #[test]
 fn whole_sections_of_nonsense_are_harmless() {
     let bytes = sample_bytes();
+    let sections = (0..SECTIONS).filter_map(|section| place(&bytes, section));
+    let sections: Vec<_> = sections.filter(|place| !place.is_empty()).collect();
     assert!(
-        sections(&bytes).len() >= 14,
+        sections.len() >= 14,
         "the sample has something in nearly every section"
     );
-    for place in sections(&bytes) {
+    for place in sections {
         for value in [0, 0xff] {
             let mut changed = bytes.clone();
             changed[place.clone()].fill(value);

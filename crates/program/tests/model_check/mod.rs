@@ -2,6 +2,7 @@
 //! fuzz target.
 
 use std::hint::black_box;
+use std::ops::Range;
 
 use tomo_program::{Address, BlockView, FunctionView, Graphs, Model, ModelError, Search};
 use xxhash_rust::xxh3::xxh3_64;
@@ -104,12 +105,20 @@ fn walk_sites(function: &FunctionView<'_>) {
 
 /// Where the header's fields are, as its documentation lists them.
 const TABLE: usize = 8 + 4 + 4 + 8 + 8 + 8 + 64;
-const SECTIONS: usize = 15;
+pub(crate) const SECTIONS: usize = 15;
 const HEADER: usize = TABLE + SECTIONS * 24 + 8;
 
 fn number(bytes: &[u8], at: usize) -> usize {
     let word: [u8; 8] = bytes[at..at + 8].try_into().expect("eight bytes");
     usize::try_from(u64::from_le_bytes(word)).expect("64 bits")
+}
+
+/// Where a section lies, if it lies inside.
+pub(crate) fn place(bytes: &[u8], section: usize) -> Option<Range<usize>> {
+    let at = TABLE + section * 24;
+    let (start, size) = (number(bytes, at), number(bytes, at + 8));
+    let end = start.checked_add(size)?;
+    (end <= bytes.len()).then_some(start..end)
 }
 
 /// Makes length and checksums right; false where there is no room for a header.
@@ -120,28 +129,11 @@ pub(crate) fn seal(bytes: &mut [u8]) -> bool {
     let length = bytes.len() as u64;
     bytes[16..24].copy_from_slice(&length.to_le_bytes());
     for section in 0..SECTIONS {
-        let at = TABLE + section * 24;
-        let (start, size) = (number(bytes, at), number(bytes, at + 8));
-        let content = start
-            .checked_add(size)
-            .and_then(|end| bytes.get(start..end));
-        let sum = content.map_or(0, xxh3_64);
-        bytes[at + 16..at + 24].copy_from_slice(&sum.to_le_bytes());
+        let sum = place(bytes, section).map_or(0, |place| xxh3_64(&bytes[place]));
+        let at = TABLE + section * 24 + 16;
+        bytes[at..at + 8].copy_from_slice(&sum.to_le_bytes());
     }
     let sum = xxh3_64(&bytes[..HEADER - 8]);
     bytes[HEADER - 8..HEADER].copy_from_slice(&sum.to_le_bytes());
     true
-}
-
-/// Where each section lies that has any bytes.
-pub(crate) fn sections(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
-    let place = |section| {
-        let at = TABLE + section * 24;
-        let start = number(bytes, at);
-        start..start + number(bytes, at + 8)
-    };
-    (0..SECTIONS)
-        .map(place)
-        .filter(|place| !place.is_empty())
-        .collect()
 }
