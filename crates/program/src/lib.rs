@@ -30,7 +30,7 @@ pub use facts::Facts;
 pub use identity::{Headers, Identity, Key, hexadecimal};
 pub use load::{Analysis, LoadError, Loaded, Request, load, load_with};
 pub use model::*;
-pub use names::{demangle, without_parameters};
+pub use names::{demangle, is_called, without_parameters};
 pub use patch::{DETOUR_BYTES, LINE_BYTES, Patchability, first_instruction_sizes, patchability};
 pub use progress::Progress;
 pub use resources::peak_memory_bytes;

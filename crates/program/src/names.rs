@@ -67,6 +67,14 @@ pub fn without_parameters(demangled: &str) -> &str {
     demangled
 }
 
+/// Whether people may call a function `name` that is called `demangled` in full: with or without
+/// its parameters, and, for instances of templates, its result.
+#[must_use]
+pub fn is_called(demangled: &str, name: &str) -> bool {
+    let before = without_parameters(demangled).strip_suffix(name);
+    demangled == name || before.is_some_and(|result| result.is_empty() || result.ends_with(' '))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +117,17 @@ mod tests {
             without_parameters("core::fmt::Formatter::pad"),
             "core::fmt::Formatter::pad"
         );
+    }
+
+    #[test]
+    fn results_and_parameters_need_not_be_said() {
+        let demangled = "void ns::f<int>(int)";
+        for name in [demangled, "void ns::f<int>", "ns::f<int>"] {
+            assert!(is_called(demangled, name), "{name}");
+        }
+        for name in ["f<int>", "ns::f", "int)"] {
+            assert!(!is_called(demangled, name), "{name}");
+        }
     }
 
     /// Forty pairs of a pair: a terabyte, if written out.

@@ -10,7 +10,7 @@ use super::strings::Strings;
 use super::views::{BlockView, FunctionView};
 use super::{BlockId, FunctionId};
 use crate::Address;
-use crate::names::{demangle, without_parameters};
+use crate::names::{demangle, is_called};
 
 /// The functions of a model, checked. Copying it is cheap; views borrow it.
 #[derive(Clone, Copy, Debug)]
@@ -166,10 +166,16 @@ impl<'m> Graphs<'m> {
     }
 
     /// The functions that `name` stands for: those with just this mangled name; else those with
-    /// just this demangled name, with or without parameters; else those with this as a part of it.
+    /// just this demangled name (see [`is_called`]); else those with this as a part of it.
     /// Linear, on all processors.
     #[must_use]
     pub fn functions_named(&self, name: &str) -> Named<'_> {
+        if name.is_empty() {
+            return Named {
+                functions: Vec::new(),
+                by_part: true,
+            };
+        }
         let exact = self.having(|mangled| mangled == name);
         if !exact.is_empty() {
             return Named {
@@ -177,10 +183,8 @@ impl<'m> Graphs<'m> {
                 by_part: false,
             };
         }
-        let demangled = self.having(|mangled| {
-            demangle(mangled)
-                .is_some_and(|readable| readable == name || without_parameters(&readable) == name)
-        });
+        let demangled = self
+            .having(|mangled| demangle(mangled).is_some_and(|readable| is_called(&readable, name)));
         if !demangled.is_empty() {
             return Named {
                 functions: demangled,
@@ -192,11 +196,7 @@ impl<'m> Graphs<'m> {
                 || demangle(mangled).is_some_and(|readable| readable.contains(name))
         };
         Named {
-            functions: if name.is_empty() {
-                Vec::new()
-            } else {
-                self.having(part)
-            },
+            functions: self.having(part),
             by_part: true,
         }
     }
