@@ -28,7 +28,9 @@ mod find;
 mod flow;
 mod format;
 mod graphs;
+mod predecessors;
 mod records;
+mod sites;
 mod strings;
 mod summary;
 mod views;
@@ -43,12 +45,11 @@ use crate::{Facts, Function};
 pub use find::Search;
 pub use format::{ANALYSIS_VERSION, FORMAT_VERSION, ModelError};
 pub use graphs::{Graphs, Named};
+pub use predecessors::Predecessors;
+pub use sites::{CallView, IndirectJumpView};
 pub use strings::Strings;
 pub use summary::Summary;
-pub use views::{
-    BlockView, CallView, EdgeView, FunctionView, IndirectJumpView, Predecessors, SourcePosition,
-    Target,
-};
+pub use views::{BlockView, EdgeView, FunctionView, SourcePosition, Target};
 
 pub(crate) use format::LONGEST_BUILD_ID;
 use format::{Layout, Section};

@@ -10,14 +10,17 @@ use super::state::State;
 use crate::Progress;
 
 /// Explores the fragments that start at `dirty`, and whatever that brings to light, until nothing
-/// new is found.
-pub(crate) fn explore(state: &mut State<'_>, mut dirty: Vec<Pos>, progress: &dyn Progress) {
+/// new is found; the starts of all that were explored.
+pub(crate) fn explore(state: &mut State<'_>, mut dirty: Vec<Pos>, progress: &dyn Progress) -> Vec<Pos> {
+    let mut explored = Vec::new();
     while !dirty.is_empty() {
         dirty.sort_unstable();
         dirty.dedup();
         explore_once(state, &dirty, progress);
+        explored.extend_from_slice(&dirty);
         dirty = follow(state, &dirty);
     }
+    explored
 }
 
 fn explore_once(state: &mut State<'_>, dirty: &[Pos], progress: &dyn Progress) {
@@ -76,6 +79,7 @@ fn follow(state: &mut State<'_>, explored: &[Pos]) -> Vec<Pos> {
         &mut state.fragments,
         &starts,
     ));
+    state.note_starts();
     for &at in found.iter().flat_map(|news| &news.inside) {
         if let Some(index) = state.find(at)
             && state.fragments[index].start != at
@@ -90,34 +94,15 @@ fn follow(state: &mut State<'_>, explored: &[Pos]) -> Vec<Pos> {
 fn news(state: &State<'_>, index: usize) -> News {
     let mut news = News::default();
     let fragment = &state.fragments[index];
+    let called = Evidence { called: true, ..Evidence::default() };
+    let jumped = Evidence { jumped: true, ..Evidence::default() };
     for block in &fragment.blocks {
-        match block.exit {
-            Exit::Call(target) => note(
-                state,
-                target,
-                Evidence {
-                    called: true,
-                    ..Evidence::default()
-                },
-                true,
-                &mut news,
-            ),
-            Exit::Branch(target) | Exit::Jump(target)
-                if target < fragment.start || target >= fragment.end =>
-            {
-                note(
-                    state,
-                    target,
-                    Evidence {
-                        jumped: true,
-                        ..Evidence::default()
-                    },
-                    false,
-                    &mut news,
-                );
-            }
-            _ => {}
+        if let Exit::Call(target) = block.exit {
+            note(state, target, called, true, &mut news);
         }
+    }
+    for &target in fragment.leaving.iter().filter(|&&target| target != fragment.end) {
+        note(state, target, jumped, false, &mut news);
     }
     for &target in &fragment.taken {
         // What an instruction points to inside a known fragment is a label there, not a start.

@@ -87,6 +87,8 @@ pub(crate) struct Explored {
     pub(crate) starts: Bits,
     /// Code addresses that instructions materialise (function pointers, labels), unsorted.
     pub(crate) taken: Vec<Pos>,
+    /// Where direct jumps, branches and running on lead outside of the fragment, unsorted.
+    pub(crate) leaving: Vec<Pos>,
     /// The worst that was met.
     pub(crate) fault: Option<Reason>,
     /// Whether any block ends in an indirect jump.
@@ -181,16 +183,19 @@ impl<'a> Explorer<'a> {
             at += length;
             if let Some(exit) = self.exit(&instruction, at, start, size) {
                 self.exits.push((at, exit));
-                self.follow(exit, start, size);
+                self.follow(exit, start, size, out);
                 out.indirect |= exit == Exit::JumpIndirect;
                 if !exit.falls_through() {
                     return;
                 }
                 if at < size {
                     self.leaders.set(at);
+                } else if exit.is_call() {
+                    return;
                 }
             }
         }
+        out.leaving.push(start.plus(size));
     }
 
     /// Why the instruction cannot stand at `at`, if it cannot.
@@ -215,12 +220,12 @@ impl<'a> Explorer<'a> {
         exit_of(instruction, self.code)
     }
 
-    fn follow(&mut self, exit: Exit, start: Pos, size: u32) {
-        if let Exit::Branch(target) | Exit::Jump(target) = exit
-            && target >= start
-            && target.since(start) < size
-        {
+    fn follow(&mut self, exit: Exit, start: Pos, size: u32, out: &mut Explored) {
+        let (Exit::Branch(target) | Exit::Jump(target)) = exit else { return };
+        if target >= start && target.since(start) < size {
             self.work.push(target.since(start));
+        } else {
+            out.leaving.push(target);
         }
     }
 
@@ -261,10 +266,12 @@ impl<'a> Explorer<'a> {
             leader = next;
         }
         out.starts = self.starts.clone();
-        out.taken.sort_unstable();
-        out.taken.dedup();
+        for list in [&mut out.taken, &mut out.leaving] {
+            list.sort_unstable();
+            list.dedup();
+            list.shrink_to_fit();
+        }
         out.blocks.shrink_to_fit();
-        out.taken.shrink_to_fit();
     }
 }
 
@@ -401,6 +408,18 @@ impl Bits {
 
     fn any(&self, from: u32, to: u32) -> bool {
         self.next(from, to) < to
+    }
+
+    /// An empty set for numbers below `size`.
+    pub(crate) fn with_size(size: usize) -> Self {
+        Self { words: vec![0; size / 64 + 1] }
+    }
+
+    /// Adds `bit`, which must be below the size; whether it is new.
+    pub(crate) fn insert(&mut self, bit: u32) -> bool {
+        let word = &mut self.words[bit as usize / 64];
+        let old = std::mem::replace(word, *word | 1 << (bit % 64));
+        old != *word
     }
 
     /// The smallest member from `from` on, or `size` if none is below it.

@@ -94,6 +94,8 @@ pub(crate) struct Fragment {
     pub(crate) jumped_into: Vec<Pos>,
     /// Its blocks, by start.
     pub(crate) blocks: Vec<RawBlock>,
+    /// Where it leads outside of itself, but for calls and tables.
+    pub(crate) leaving: Vec<Pos>,
     /// Which of its bytes start an instruction.
     pub(crate) starts: Bits,
     /// Code addresses that it materialises.
@@ -125,6 +127,7 @@ impl Fragment {
     /// Takes over what traversal found.
     pub(crate) fn absorb(&mut self, explored: Explored) {
         self.blocks = explored.blocks;
+        self.leaving = explored.leaving;
         self.starts = explored.starts;
         self.taken = explored.taken;
         self.fault = explored.fault;

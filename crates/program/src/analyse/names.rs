@@ -34,6 +34,7 @@ const NEVER_RETURN: &[&str] = &[
     "_ZSt25__throw_bad_function_callv",
     "_ZSt28__throw_bad_array_new_lengthv",
     "_ZSt21__glibcxx_assert_failPKciS0_S0_",
+    "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE",
     "_ZSt9terminatev",
     "__assert",
     "__assert_fail",

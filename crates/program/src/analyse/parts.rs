@@ -10,7 +10,6 @@
 use rustc_hash::FxHashMap;
 
 use super::code::Pos;
-use super::explore::Exit;
 use super::names;
 use super::state::State;
 
@@ -64,12 +63,7 @@ fn crossings(state: &State<'_>) -> Vec<Crossing> {
     let mut found = Vec::new();
     for (index, fragment) in state.fragments.iter().enumerate() {
         let from = u32::try_from(index).unwrap_or(u32::MAX);
-        for block in &fragment.blocks {
-            let target = match block.exit {
-                Exit::Branch(target) | Exit::Jump(target) => target,
-                Exit::Fallthrough if block.end >= fragment.end => block.end,
-                _ => continue,
-            };
+        for &target in &fragment.leaving {
             note_crossing(state, from, target, &mut found);
         }
         for entry in state.unwind_entries(from) {

@@ -11,10 +11,10 @@
 //! nobody declared so, the compiler went on generating code. Where nothing else reaches that code,
 //! control is said to fall through to it after all.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use super::code::{Destination, Pos};
-use super::explore::Exit;
+use super::explore::{Bits, Exit};
 use super::padding;
 use super::state::{BlockRef, State};
 use crate::{EdgeKind, Resolution};
@@ -22,19 +22,19 @@ use crate::{EdgeKind, Resolution};
 /// What control can reach.
 #[derive(Default)]
 pub(crate) struct Reach {
-    /// Index of the first block of every fragment in `blocks`.
-    first: Vec<u32>,
-    blocks: Vec<bool>,
+    /// By fragment: its blocks that control reaches.
+    blocks: Vec<Bits>,
     /// By fragment: whether the function entered there can return. Only owners count.
     returns: Vec<bool>,
-    /// Ends of calls behind which control goes on although the callee never returns.
-    continued: FxHashSet<Pos>,
+    /// By fragment: its blocks that end in a call behind which control goes on although the callee
+    /// never returns.
+    continued: Vec<Bits>,
 }
 
 impl Reach {
     /// Whether control can reach the block.
     pub(crate) fn reaches(&self, at: BlockRef) -> bool {
-        self.blocks.get(self.index(at)).copied().unwrap_or(false)
+        self.blocks.get(at.fragment as usize).is_some_and(|blocks| blocks.get(at.block))
     }
 
     /// Whether the function with this owner can return.
@@ -42,22 +42,47 @@ impl Reach {
         self.returns.get(owner as usize).copied().unwrap_or(true)
     }
 
-    fn index(&self, at: BlockRef) -> usize {
-        self.first
-            .get(at.fragment as usize)
-            .map_or(usize::MAX, |first| (first + at.block) as usize)
+    fn continues(&self, at: BlockRef) -> bool {
+        self.continued.get(at.fragment as usize).is_some_and(|blocks| blocks.get(at.block))
+    }
+
+    /// Forgets what is reached of a fragment.
+    fn clear(&mut self, state: &State<'_>, fragment: u32) {
+        let size = state.fragments[fragment as usize].blocks.len();
+        self.blocks[fragment as usize] = Bits::with_size(size);
+        self.continued[fragment as usize] = Bits::with_size(size);
     }
 }
 
 /// Computes [`Reach`] for the present state.
 pub(crate) fn reach(state: &State<'_>) -> Reach {
-    let mut search = Search::new(state);
-    for fragment in 0..state.fragments.len() {
-        search.enter(u32::try_from(fragment).unwrap_or(u32::MAX));
+    let all = || 0..u32::try_from(state.fragments.len()).unwrap_or(u32::MAX);
+    let mut reach = Reach::default();
+    for fragment in all() {
+        reach.blocks.push(Bits::default());
+        reach.continued.push(Bits::default());
+        reach.returns.push(false);
+        reach.clear(state, fragment);
     }
+    let mut search = Search::new(state, reach);
+    all().for_each(|fragment| search.enter(fragment));
     search.run();
-    search.restore_compilers_view();
+    search.restore_compilers_view(&all().collect::<Vec<u32>>());
     search.reach
+}
+
+/// Brings `old` up to date where only the functions with these owners have changed, and only by
+/// new code. Where one of them turns out to return that did not, everything is computed anew.
+pub(crate) fn update(state: &State<'_>, old: Reach, owners: &[u32]) -> Reach {
+    let before: Vec<bool> = owners.iter().map(|&owner| old.returns(owner)).collect();
+    let fragments: Vec<u32> = owners.iter().flat_map(|&owner| state.fragments_of(owner)).collect();
+    let mut search = Search::new(state, old);
+    fragments.iter().for_each(|&fragment| search.reach.clear(state, fragment));
+    fragments.iter().for_each(|&fragment| search.enter(fragment));
+    search.run();
+    search.restore_compilers_view(&fragments);
+    let same = owners.iter().zip(before).all(|(&owner, before)| search.reach.returns(owner) == before);
+    if same { search.reach } else { reach(state) }
 }
 
 /// Whether control goes on behind the call that ends the block, in the reach already computed.
@@ -70,7 +95,7 @@ pub(crate) fn call_falls_through(state: &State<'_>, at: BlockRef) -> bool {
         Exit::Call(target) => match callee(state, target) {
             Callee::Declared => false,
             Callee::Function(owner) => {
-                state.reach.returns(owner) || state.reach.continued.contains(&block.end)
+                state.reach.returns(owner) || state.reach.continues(at)
             }
             Callee::Unknown => true,
         },
@@ -119,30 +144,13 @@ struct Search<'s, 'a> {
     /// Owners of functions just found to return.
     returned: Vec<u32>,
     /// By owner: calls of it that wait for its return.
-    waiting: Vec<Vec<BlockRef>>,
+    waiting: FxHashMap<u32, Vec<BlockRef>>,
 }
 
 impl<'s, 'a> Search<'s, 'a> {
-    fn new(state: &'s State<'a>) -> Self {
-        let mut first = Vec::with_capacity(state.fragments.len());
-        let mut total = 0;
-        for fragment in &state.fragments {
-            first.push(total);
-            total += u32::try_from(fragment.blocks.len()).unwrap_or(0);
-        }
-        let reach = Reach {
-            first,
-            blocks: vec![false; total as usize],
-            returns: vec![false; state.fragments.len()],
-            continued: FxHashSet::default(),
-        };
-        Self {
-            state,
-            reach,
-            work: Vec::new(),
-            returned: Vec::new(),
-            waiting: vec![Vec::new(); state.fragments.len()],
-        }
+    fn new(state: &'s State<'a>, reach: Reach) -> Self {
+        let waiting = FxHashMap::default();
+        Self { state, reach, work: Vec::new(), returned: Vec::new(), waiting }
     }
 
     /// Starts at the entry of a function, and where other functions jump into it.
@@ -160,11 +168,10 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 
     fn arrive(&mut self, pos: Pos, near: u32) {
-        if let Some(at) = self.state.block_at(pos, near) {
-            let index = self.reach.index(at);
-            if !std::mem::replace(&mut self.reach.blocks[index], true) {
-                self.work.push(at);
-            }
+        if let Some(at) = self.state.block_at(pos, near)
+            && self.reach.blocks[at.fragment as usize].insert(at.block)
+        {
+            self.work.push(at);
         }
     }
 
@@ -224,7 +231,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 Callee::Unknown => true,
                 Callee::Function(owner) => {
                     if !self.reach.returns[owner as usize] {
-                        self.waiting[owner as usize].push(at);
+                        self.waiting.entry(owner).or_default().push(at);
                     }
                     self.reach.returns[owner as usize]
                 }
@@ -259,7 +266,7 @@ impl<'s, 'a> Search<'s, 'a> {
             if self.reach.returns[other as usize] {
                 self.set_returns(owner);
             } else {
-                self.waiting[other as usize].push(from);
+                self.waiting.entry(other).or_default().push(from);
             }
         } else {
             self.set_returns(owner);
@@ -276,7 +283,7 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Whatever waited for the function's return goes on.
     fn resume_waiting(&mut self, owner: u32) {
-        for at in std::mem::take(&mut self.waiting[owner as usize]) {
+        for at in self.waiting.remove(&owner).unwrap_or_default() {
             let block = self.state.block(at);
             if block.exit.is_call() {
                 self.stay_or_leave(at, block.end);
@@ -286,24 +293,17 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    fn restore_compilers_view(&mut self) {
-        loop {
-            let before = self.reach.continued.len();
-            self.restore_once();
-            if self.reach.continued.len() == before {
-                break;
-            }
-        }
-    }
-
-    fn restore_once(&mut self) {
-        for fragment in 0..u32::try_from(self.state.fragments.len()).unwrap_or(u32::MAX) {
-            for block in
-                0..u32::try_from(self.state.fragments[fragment as usize].blocks.len()).unwrap_or(0)
-            {
-                let at = BlockRef { fragment, block };
-                if self.reach.reaches(at) && self.ends_in_undeclared(at) {
-                    self.restore(at);
+    fn restore_compilers_view(&mut self, fragments: &[u32]) {
+        let mut again = true;
+        while again {
+            again = false;
+            for &fragment in fragments {
+                let blocks = self.state.fragments[fragment as usize].blocks.len();
+                for block in 0..u32::try_from(blocks).unwrap_or(0) {
+                    let at = BlockRef { fragment, block };
+                    if self.reach.reaches(at) && self.ends_in_undeclared(at) {
+                        again |= self.restore(at);
+                    }
                 }
             }
         }
@@ -319,19 +319,19 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    fn restore(&mut self, at: BlockRef) {
+    /// Lets control go on behind such a call, if nothing else reaches what is there.
+    fn restore(&mut self, at: BlockRef) -> bool {
         let (state, end) = (self.state, self.state.block(at).end);
         let home = &state.fragments[at.fragment as usize];
-        let Some(next) = state.block_at(end, at.fragment).filter(|_| end < home.end) else {
-            return;
-        };
-        if self.reach.reaches(next)
-            || padding::is_padding(state.tables.code.bytes(end, state.block(next).end))
-        {
-            return;
+        let Some(next) = state.block_at(end, at.fragment).filter(|_| end < home.end) else { return false };
+        // A trap behind such a call was put there by the compiler, in place of code.
+        let bytes = state.tables.code.bytes(end, state.block(next).end);
+        if self.reach.reaches(next) || padding::padding_length(bytes) == bytes.len() {
+            return false;
         }
-        self.reach.continued.insert(end);
+        self.reach.continued[at.fragment as usize].insert(at.block);
         self.arrive(end, at.fragment);
         self.run();
+        true
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct State<'a> {
     pub(crate) tables: &'a Tables<'a>,
     /// All fragments, by start.
     pub(crate) fragments: Vec<Fragment>,
+    /// Their starts, close together for searching.
+    starts: Vec<Pos>,
     /// For every fragment the one with the entry of its function; itself for most.
     pub(crate) owner: Vec<u32>,
     /// The further fragments of functions that have some, by owner.
@@ -46,19 +48,29 @@ pub(crate) struct State<'a> {
 impl<'a> State<'a> {
     /// A state that knows only what the tables say.
     pub(crate) fn new(tables: &'a Tables<'a>) -> Self {
-        Self {
+        let mut state = Self {
             tables,
             fragments: fragment::stated(tables),
+            starts: Vec::new(),
             owner: Vec::new(),
             parts: FxHashMap::default(),
             jumps: FxHashMap::default(),
             reach: super::returns::Reach::default(),
-        }
+        };
+        state.note_starts();
+        state
+    }
+
+    /// Must follow every change of the list of fragments.
+    pub(crate) fn note_starts(&mut self) {
+        self.starts.clear();
+        self.starts.extend(self.fragments.iter().map(|fragment| fragment.start));
     }
 
     /// The fragment that holds `pos`.
     pub(crate) fn find(&self, pos: Pos) -> Option<usize> {
-        fragment::find(&self.fragments, pos)
+        let after = self.starts.partition_point(|&start| start <= pos);
+        after.checked_sub(1).filter(|&index| pos < self.fragments[index].end)
     }
 
     /// The block that starts at `pos`; `near` is the fragment to try first.
@@ -100,10 +112,8 @@ impl<'a> State<'a> {
     /// The landing pad for a call that ends at `end`, if exceptions can land in the function.
     pub(crate) fn landing_pad(&self, fragment: u32, end: Pos) -> Option<Pos> {
         let inside = self.tables.code.address(Pos(end.0.checked_sub(1)?));
-        let entry = self
-            .unwind_entries(fragment)
-            .iter()
-            .find(|entry| entry.range.contains(inside))?;
+        let mut entries = self.unwind_entries(fragment).iter();
+        let entry = entries.find(|entry| !entry.call_sites.is_empty() && entry.range.contains(inside))?;
         let after = entry
             .call_sites
             .partition_point(|site| site.range.start() <= inside);

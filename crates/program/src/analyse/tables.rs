@@ -6,8 +6,10 @@
 //! function has no label whose address is taken and no table that some jump has not already
 //! claimed, a jump through a pointer leaves the function.
 
+use std::collections::BTreeSet;
+
 use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind, Register};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::code::Pos;
 use super::explore::Exit;
@@ -23,17 +25,47 @@ pub(crate) struct Finding {
     pub(crate) end: Pos,
     /// What is known of it.
     pub(crate) resolved: Resolved,
-    /// Addresses at which the tables begin that it reads.
-    pub(crate) tables: Vec<Address>,
+    /// First and last entry of the tables that it reads.
+    pub(crate) tables: Vec<(Address, Address)>,
 }
 
 /// Facts about the whole program that decide where tables end.
+#[derive(Default)]
 pub(crate) struct Landmarks {
     /// Where known tables begin.
-    pub(crate) tables: FxHashSet<Address>,
+    pub(crate) tables: BTreeSet<Address>,
+    /// Tables, by their first entry, that were once found to have no entry behind the given one.
+    /// What an unexplored entry seems to be may change once it is explored; a table only shrinks.
+    pub(crate) caps: FxHashMap<Address, Address>,
+    /// Jumps, by the end of their block, whose guard once turned out not to bound the table.
+    pub(crate) loose: FxHashSet<Pos>,
     /// Words of data that hold an address of code that is no fragment's start: the address held,
     /// then the word's own.
     pub(crate) labels: Vec<(Pos, Address)>,
+}
+
+impl Landmarks {
+    /// Remembers what examining a function again took away from its tables.
+    pub(crate) fn note_shrinking(&mut self, old: &[Finding], new: &[Finding]) {
+        for (old, new) in old.iter().filter_map(|old| Some((old, new.iter().find(|new| new.end == old.end)?))) {
+            let was_guarded = old.resolved.resolution == Resolution::GuardedTable;
+            if was_guarded && new.resolved.resolution != Resolution::GuardedTable {
+                self.loose.insert(new.end);
+            }
+            for (first, last) in &new.tables {
+                if old.tables.iter().any(|table| table.0 == *first && table.1 > *last) {
+                    self.caps.insert(*first, *last);
+                }
+            }
+        }
+    }
+
+    /// The labels in a run of code but for its start.
+    pub(crate) fn labels_in(&self, start: Pos, end: Pos) -> &[(Pos, Address)] {
+        let from = self.labels.partition_point(|label| label.0 <= start);
+        let to = self.labels.partition_point(|label| label.0 < end);
+        &self.labels[from..to.max(from)]
+    }
 }
 
 /// Examines all indirect jumps of a function.
@@ -67,7 +99,7 @@ pub(crate) fn examine(state: &State<'_>, owner: u32, landmarks: &Landmarks) -> V
     if !open.is_empty() {
         let claimed: FxHashSet<Address> = findings
             .iter()
-            .flat_map(|finding| finding.tables.iter().copied())
+            .flat_map(|finding| finding.tables.iter().map(|table| table.0))
             .collect();
         let rest = reader.without_table(&constants, &claimed);
         findings.extend(open.into_iter().map(|jump| Finding {
@@ -119,10 +151,9 @@ impl Reader<'_, '_> {
 
     /// The targets of a jump through a table, if it is one.
     fn read_table(&mut self, jump: BlockRef) -> Option<Finding> {
-        let guarded = self
-            .slicer
-            .solve(jump, Mode::Guarded)
-            .and_then(|solutions| self.read(&solutions, true));
+        let end = self.state.block(jump).end;
+        let guarded = if self.landmarks.loose.contains(&end) { None } else { self.slicer.solve(jump, Mode::Guarded) };
+        let guarded = guarded.and_then(|solutions| self.read(&solutions, true));
         let (resolution, targets, tables) = match guarded {
             Some((targets, tables)) => (Resolution::GuardedTable, targets, tables),
             None => {
@@ -142,7 +173,7 @@ impl Reader<'_, '_> {
     }
 
     /// All targets of all solutions; with `strict` every entry must be one.
-    fn read(&mut self, solutions: &[Solution], strict: bool) -> Option<(Vec<Pos>, Vec<Address>)> {
+    fn read(&mut self, solutions: &[Solution], strict: bool) -> Option<(Vec<Pos>, Vec<(Address, Address)>)> {
         let (mut targets, mut tables) = (Vec::new(), Vec::new());
         for solution in solutions {
             self.read_one(solution, strict, &mut targets, &mut tables)?;
@@ -157,7 +188,7 @@ impl Reader<'_, '_> {
         solution: &Solution,
         strict: bool,
         targets: &mut Vec<Pos>,
-        tables: &mut Vec<Address>,
+        tables: &mut Vec<(Address, Address)>,
     ) -> Option<()> {
         let Some(index) = solution.index else {
             if let Entry::Leads(target) = self.target(&solution.target, 0)? {
@@ -169,8 +200,12 @@ impl Reader<'_, '_> {
         for step in 0..index.count.min(LARGEST_TABLE) {
             let value = index.low.wrapping_add(u64::try_from(step).ok()?) & mask;
             let word = self.table_word(&solution.target, value);
+            let cap = tables.last().and_then(|table| self.landmarks.caps.get(&table.0));
+            if !strict && step > 0 && cap.is_some_and(|cap| word > Some(*cap)) {
+                return Some(());
+            }
             if step == 0 {
-                tables.extend(word);
+                tables.extend(word.map(|word| (word, word)));
             } else if !strict && word.is_some_and(|word| self.landmarks.tables.contains(&word)) {
                 return Some(());
             }
@@ -181,6 +216,9 @@ impl Reader<'_, '_> {
                 None => return Some(()),
             }
             self.words.extend(word);
+            if let (Some(table), Some(word)) = (tables.last_mut(), word) {
+                table.1 = word;
+            }
         }
         Some(())
     }
@@ -316,18 +354,8 @@ impl Reader<'_, '_> {
                         .filter(|&pos| is_inside(pos)),
                 );
             }
-            let from = self
-                .landmarks
-                .labels
-                .partition_point(|label| label.0 <= own.start);
-            let words = self.landmarks.labels[from..]
-                .iter()
-                .take_while(|label| label.0 < own.end);
-            labels.extend(
-                words
-                    .filter(|label| !self.words.contains(&label.1))
-                    .map(|label| label.0),
-            );
+            let words = self.landmarks.labels_in(own.start, own.end).iter();
+            labels.extend(words.filter(|label| !self.words.contains(&label.1)).map(|label| label.0));
         }
         labels.sort_unstable();
         labels.dedup();

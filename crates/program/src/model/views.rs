@@ -1,15 +1,14 @@
-//! Functions, blocks, edges, calls and indirect jumps of a model, read where they lie.
+//! Functions, blocks and edges of a model, read where they lie.
 
 use std::ops;
 
 use super::graphs::Graphs;
+use super::predecessors::Predecessors;
 use super::records::*;
+use super::sites::{CallView, IndirectJumpView};
 use super::{BlockId, CallId, EdgeId, FunctionId};
 use crate::names::demangle;
-use crate::{
-    Address, Block, Call, Callee, Edge, EdgeKind, Function, IndirectJump, Patchability, Range,
-    Resolution, Status, patchability,
-};
+use crate::{Address, Block, Edge, EdgeKind, Function, Patchability, Range, Status, patchability};
 
 /// A function of a model.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +18,7 @@ pub struct FunctionView<'g> {
 }
 
 /// The items of `list` from `start` up to `end`, or none where the file says nonsense.
-fn part<T>(list: &[T], start: usize, end: usize) -> &[T] {
+pub(super) fn part<T>(list: &[T], start: usize, end: usize) -> &[T] {
     list.get(start..end).unwrap_or_default()
 }
 
@@ -109,7 +108,7 @@ impl<'g> FunctionView<'g> {
     }
 
     /// The numbers of its blocks.
-    fn block_numbers(&self) -> ops::Range<usize> {
+    pub(super) fn block_numbers(&self) -> ops::Range<usize> {
         let list = self.list(|record| record.first_block.get(), self.graphs.blocks.len());
         list.start.min(list.end)..list.end
     }
@@ -395,194 +394,5 @@ impl EdgeView {
             Target::Block(id) => Some(id),
             Target::Outside => None,
         }
-    }
-}
-
-/// A call of a model.
-#[derive(Clone, Copy, Debug)]
-pub struct CallView<'g> {
-    graphs: &'g Graphs<'g>,
-    id: CallId,
-}
-
-impl<'g> CallView<'g> {
-    fn record(&self) -> &'g CallRecord {
-        &self.graphs.calls[self.id.index()]
-    }
-
-    /// Its number.
-    #[must_use]
-    pub fn id(&self) -> CallId {
-        self.id
-    }
-
-    /// The block that it ends.
-    #[must_use]
-    pub fn block(&self) -> BlockId {
-        BlockId(self.record().block.get())
-    }
-
-    /// Where the call instruction starts.
-    #[must_use]
-    pub fn address(&self) -> Address {
-        address_in(self.graphs, self.block(), self.record().offset.get())
-    }
-
-    /// Whom it calls.
-    #[must_use]
-    pub fn callee(&self) -> Callee {
-        let record = self.record();
-        match record.kind {
-            CALLS_FUNCTION => Callee::Function(Address(record.callee.get())),
-            CALLS_IMPORT => {
-                u32::try_from(record.callee.get()).map_or(Callee::Indirect, Callee::Import)
-            }
-            _ => Callee::Indirect,
-        }
-    }
-
-    /// The function of the program that it calls.
-    #[must_use]
-    pub fn function(&self) -> Option<FunctionView<'g>> {
-        match self.callee() {
-            Callee::Function(entry) => self.graphs.function_starting_at(entry),
-            Callee::Import(_) | Callee::Indirect => None,
-        }
-    }
-
-    /// The name of the import that it calls.
-    #[must_use]
-    pub fn import(&self) -> Option<&'g str> {
-        match self.callee() {
-            Callee::Import(import) => self.graphs.imports.get(import as usize),
-            Callee::Function(_) | Callee::Indirect => None,
-        }
-    }
-
-    /// Whether the callee can come back.
-    #[must_use]
-    pub fn returns(&self) -> bool {
-        self.record().flags & RETURNS != 0
-    }
-
-    /// Whether debug information says that the result is void.
-    #[must_use]
-    pub fn is_void(&self) -> bool {
-        self.record().flags & VOID != 0
-    }
-
-    /// Whether it is a return site (ABI §2.1): it can come back, with a result for all we know.
-    #[must_use]
-    pub fn is_return_site(&self) -> bool {
-        self.returns() && !self.is_void()
-    }
-
-    fn to_call(self, first: u32) -> Call {
-        let block = self.block().0.saturating_sub(first);
-        let (callee, returns, void) = (self.callee(), self.returns(), self.is_void());
-        Call {
-            block,
-            address: self.address(),
-            callee,
-            returns,
-            void,
-        }
-    }
-}
-
-/// The address `offset` bytes behind the start of `block`.
-fn address_in(graphs: &Graphs<'_>, block: BlockId, offset: u32) -> Address {
-    let start = graphs
-        .blocks
-        .get(block.index())
-        .map_or(0, |block| block.address.get());
-    Address(start).wrapping_add(offset.into())
-}
-
-/// A jump through a register or memory.
-#[derive(Clone, Copy, Debug)]
-pub struct IndirectJumpView<'g> {
-    graphs: &'g Graphs<'g>,
-    record: IndirectJumpRecord,
-}
-
-impl<'g> IndirectJumpView<'g> {
-    /// The block that it ends.
-    #[must_use]
-    pub fn block(&self) -> BlockId {
-        BlockId(self.record.block.get())
-    }
-
-    /// Where the jump instruction starts.
-    #[must_use]
-    pub fn address(&self) -> Address {
-        address_in(self.graphs, self.block(), self.record.offset.get())
-    }
-
-    /// What is known of its targets.
-    #[must_use]
-    pub fn resolution(&self) -> Resolution {
-        Resolution::from_code(self.record.resolution).unwrap_or(Resolution::Unresolved)
-    }
-
-    /// The name of the import it jumps to, where it is a tail call to one.
-    #[must_use]
-    pub fn import(&self) -> Option<&'g str> {
-        self.graphs.imports.get(self.import_number()? as usize)
-    }
-
-    fn import_number(&self) -> Option<u32> {
-        Some(self.record.import.get()).filter(|import| *import != NONE)
-    }
-
-    fn to_jump(self, first: u32) -> IndirectJump {
-        let block = self.block().0.saturating_sub(first);
-        IndirectJump {
-            block,
-            address: self.address(),
-            resolution: self.resolution(),
-            import: self.import_number(),
-        }
-    }
-}
-
-/// For each block of one function, the edges that enter it.
-#[derive(Clone, Debug)]
-pub struct Predecessors {
-    first_block: usize,
-    /// Where the list of each block starts; one more at the end.
-    starts: Vec<u32>,
-    edges: Vec<EdgeView>,
-}
-
-impl Predecessors {
-    fn of(function: &FunctionView<'_>) -> Self {
-        let numbers = function.block_numbers();
-        let inside = |edge: &EdgeView| edge.block().and_then(|block| function.position_of(block));
-        let mut edges: Vec<_> = function
-            .edges()
-            .filter_map(|edge| Some((inside(&edge)?, edge)))
-            .collect();
-        edges.sort_by_key(|(to, _)| *to);
-        let start = |block: usize| edges.partition_point(|(to, _)| *to < block) as u32;
-        let starts = (0..=numbers.len()).map(start).collect();
-        Self {
-            first_block: numbers.start,
-            starts,
-            edges: edges.into_iter().map(|(_, edge)| edge).collect(),
-        }
-    }
-
-    /// The edges that enter `block`, by the block they leave.
-    #[must_use]
-    pub fn of_block(&self, block: BlockId) -> &[EdgeView] {
-        let position = block.index().wrapping_sub(self.first_block);
-        let ends = self
-            .starts
-            .get(position)
-            .zip(self.starts.get(position.wrapping_add(1)));
-        ends.map_or(&[], |(start, end)| {
-            part(&self.edges, *start as usize, *end as usize)
-        })
     }
 }

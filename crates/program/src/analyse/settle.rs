@@ -1,0 +1,277 @@
+//! The outer fixpoint: indirect jumps are resolved, which brings code to light, which changes the
+//! graph on which they were resolved.
+//!
+//! A round examines the functions whose graph has changed, explores what their jumps reach, and
+//! brings reachability up to date. When nothing changes any more, everything is computed once more
+//! over the whole program; only if that changes nothing either, it is done. So the result does not
+//! depend on the order of the rounds, and every bound of a table is proven over all paths of the final
+//! graph.
+
+use std::hash::{Hash as _, Hasher as _};
+
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+
+use super::code::Pos;
+use super::explore::Exit;
+use super::state::{BlockRef, Resolved, State};
+use super::tables::{self, Finding, Landmarks};
+use super::{discover, parts, returns};
+use crate::{Address, Progress, Resolution};
+
+/// Rounds after which jumps that still change are given up. A round brings at least one table to
+/// light, so only programs made to be slow get here.
+const MOST_ROUNDS: usize = 64;
+
+/// Resolves indirect jumps until neither they nor the graph change any more.
+pub(crate) fn settle(state: &mut State<'_>, progress: &dyn Progress) {
+    progress.stage("following indirect jumps", 0);
+    let mut settling = Settling::default();
+    settling.regard_everything(state);
+    for _ in 0..MOST_ROUNDS {
+        if !settling.examine(state) {
+            if settling.whole {
+                return;
+            }
+            settling.regard_everything(state);
+            continue;
+        }
+        settling.explore(state, progress);
+    }
+    settling.give_up(state);
+}
+
+/// What was found for a function, and from what.
+struct Found {
+    signature: u64,
+    findings: Vec<Finding>,
+}
+
+#[derive(Default)]
+struct Settling {
+    landmarks: Landmarks,
+    /// By the start of the function's owner.
+    known: FxHashMap<Pos, Found>,
+    /// Owners of the functions to examine.
+    scope: Vec<u32>,
+    /// Whether these are all that have indirect jumps, on a graph computed anew.
+    whole: bool,
+    /// Starts of the functions whose findings changed in this round.
+    changed: Vec<Pos>,
+}
+
+impl Settling {
+    /// Computes everything anew and takes all functions into view.
+    fn regard_everything(&mut self, state: &mut State<'_>) {
+        parts::group(state);
+        state.reach = returns::reach(state);
+        self.landmarks.labels = labels(state);
+        let indirect = state.fragments.iter().enumerate().filter(|(_, fragment)| fragment.indirect);
+        self.scope = indirect.map(|(index, _)| state.owner[index]).collect();
+        self.scope.sort_unstable();
+        self.scope.dedup();
+        let starts: FxHashSet<Pos> = self.scope.iter().map(|&owner| start(state, owner)).collect();
+        self.known.retain(|owner, _| starts.contains(owner));
+        state.jumps = self.known.values().flat_map(|found| &found.findings).map(entry).collect();
+        self.whole = true;
+    }
+
+    /// Examines the functions in view whose graph has changed; whether that told anything new.
+    fn examine(&mut self, state: &mut State<'_>) -> bool {
+        let (landmarks, known, shared) = (&self.landmarks, &self.known, &*state);
+        let found: Vec<(Pos, Found)> = self
+            .scope
+            .par_iter()
+            .filter_map(|&owner| {
+                let start = start(shared, owner);
+                let old = known.get(&start);
+                let signature = signature(shared, owner, old, landmarks);
+                if old.is_some_and(|old| old.signature == signature) {
+                    return None;
+                }
+                Some((start, Found { signature, findings: tables::examine(shared, owner, landmarks) }))
+            })
+            .collect();
+        self.changed.clear();
+        let mut new_tables = false;
+        for (start, new) in found {
+            for finding in &new.findings {
+                for table in &finding.tables {
+                    new_tables |= self.landmarks.tables.insert(table.0);
+                }
+            }
+            if let Some(old) = self.known.get(&start) {
+                self.landmarks.note_shrinking(&old.findings, &new.findings);
+            }
+            let old = self.known.insert(start, new);
+            self.replace_jumps(state, start, old.as_ref());
+        }
+        if new_tables {
+            self.whole = false;
+        }
+        new_tables || !self.changed.is_empty()
+    }
+
+    /// Enters what was found for a function into the state.
+    fn replace_jumps(&mut self, state: &mut State<'_>, start: Pos, old: Option<&Found>) {
+        let old: FxHashMap<Pos, Resolved> =
+            old.map(|old| old.findings.iter().map(entry).collect()).unwrap_or_default();
+        let new: FxHashMap<Pos, Resolved> = self.known[&start].findings.iter().map(entry).collect();
+        if old != new {
+            old.keys().for_each(|end| {
+                state.jumps.remove(end);
+            });
+            state.jumps.extend(new);
+            self.changed.push(start);
+        }
+    }
+
+    /// Explores what the changed jumps reach and brings the graph up to date.
+    fn explore(&mut self, state: &mut State<'_>, progress: &dyn Progress) {
+        let dirty = self.retarget(state);
+        let (count, owners) = (state.fragments.len(), state.owner.clone());
+        let mut explored = dirty.clone();
+        explored.extend(discover::explore(state, dirty, progress));
+        parts::group(state);
+        self.whole = false;
+        if state.fragments.len() != count {
+            return self.regard_everything(state);
+        }
+        let moved = (0..count).filter(|&index| state.owner[index] != owners[index]);
+        let mut touched: Vec<u32> = moved.flat_map(|index| [state.owner[index], owners[index]]).collect();
+        let fragments = explored.iter().chain(&self.changed).filter_map(|&start| state.find(start));
+        touched.extend(fragments.map(|index| state.owner[index]));
+        touched.extend(self.with_new_tables_inside(state));
+        touched.sort_unstable();
+        touched.dedup();
+        touched.retain(|&owner| state.owner[owner as usize] == owner);
+        let reach = std::mem::take(&mut state.reach);
+        state.reach = returns::update(state, reach, &touched);
+        self.scope = touched;
+    }
+
+    /// Functions in whose measured tables another table has turned out to begin.
+    fn with_new_tables_inside(&self, state: &State<'_>) -> Vec<u32> {
+        let cut = self.known.iter().filter(|(_, found)| {
+            found.findings.iter().any(|finding| {
+                finding.resolved.resolution == Resolution::MeasuredTable
+                    && finding.tables.iter().any(|&table| tables_inside(&self.landmarks, table) > 0)
+            })
+        });
+        cut.filter_map(|(&start, _)| u32::try_from(state.find(start)?).ok()).collect()
+    }
+
+    /// Tells the fragments where the changed functions' jumps lead in them; the starts of those for
+    /// which that is new.
+    fn retarget(&self, state: &mut State<'_>) -> Vec<Pos> {
+        let mut targets: FxHashMap<usize, Vec<Pos>> = FxHashMap::default();
+        for start in &self.changed {
+            if let Some(owner) = state.find(*start).and_then(|index| u32::try_from(index).ok()) {
+                for part in state.fragments_of(owner) {
+                    targets.entry(part as usize).or_default();
+                }
+            }
+            for &target in self.known[start].findings.iter().flat_map(|finding| &finding.resolved.targets) {
+                if let Some(index) = state.find(target) {
+                    targets.entry(index).or_default().push(target);
+                }
+            }
+        }
+        let mut dirty = Vec::new();
+        for (index, mut new) in targets {
+            new.sort_unstable();
+            new.dedup();
+            let fragment = &mut state.fragments[index];
+            if fragment.targets != new {
+                fragment.targets = new;
+                dirty.push(fragment.start);
+            }
+        }
+        dirty
+    }
+
+    /// Jumps that still change after all rounds are unresolved.
+    fn give_up(&self, state: &mut State<'_>) {
+        for start in &self.changed {
+            for finding in &self.known[start].findings {
+                if let Some(jump) = state.jumps.get_mut(&finding.end) {
+                    jump.resolution = Resolution::Unresolved;
+                }
+            }
+        }
+        parts::group(state);
+        state.reach = returns::reach(state);
+    }
+}
+
+fn start(state: &State<'_>, owner: u32) -> Pos {
+    state.fragments[owner as usize].start
+}
+
+fn entry(finding: &Finding) -> (Pos, Resolved) {
+    (finding.end, finding.resolved.clone())
+}
+
+/// A hash of all that the examination of a function's indirect jumps depends on.
+fn signature(state: &State<'_>, owner: u32, old: Option<&Found>, landmarks: &Landmarks) -> u64 {
+    let mut hasher = FxHasher::default();
+    for part in state.fragments_of(owner) {
+        let fragment = &state.fragments[part as usize];
+        (fragment.start, fragment.end, &fragment.jumped_into).hash(&mut hasher);
+        landmarks.labels_in(fragment.start, fragment.end).len().hash(&mut hasher);
+        for (index, block) in fragment.blocks.iter().enumerate() {
+            let at = BlockRef { fragment: part, block: u32::try_from(index).unwrap_or(u32::MAX) };
+            if state.reach.reaches(at) {
+                let falls = block.exit.is_call() && returns::call_falls_through(state, at);
+                (block.start, block.end, falls).hash(&mut hasher);
+            }
+            if block.exit == Exit::JumpIndirect {
+                state.jumps.get(&block.end).hash(&mut hasher);
+            }
+        }
+    }
+    for finding in old.into_iter().flat_map(|old| &old.findings) {
+        if finding.resolved.resolution == Resolution::MeasuredTable {
+            finding.tables.iter().for_each(|&table| tables_inside(landmarks, table).hash(&mut hasher));
+        }
+    }
+    hasher.finish()
+}
+
+/// How many tables begin behind the first and up to the last entry of a table.
+fn tables_inside(landmarks: &Landmarks, (first, last): (Address, Address)) -> usize {
+    if first < last { landmarks.tables.range(first.wrapping_add(1)..=last).count() } else { 0 }
+}
+
+/// Words of data that hold inner addresses of fragments.
+fn labels(state: &State<'_>) -> Vec<(Pos, Address)> {
+    let code = state.tables.code;
+    let inner = |target: Address| {
+        let pos = code.pos(target)?;
+        let fragment = state.find(pos)?;
+        (state.fragments[fragment].start != pos).then_some(pos)
+    };
+    let slots = code.binary.pointer_slots().iter();
+    let mut labels: Vec<(Pos, Address)> =
+        slots.filter_map(|&(slot, target)| Some((inner(target)?, slot))).collect();
+    if !code.binary.is_position_independent() {
+        for region in code.binary.data_regions() {
+            for (slot, target) in words(region.range.start(), region.bytes) {
+                labels.extend(inner(target).map(|pos| (pos, slot)));
+            }
+        }
+    }
+    labels.sort_unstable();
+    labels.dedup();
+    labels
+}
+
+/// The aligned 8-byte words of some bytes, with their addresses.
+fn words(start: Address, bytes: &[u8]) -> impl Iterator<Item = (Address, Address)> {
+    let skip = start.0.wrapping_neg() % 8;
+    let rest = bytes.get(usize::try_from(skip).unwrap_or(usize::MAX)..).unwrap_or_default();
+    rest.chunks_exact(8).enumerate().map(move |(index, word)| {
+        let target = word.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
+        (start.wrapping_add(skip + 8 * index as u64), Address(target))
+    })
+}
