@@ -2,4 +2,5 @@
 
 pub mod bbmap;
 pub mod corpus;
+pub mod steps;
 pub mod tomo;

@@ -49,9 +49,12 @@ pub(super) fn of(source: Source) -> Result<Sources> {
         Source::Sqlite => sqlite()?,
         Source::Bzip2 => bzip2()?,
         Source::Zstd => zstd()?,
-        Source::CFeatures => Sources::new(vec![own("features.c")], &["-lm"]),
+        Source::CFeatures => Sources::new(
+            vec![own("features.c"), own("interpreter.c"), own("jumps.c")],
+            &["-lm"],
+        ),
         Source::CppFeatures => {
-            let mut sources = Sources::new(vec![own("features.cpp")], &[]);
+            let mut sources = Sources::new(vec![own("features.cpp"), own("throwing.cpp")], &[]);
             sources.cpp = true;
             sources
         }

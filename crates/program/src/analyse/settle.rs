@@ -77,52 +77,63 @@ impl Settling {
     }
 
     /// Examines the functions in view whose graph has changed; whether that told anything new.
+    ///
+    /// A table that turns out to begin inside another one ends that, so those are read again before
+    /// anything is done about what they say.
     fn examine(&mut self, state: &mut State<'_>) -> bool {
-        let (landmarks, known, shared) = (&self.landmarks, &self.known, &*state);
-        let found: Vec<(Pos, Found)> = self
-            .scope
-            .par_iter()
-            .filter_map(|&owner| {
-                let start = start(shared, owner);
-                let old = known.get(&start);
-                let signature = signature(shared, owner, old, landmarks);
-                if old.is_some_and(|old| old.signature == signature) {
-                    return None;
-                }
-                Some((start, Found { signature, findings: tables::examine(shared, owner, landmarks) }))
-            })
-            .collect();
         self.changed.clear();
-        let mut new_tables = false;
-        for (start, new) in found {
-            for finding in &new.findings {
-                for table in &finding.tables {
-                    new_tables |= self.landmarks.tables.insert(table.0);
-                }
+        loop {
+            let before = self.landmarks.tables.len();
+            for (start, new) in self.examine_once(state) {
+                self.note(state, start, new);
             }
-            if let Some(old) = self.known.get(&start) {
-                self.landmarks.note_shrinking(&old.findings, &new.findings);
+            if self.landmarks.tables.len() == before {
+                break;
             }
-            let old = self.known.insert(start, new);
-            self.replace_jumps(state, start, old.as_ref());
-        }
-        if new_tables {
             self.whole = false;
+            self.scope = self.with_new_tables_inside(state);
         }
-        new_tables || !self.changed.is_empty()
+        self.changed.sort_unstable();
+        self.changed.dedup();
+        !self.changed.is_empty()
     }
 
-    /// Enters what was found for a function into the state.
-    fn replace_jumps(&mut self, state: &mut State<'_>, start: Pos, old: Option<&Found>) {
-        let old: FxHashMap<Pos, Resolved> =
-            old.map(|old| old.findings.iter().map(entry).collect()).unwrap_or_default();
-        let new: FxHashMap<Pos, Resolved> = self.known[&start].findings.iter().map(entry).collect();
-        if old != new {
+    fn examine_once(&self, state: &State<'_>) -> Vec<(Pos, Found)> {
+        let examine = |&owner: &u32| {
+            let start = start(state, owner);
+            let old = self.known.get(&start);
+            let signature = signature(state, owner, old, &self.landmarks);
+            if old.is_some_and(|old| old.signature == signature) {
+                return None;
+            }
+            Some((start, Found { signature, findings: tables::examine(state, owner, &self.landmarks) }))
+        };
+        self.scope.par_iter().filter_map(examine).collect()
+    }
+
+    /// Enters what was found for a function into the state. What a table has too much may have led
+    /// into code that is none, on which everything else was then found: such a function starts afresh.
+    fn note(&mut self, state: &mut State<'_>, start: Pos, new: Found) {
+        for finding in &new.findings {
+            self.landmarks.tables.extend(finding.tables.iter().map(|table| table.0));
+        }
+        let old = self.known.remove(&start);
+        let old_findings = old.map(|old| old.findings).unwrap_or_default();
+        let shrunk = self.landmarks.note_shrinking(&old_findings, &new.findings);
+        let old: FxHashMap<Pos, Resolved> = old_findings.iter().map(entry).collect();
+        let latest: FxHashMap<Pos, Resolved> = new.findings.iter().map(entry).collect();
+        let has_changed = old != latest;
+        if has_changed {
+            self.changed.push(start);
             old.keys().for_each(|end| {
                 state.jumps.remove(end);
             });
-            state.jumps.extend(new);
-            self.changed.push(start);
+        }
+        if !shrunk {
+            if has_changed {
+                state.jumps.extend(latest);
+            }
+            self.known.insert(start, new);
         }
     }
 
@@ -171,7 +182,8 @@ impl Settling {
                     targets.entry(part as usize).or_default();
                 }
             }
-            for &target in self.known[start].findings.iter().flat_map(|finding| &finding.resolved.targets) {
+            let findings = self.known.get(start).into_iter().flat_map(|found| &found.findings);
+            for &target in findings.flat_map(|finding| &finding.resolved.targets) {
                 if let Some(index) = state.find(target) {
                     targets.entry(index).or_default().push(target);
                 }
@@ -193,7 +205,7 @@ impl Settling {
     /// Jumps that still change after all rounds are unresolved.
     fn give_up(&self, state: &mut State<'_>) {
         for start in &self.changed {
-            for finding in &self.known[start].findings {
+            for finding in self.known.get(start).into_iter().flat_map(|found| &found.findings) {
                 if let Some(jump) = state.jumps.get_mut(&finding.end) {
                     jump.resolution = Resolution::Unresolved;
                 }

@@ -45,19 +45,22 @@ pub(crate) struct Landmarks {
 }
 
 impl Landmarks {
-    /// Remembers what examining a function again took away from its tables.
-    pub(crate) fn note_shrinking(&mut self, old: &[Finding], new: &[Finding]) {
+    /// Remembers what examining a function again took away from its tables; whether that is
+    /// anything.
+    pub(crate) fn note_shrinking(&mut self, old: &[Finding], new: &[Finding]) -> bool {
+        let mut shrunk = false;
         for (old, new) in old.iter().filter_map(|old| Some((old, new.iter().find(|new| new.end == old.end)?))) {
             let was_guarded = old.resolved.resolution == Resolution::GuardedTable;
             if was_guarded && new.resolved.resolution != Resolution::GuardedTable {
-                self.loose.insert(new.end);
+                shrunk |= self.loose.insert(new.end);
             }
             for (first, last) in &new.tables {
                 if old.tables.iter().any(|table| table.0 == *first && table.1 > *last) {
-                    self.caps.insert(*first, *last);
+                    shrunk |= self.caps.insert(*first, *last) != Some(*last);
                 }
             }
         }
+        shrunk
     }
 
     /// The labels in a run of code but for its start.

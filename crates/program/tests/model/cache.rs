@@ -85,7 +85,7 @@ fn what_cannot_be_written_leaves_what_was_there() {
 
 /// Many writers and readers at once: whoever finds a model finds a whole one.
 #[test]
-fn writers_and_readers_do_not_disturb_each_other() {
+fn readers_beside_writers_find_whole_models() {
     let directory = tempfile::tempdir().expect("a directory");
     let cache = Cache::at(directory.path());
     let expected = model();
@@ -114,7 +114,7 @@ fn writers_and_readers_do_not_disturb_each_other() {
 
 /// A mapped model outlives its replacement.
 #[test]
-fn replaced_models_stay_readable() {
+fn replacing_a_model_leaves_who_has_it_open_alone() {
     let directory = tempfile::tempdir().expect("a directory");
     let cache = Cache::at(directory.path());
     cache.keep(&identity(), &model()).expect("kept");
@@ -136,4 +136,17 @@ fn replaced_models_stay_readable() {
             .functions,
         0
     );
+}
+
+/// So it does its removal.
+#[test]
+fn removing_a_model_leaves_who_has_it_open_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let cache = Cache::at(directory.path());
+    cache.keep(&identity(), &model()).expect("kept");
+    let open = cache.find(&identity()).expect("sound").expect("there");
+    fs::remove_dir_all(directory.path().join("models")).expect("removed");
+    assert!(open.as_bytes() == model().as_bytes());
+    assert_eq!(open.graphs().expect("sound").functions().len(), 3);
+    assert!(cache.find(&identity()).expect("no error").is_none());
 }

@@ -22,7 +22,7 @@ fn the_sample_is_sound_and_sealing_changes_nothing() {
 }
 
 #[test]
-fn cut_after_any_byte_it_is_refused() {
+fn a_model_cut_short_is_refused() {
     let bytes = sample_bytes();
     for end in 0..bytes.len() {
         assert!(
@@ -38,7 +38,7 @@ fn cut_after_any_byte_it_is_refused() {
 }
 
 #[test]
-fn any_changed_byte_is_noticed() {
+fn a_model_with_any_byte_changed_is_refused() {
     let bytes = sample_bytes();
     for at in 0..bytes.len() {
         let mut changed = bytes.clone();
