@@ -106,37 +106,31 @@ fn by_the_compiler(built: &Built) -> Comparison {
 }
 
 #[test]
-#[ignore = "the analysis is not there yet"]
 fn lua_is_true() {
     check(Source::Lua);
 }
 
 #[test]
-#[ignore = "the analysis is not there yet"]
 fn sqlite_is_true() {
     check(Source::Sqlite);
 }
 
 #[test]
-#[ignore = "the analysis is not there yet"]
 fn bzip2_is_true() {
     check(Source::Bzip2);
 }
 
 #[test]
-#[ignore = "the analysis is not there yet"]
 fn zstd_is_true() {
     check(Source::Zstd);
 }
 
 #[test]
-#[ignore = "the analysis is not there yet"]
 fn the_cpp_features_are_true() {
     check(Source::CppFeatures);
 }
 
 #[test]
-#[ignore = "the analysis is not there yet"]
 fn the_rust_features_are_true() {
     check(Source::RustFeatures);
 }

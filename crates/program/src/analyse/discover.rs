@@ -11,7 +11,11 @@ use crate::Progress;
 
 /// Explores the fragments that start at `dirty`, and whatever that brings to light, until nothing
 /// new is found; the starts of all that were explored.
-pub(crate) fn explore(state: &mut State<'_>, mut dirty: Vec<Pos>, progress: &dyn Progress) -> Vec<Pos> {
+pub(crate) fn explore(
+    state: &mut State<'_>,
+    mut dirty: Vec<Pos>,
+    progress: &dyn Progress,
+) -> Vec<Pos> {
     let mut explored = Vec::new();
     while !dirty.is_empty() {
         dirty.sort_unstable();
@@ -94,14 +98,24 @@ fn follow(state: &mut State<'_>, explored: &[Pos]) -> Vec<Pos> {
 fn news(state: &State<'_>, index: usize) -> News {
     let mut news = News::default();
     let fragment = &state.fragments[index];
-    let called = Evidence { called: true, ..Evidence::default() };
-    let jumped = Evidence { jumped: true, ..Evidence::default() };
+    let called = Evidence {
+        called: true,
+        ..Evidence::default()
+    };
+    let jumped = Evidence {
+        jumped: true,
+        ..Evidence::default()
+    };
     for block in &fragment.blocks {
         if let Exit::Call(target) = block.exit {
             note(state, target, called, true, &mut news);
         }
     }
-    for &target in fragment.leaving.iter().filter(|&&target| target != fragment.end) {
+    for &target in fragment
+        .leaving
+        .iter()
+        .filter(|&&target| target != fragment.end)
+    {
         note(state, target, jumped, false, &mut news);
     }
     for &target in &fragment.taken {

@@ -118,7 +118,8 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Decodes everything that control reaches from `roots` inside `start..end`.
+    /// Decodes everything that control reaches from `roots` inside `start..end`. Where instructions
+    /// clash, those reached from earlier roots stay.
     pub(crate) fn explore(
         &mut self,
         start: Pos,
@@ -131,19 +132,18 @@ impl<'a> Explorer<'a> {
         }
         self.exits.clear();
         self.work.clear();
-        self.work.extend(
-            roots
-                .into_iter()
-                .filter(|&root| root >= start && root < end)
-                .map(|root| root.since(start)),
-        );
         let mut out = Explored::default();
         let bytes = self.code.bytes(start, end);
         let mut decoder =
             Decoder::with_ip(64, bytes, self.code.address(start).0, DecoderOptions::NONE);
-        while let Some(leader) = self.work.pop() {
-            self.leaders.set(leader);
-            self.run(leader, start, size, &mut decoder, &mut out);
+        for root in roots
+            .into_iter()
+            .filter(|&root| root >= start && root < end)
+        {
+            self.work.push(root.since(start));
+            while let Some(leader) = self.work.pop() {
+                self.run(leader, start, size, &mut decoder, &mut out);
+            }
         }
         self.cut_into_blocks(start, size, &mut out);
         out
@@ -152,14 +152,19 @@ impl<'a> Explorer<'a> {
     /// Decodes from `at` until control cannot fall through or meets what is decoded already.
     fn run(
         &mut self,
-        mut at: u32,
+        leader: u32,
         start: Pos,
         size: u32,
         decoder: &mut Decoder<'_>,
         out: &mut Explored,
     ) {
         let mut instruction = Instruction::default();
-        if self.starts.get(at) || at >= size || decoder.set_position(at as usize).is_err() {
+        let mut at = leader;
+        if self.starts.get(at) {
+            self.leaders.set(at);
+            return;
+        }
+        if at >= size || decoder.set_position(at as usize).is_err() {
             return;
         }
         decoder.set_ip(self.code.address(start.plus(at)).0);
@@ -172,10 +177,15 @@ impl<'a> Explorer<'a> {
             let length = u32::try_from(instruction.len()).unwrap_or(0);
             if let Some(fault) = self.clash(at, length, &instruction) {
                 out.fault = out.fault.max(Some(fault));
-                self.exits.push((at, Exit::Broken));
-                // What ran up to here still has to end: an empty leader is dropped later.
-                self.leaders.set(at);
+                // What ran up to here ends here. Where nothing did, whoever leads here finds no block.
+                if at > leader {
+                    self.exits.push((at, Exit::Broken));
+                    self.leaders.unset(at);
+                }
                 return;
+            }
+            if at == leader {
+                self.leaders.set(at);
             }
             self.starts.set(at);
             self.middles.set_range(at + 1, at + length);
@@ -221,7 +231,9 @@ impl<'a> Explorer<'a> {
     }
 
     fn follow(&mut self, exit: Exit, start: Pos, size: u32, out: &mut Explored) {
-        let (Exit::Branch(target) | Exit::Jump(target)) = exit else { return };
+        let (Exit::Branch(target) | Exit::Jump(target)) = exit else {
+            return;
+        };
         if target >= start && target.since(start) < size {
             self.work.push(target.since(start));
         } else {
@@ -396,6 +408,10 @@ impl Bits {
         self.words[bit as usize / 64] |= 1 << (bit % 64);
     }
 
+    fn unset(&mut self, bit: u32) {
+        self.words[bit as usize / 64] &= !(1 << (bit % 64));
+    }
+
     /// Adds `from..to`, which spans at most 64 numbers (an instruction has at most 15 bytes).
     fn set_range(&mut self, from: u32, to: u32) {
         if from < to {
@@ -412,7 +428,9 @@ impl Bits {
 
     /// An empty set for numbers below `size`.
     pub(crate) fn with_size(size: usize) -> Self {
-        Self { words: vec![0; size / 64 + 1] }
+        Self {
+            words: vec![0; size / 64 + 1],
+        }
     }
 
     /// Adds `bit`, which must be below the size; whether it is new.

@@ -88,7 +88,7 @@ pub(crate) struct Fragment {
     pub(crate) declared_noreturn: bool,
     /// Starts of blocks that only others know of: landing pads, jump tables, jumps from elsewhere.
     pub(crate) roots: Vec<Pos>,
-    /// Where jump tables of its function lead.
+    /// Where jump tables of its function lead, the most certain first.
     pub(crate) targets: Vec<Pos>,
     /// Those of the roots that other functions jump to.
     pub(crate) jumped_into: Vec<Pos>,

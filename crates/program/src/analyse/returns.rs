@@ -34,7 +34,9 @@ pub(crate) struct Reach {
 impl Reach {
     /// Whether control can reach the block.
     pub(crate) fn reaches(&self, at: BlockRef) -> bool {
-        self.blocks.get(at.fragment as usize).is_some_and(|blocks| blocks.get(at.block))
+        self.blocks
+            .get(at.fragment as usize)
+            .is_some_and(|blocks| blocks.get(at.block))
     }
 
     /// Whether the function with this owner can return.
@@ -43,7 +45,9 @@ impl Reach {
     }
 
     fn continues(&self, at: BlockRef) -> bool {
-        self.continued.get(at.fragment as usize).is_some_and(|blocks| blocks.get(at.block))
+        self.continued
+            .get(at.fragment as usize)
+            .is_some_and(|blocks| blocks.get(at.block))
     }
 
     /// Forgets what is reached of a fragment.
@@ -75,13 +79,23 @@ pub(crate) fn reach(state: &State<'_>) -> Reach {
 /// new code. Where one of them turns out to return that did not, everything is computed anew.
 pub(crate) fn update(state: &State<'_>, old: Reach, owners: &[u32]) -> Reach {
     let before: Vec<bool> = owners.iter().map(|&owner| old.returns(owner)).collect();
-    let fragments: Vec<u32> = owners.iter().flat_map(|&owner| state.fragments_of(owner)).collect();
+    let fragments: Vec<u32> = owners
+        .iter()
+        .flat_map(|&owner| state.fragments_of(owner))
+        .collect();
     let mut search = Search::new(state, old);
-    fragments.iter().for_each(|&fragment| search.reach.clear(state, fragment));
-    fragments.iter().for_each(|&fragment| search.enter(fragment));
+    fragments
+        .iter()
+        .for_each(|&fragment| search.reach.clear(state, fragment));
+    fragments
+        .iter()
+        .for_each(|&fragment| search.enter(fragment));
     search.run();
     search.restore_compilers_view(&fragments);
-    let same = owners.iter().zip(before).all(|(&owner, before)| search.reach.returns(owner) == before);
+    let same = owners
+        .iter()
+        .zip(before)
+        .all(|(&owner, before)| search.reach.returns(owner) == before);
     if same { search.reach } else { reach(state) }
 }
 
@@ -94,9 +108,7 @@ pub(crate) fn call_falls_through(state: &State<'_>, at: BlockRef) -> bool {
     match block.exit {
         Exit::Call(target) => match callee(state, target) {
             Callee::Declared => false,
-            Callee::Function(owner) => {
-                state.reach.returns(owner) || state.reach.continues(at)
-            }
+            Callee::Function(owner) => state.reach.returns(owner) || state.reach.continues(at),
             Callee::Unknown => true,
         },
         Exit::CallImport(import) => state.tables.code.import_returns(import),
@@ -108,9 +120,11 @@ pub(crate) fn call_falls_through(state: &State<'_>, at: BlockRef) -> bool {
 /// knew that it does not return.
 fn ends_its_fragment(state: &State<'_>, at: BlockRef) -> bool {
     let (block, home) = (state.block(at), &state.fragments[at.fragment as usize]);
-    home.sized
-        && block.exit.is_call()
-        && padding::is_padding(state.tables.code.bytes(block.end, home.end))
+    if !home.sized || !block.exit.is_call() {
+        return false;
+    }
+    let rest = state.tables.code.bytes(block.end, home.end);
+    padding::padding_length(rest) == rest.len()
 }
 
 /// Whom a direct call reaches, as far as returning is concerned.
@@ -150,7 +164,13 @@ struct Search<'s, 'a> {
 impl<'s, 'a> Search<'s, 'a> {
     fn new(state: &'s State<'a>, reach: Reach) -> Self {
         let waiting = FxHashMap::default();
-        Self { state, reach, work: Vec::new(), returned: Vec::new(), waiting }
+        Self {
+            state,
+            reach,
+            work: Vec::new(),
+            returned: Vec::new(),
+            waiting,
+        }
     }
 
     /// Starts at the entry of a function, and where other functions jump into it.
@@ -323,7 +343,9 @@ impl<'s, 'a> Search<'s, 'a> {
     fn restore(&mut self, at: BlockRef) -> bool {
         let (state, end) = (self.state, self.state.block(at).end);
         let home = &state.fragments[at.fragment as usize];
-        let Some(next) = state.block_at(end, at.fragment).filter(|_| end < home.end) else { return false };
+        let Some(next) = state.block_at(end, at.fragment).filter(|_| end < home.end) else {
+            return false;
+        };
         // A trap behind such a call was put there by the compiler, in place of code.
         let bytes = state.tables.code.bytes(end, state.block(next).end);
         if self.reach.reaches(next) || padding::padding_length(bytes) == bytes.len() {

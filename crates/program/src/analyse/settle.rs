@@ -66,13 +66,26 @@ impl Settling {
         parts::group(state);
         state.reach = returns::reach(state);
         self.landmarks.labels = labels(state);
-        let indirect = state.fragments.iter().enumerate().filter(|(_, fragment)| fragment.indirect);
+        let indirect = state
+            .fragments
+            .iter()
+            .enumerate()
+            .filter(|(_, fragment)| fragment.indirect);
         self.scope = indirect.map(|(index, _)| state.owner[index]).collect();
         self.scope.sort_unstable();
         self.scope.dedup();
-        let starts: FxHashSet<Pos> = self.scope.iter().map(|&owner| start(state, owner)).collect();
+        let starts: FxHashSet<Pos> = self
+            .scope
+            .iter()
+            .map(|&owner| start(state, owner))
+            .collect();
         self.known.retain(|owner, _| starts.contains(owner));
-        state.jumps = self.known.values().flat_map(|found| &found.findings).map(entry).collect();
+        state.jumps = self
+            .known
+            .values()
+            .flat_map(|found| &found.findings)
+            .map(entry)
+            .collect();
         self.whole = true;
     }
 
@@ -106,7 +119,13 @@ impl Settling {
             if old.is_some_and(|old| old.signature == signature) {
                 return None;
             }
-            Some((start, Found { signature, findings: tables::examine(state, owner, &self.landmarks) }))
+            Some((
+                start,
+                Found {
+                    signature,
+                    findings: tables::examine(state, owner, &self.landmarks),
+                },
+            ))
         };
         self.scope.par_iter().filter_map(examine).collect()
     }
@@ -115,7 +134,9 @@ impl Settling {
     /// into code that is none, on which everything else was then found: such a function starts afresh.
     fn note(&mut self, state: &mut State<'_>, start: Pos, new: Found) {
         for finding in &new.findings {
-            self.landmarks.tables.extend(finding.tables.iter().map(|table| table.0));
+            self.landmarks
+                .tables
+                .extend(finding.tables.iter().map(|table| table.0));
         }
         let old = self.known.remove(&start);
         let old_findings = old.map(|old| old.findings).unwrap_or_default();
@@ -149,8 +170,13 @@ impl Settling {
             return self.regard_everything(state);
         }
         let moved = (0..count).filter(|&index| state.owner[index] != owners[index]);
-        let mut touched: Vec<u32> = moved.flat_map(|index| [state.owner[index], owners[index]]).collect();
-        let fragments = explored.iter().chain(&self.changed).filter_map(|&start| state.find(start));
+        let mut touched: Vec<u32> = moved
+            .flat_map(|index| [state.owner[index], owners[index]])
+            .collect();
+        let fragments = explored
+            .iter()
+            .chain(&self.changed)
+            .filter_map(|&start| state.find(start));
         touched.extend(fragments.map(|index| state.owner[index]));
         touched.extend(self.with_new_tables_inside(state));
         touched.sort_unstable();
@@ -166,10 +192,14 @@ impl Settling {
         let cut = self.known.iter().filter(|(_, found)| {
             found.findings.iter().any(|finding| {
                 finding.resolved.resolution == Resolution::MeasuredTable
-                    && finding.tables.iter().any(|&table| tables_inside(&self.landmarks, table) > 0)
+                    && finding
+                        .tables
+                        .iter()
+                        .any(|&table| tables_inside(&self.landmarks, table) > 0)
             })
         });
-        cut.filter_map(|(&start, _)| u32::try_from(state.find(start)?).ok()).collect()
+        cut.filter_map(|(&start, _)| u32::try_from(state.find(start)?).ok())
+            .collect()
     }
 
     /// Tells the fragments where the changed functions' jumps lead in them; the starts of those for
@@ -177,12 +207,19 @@ impl Settling {
     fn retarget(&self, state: &mut State<'_>) -> Vec<Pos> {
         let mut targets: FxHashMap<usize, Vec<Pos>> = FxHashMap::default();
         for start in &self.changed {
-            if let Some(owner) = state.find(*start).and_then(|index| u32::try_from(index).ok()) {
+            if let Some(owner) = state
+                .find(*start)
+                .and_then(|index| u32::try_from(index).ok())
+            {
                 for part in state.fragments_of(owner) {
                     targets.entry(part as usize).or_default();
                 }
             }
-            let findings = self.known.get(start).into_iter().flat_map(|found| &found.findings);
+            let findings = self
+                .known
+                .get(start)
+                .into_iter()
+                .flat_map(|found| &found.findings);
             for &target in findings.flat_map(|finding| &finding.resolved.targets) {
                 if let Some(index) = state.find(target) {
                     targets.entry(index).or_default().push(target);
@@ -191,8 +228,8 @@ impl Settling {
         }
         let mut dirty = Vec::new();
         for (index, mut new) in targets {
-            new.sort_unstable();
-            new.dedup();
+            let mut seen = FxHashSet::default();
+            new.retain(|target| seen.insert(*target));
             let fragment = &mut state.fragments[index];
             if fragment.targets != new {
                 fragment.targets = new;
@@ -205,7 +242,12 @@ impl Settling {
     /// Jumps that still change after all rounds are unresolved.
     fn give_up(&self, state: &mut State<'_>) {
         for start in &self.changed {
-            for finding in self.known.get(start).into_iter().flat_map(|found| &found.findings) {
+            for finding in self
+                .known
+                .get(start)
+                .into_iter()
+                .flat_map(|found| &found.findings)
+            {
                 if let Some(jump) = state.jumps.get_mut(&finding.end) {
                     jump.resolution = Resolution::Unresolved;
                 }
@@ -230,9 +272,15 @@ fn signature(state: &State<'_>, owner: u32, old: Option<&Found>, landmarks: &Lan
     for part in state.fragments_of(owner) {
         let fragment = &state.fragments[part as usize];
         (fragment.start, fragment.end, &fragment.jumped_into).hash(&mut hasher);
-        landmarks.labels_in(fragment.start, fragment.end).len().hash(&mut hasher);
+        landmarks
+            .labels_in(fragment.start, fragment.end)
+            .len()
+            .hash(&mut hasher);
         for (index, block) in fragment.blocks.iter().enumerate() {
-            let at = BlockRef { fragment: part, block: u32::try_from(index).unwrap_or(u32::MAX) };
+            let at = BlockRef {
+                fragment: part,
+                block: u32::try_from(index).unwrap_or(u32::MAX),
+            };
             if state.reach.reaches(at) {
                 let falls = block.exit.is_call() && returns::call_falls_through(state, at);
                 (block.start, block.end, falls).hash(&mut hasher);
@@ -244,7 +292,10 @@ fn signature(state: &State<'_>, owner: u32, old: Option<&Found>, landmarks: &Lan
     }
     for finding in old.into_iter().flat_map(|old| &old.findings) {
         if finding.resolved.resolution == Resolution::MeasuredTable {
-            finding.tables.iter().for_each(|&table| tables_inside(landmarks, table).hash(&mut hasher));
+            finding
+                .tables
+                .iter()
+                .for_each(|&table| tables_inside(landmarks, table).hash(&mut hasher));
         }
     }
     hasher.finish()
@@ -252,7 +303,11 @@ fn signature(state: &State<'_>, owner: u32, old: Option<&Found>, landmarks: &Lan
 
 /// How many tables begin behind the first and up to the last entry of a table.
 fn tables_inside(landmarks: &Landmarks, (first, last): (Address, Address)) -> usize {
-    if first < last { landmarks.tables.range(first.wrapping_add(1)..=last).count() } else { 0 }
+    if first < last {
+        landmarks.tables.range(first.wrapping_add(1)..=last).count()
+    } else {
+        0
+    }
 }
 
 /// Words of data that hold inner addresses of fragments.
@@ -264,8 +319,9 @@ fn labels(state: &State<'_>) -> Vec<(Pos, Address)> {
         (state.fragments[fragment].start != pos).then_some(pos)
     };
     let slots = code.binary.pointer_slots().iter();
-    let mut labels: Vec<(Pos, Address)> =
-        slots.filter_map(|&(slot, target)| Some((inner(target)?, slot))).collect();
+    let mut labels: Vec<(Pos, Address)> = slots
+        .filter_map(|&(slot, target)| Some((inner(target)?, slot)))
+        .collect();
     if !code.binary.is_position_independent() {
         for region in code.binary.data_regions() {
             for (slot, target) in words(region.range.start(), region.bytes) {
@@ -281,9 +337,14 @@ fn labels(state: &State<'_>) -> Vec<(Pos, Address)> {
 /// The aligned 8-byte words of some bytes, with their addresses.
 fn words(start: Address, bytes: &[u8]) -> impl Iterator<Item = (Address, Address)> {
     let skip = start.0.wrapping_neg() % 8;
-    let rest = bytes.get(usize::try_from(skip).unwrap_or(usize::MAX)..).unwrap_or_default();
+    let rest = bytes
+        .get(usize::try_from(skip).unwrap_or(usize::MAX)..)
+        .unwrap_or_default();
     rest.chunks_exact(8).enumerate().map(move |(index, word)| {
-        let target = word.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
+        let target = word
+            .iter()
+            .rev()
+            .fold(0, |number, &byte| number << 8 | u64::from(byte));
         (start.wrapping_add(skip + 8 * index as u64), Address(target))
     })
 }

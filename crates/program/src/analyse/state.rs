@@ -14,7 +14,7 @@ use crate::{EdgeKind, Resolution};
 pub(crate) struct Resolved {
     /// How it is known.
     pub(crate) resolution: Resolution,
-    /// Where it leads inside its function, ascending.
+    /// Where it leads inside its function, in the order of the table, each once.
     pub(crate) targets: Vec<Pos>,
 }
 
@@ -64,13 +64,16 @@ impl<'a> State<'a> {
     /// Must follow every change of the list of fragments.
     pub(crate) fn note_starts(&mut self) {
         self.starts.clear();
-        self.starts.extend(self.fragments.iter().map(|fragment| fragment.start));
+        self.starts
+            .extend(self.fragments.iter().map(|fragment| fragment.start));
     }
 
     /// The fragment that holds `pos`.
     pub(crate) fn find(&self, pos: Pos) -> Option<usize> {
         let after = self.starts.partition_point(|&start| start <= pos);
-        after.checked_sub(1).filter(|&index| pos < self.fragments[index].end)
+        after
+            .checked_sub(1)
+            .filter(|&index| pos < self.fragments[index].end)
     }
 
     /// The block that starts at `pos`; `near` is the fragment to try first.
@@ -113,7 +116,8 @@ impl<'a> State<'a> {
     pub(crate) fn landing_pad(&self, fragment: u32, end: Pos) -> Option<Pos> {
         let inside = self.tables.code.address(Pos(end.0.checked_sub(1)?));
         let mut entries = self.unwind_entries(fragment).iter();
-        let entry = entries.find(|entry| !entry.call_sites.is_empty() && entry.range.contains(inside))?;
+        let entry =
+            entries.find(|entry| !entry.call_sites.is_empty() && entry.range.contains(inside))?;
         let after = entry
             .call_sites
             .partition_point(|site| site.range.start() <= inside);

@@ -49,13 +49,20 @@ impl Landmarks {
     /// anything.
     pub(crate) fn note_shrinking(&mut self, old: &[Finding], new: &[Finding]) -> bool {
         let mut shrunk = false;
-        for (old, new) in old.iter().filter_map(|old| Some((old, new.iter().find(|new| new.end == old.end)?))) {
+        for (old, new) in old
+            .iter()
+            .filter_map(|old| Some((old, new.iter().find(|new| new.end == old.end)?)))
+        {
             let was_guarded = old.resolved.resolution == Resolution::GuardedTable;
             if was_guarded && new.resolved.resolution != Resolution::GuardedTable {
                 shrunk |= self.loose.insert(new.end);
             }
             for (first, last) in &new.tables {
-                if old.tables.iter().any(|table| table.0 == *first && table.1 > *last) {
+                if old
+                    .tables
+                    .iter()
+                    .any(|table| table.0 == *first && table.1 > *last)
+                {
                     shrunk |= self.caps.insert(*first, *last) != Some(*last);
                 }
             }
@@ -155,7 +162,11 @@ impl Reader<'_, '_> {
     /// The targets of a jump through a table, if it is one.
     fn read_table(&mut self, jump: BlockRef) -> Option<Finding> {
         let end = self.state.block(jump).end;
-        let guarded = if self.landmarks.loose.contains(&end) { None } else { self.slicer.solve(jump, Mode::Guarded) };
+        let guarded = if self.landmarks.loose.contains(&end) {
+            None
+        } else {
+            self.slicer.solve(jump, Mode::Guarded)
+        };
         let guarded = guarded.and_then(|solutions| self.read(&solutions, true));
         let (resolution, targets, tables) = match guarded {
             Some((targets, tables)) => (Resolution::GuardedTable, targets, tables),
@@ -176,13 +187,17 @@ impl Reader<'_, '_> {
     }
 
     /// All targets of all solutions; with `strict` every entry must be one.
-    fn read(&mut self, solutions: &[Solution], strict: bool) -> Option<(Vec<Pos>, Vec<(Address, Address)>)> {
+    fn read(
+        &mut self,
+        solutions: &[Solution],
+        strict: bool,
+    ) -> Option<(Vec<Pos>, Vec<(Address, Address)>)> {
         let (mut targets, mut tables) = (Vec::new(), Vec::new());
         for solution in solutions {
             self.read_one(solution, strict, &mut targets, &mut tables)?;
         }
-        targets.sort_unstable();
-        targets.dedup();
+        let mut seen = FxHashSet::default();
+        targets.retain(|target| seen.insert(*target));
         (!targets.is_empty()).then_some((targets, tables))
     }
 
@@ -203,7 +218,9 @@ impl Reader<'_, '_> {
         for step in 0..index.count.min(LARGEST_TABLE) {
             let value = index.low.wrapping_add(u64::try_from(step).ok()?) & mask;
             let word = self.table_word(&solution.target, value);
-            let cap = tables.last().and_then(|table| self.landmarks.caps.get(&table.0));
+            let cap = tables
+                .last()
+                .and_then(|table| self.landmarks.caps.get(&table.0));
             if !strict && step > 0 && cap.is_some_and(|cap| word > Some(*cap)) {
                 return Some(());
             }
@@ -358,7 +375,11 @@ impl Reader<'_, '_> {
                 );
             }
             let words = self.landmarks.labels_in(own.start, own.end).iter();
-            labels.extend(words.filter(|label| !self.words.contains(&label.1)).map(|label| label.0));
+            labels.extend(
+                words
+                    .filter(|label| !self.words.contains(&label.1))
+                    .map(|label| label.0),
+            );
         }
         labels.sort_unstable();
         labels.dedup();

@@ -142,7 +142,9 @@ pub(crate) fn is_bounded(atom: &Atom, guard: &Guard) -> bool {
         Atom::Zero(bits, inner) | Atom::Sign(bits, inner) => {
             *bits == guard.bits && inner.terms == guard.value.terms
         }
-        Atom::Load { size, .. } => size.saturating_mul(8) == guard.bits && guard.value.as_atom() == Some(atom),
+        Atom::Load { size, .. } => {
+            size.saturating_mul(8) == guard.bits && guard.value.as_atom() == Some(atom)
+        }
         _ => guard.bits == 64 && guard.value.as_atom() == Some(atom),
     }
 }

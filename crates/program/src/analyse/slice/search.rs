@@ -416,10 +416,11 @@ impl Path {
         if let Some(target) = self.target.map(replace) {
             self.target = target;
         }
-        self.guards.retain_mut(|guard| match guard.value.map(replace) {
-            None => true,
-            Some(value) => renew(guard, &value),
-        });
+        self.guards
+            .retain_mut(|guard| match guard.value.map(replace) {
+                None => true,
+                Some(value) => renew(guard, &value),
+            });
     }
 
     fn substitute_register(&mut self, register: u8, value: &Linear) {
@@ -456,13 +457,19 @@ impl Path {
 
     /// Loads that may have changed no longer equal loads made before; guards on them are lost.
     fn spoil(&mut self, changed: &dyn Fn(&Linear) -> bool) {
-        let mut is_changed =
-            |atom: &Atom| matches!(atom, Atom::Load { address, stale: false, .. } if changed(address));
-        self.guards.retain(|guard| !guard.value.any(&mut is_changed));
+        let mut is_changed = |atom: &Atom| matches!(atom, Atom::Load { address, stale: false, .. } if changed(address));
+        self.guards
+            .retain(|guard| !guard.value.any(&mut is_changed));
         let spoiled = self.target.map(&mut |atom| match atom {
-            Atom::Load { address, size, stale: false } if changed(address) => {
-                Some(Linear::atom(Atom::Load { address: address.clone(), size: *size, stale: true }))
-            }
+            Atom::Load {
+                address,
+                size,
+                stale: false,
+            } if changed(address) => Some(Linear::atom(Atom::Load {
+                address: address.clone(),
+                size: *size,
+                stale: true,
+            })),
             _ => None,
         });
         self.target = spoiled.unwrap_or_else(|| std::mem::take(&mut self.target));
@@ -500,9 +507,14 @@ impl Path {
     }
 
     fn find_guarded_index(&mut self) {
-        let useful = self.guards.iter().filter(|guard| guard.interval.count <= LARGEST_TABLE);
+        let useful = self
+            .guards
+            .iter()
+            .filter(|guard| guard.interval.count <= LARGEST_TABLE);
         let found = useful.into_iter().find_map(|guard| {
-            let bounded = self.target.map(&mut |atom| is_bounded(atom, guard).then(|| as_index(atom)))?;
+            let bounded = self
+                .target
+                .map(&mut |atom| is_bounded(atom, guard).then(|| as_index(atom)))?;
             Some((bounded, guard.interval))
         });
         if let Some((target, interval)) = found {
@@ -517,7 +529,10 @@ impl Path {
         let mut index = None;
         self.target.any(&mut |atom| {
             if let Atom::Load { address, .. } = atom {
-                let mut scaled = address.terms.iter().filter(|(_, factor)| matches!(factor, 2 | 4 | 8));
+                let mut scaled = address
+                    .terms
+                    .iter()
+                    .filter(|(_, factor)| matches!(factor, 2 | 4 | 8));
                 if let (Some((atom, _)), None) = (scaled.next(), scaled.next()) {
                     index = Some(atom.clone());
                 }
@@ -525,9 +540,15 @@ impl Path {
             false
         });
         let Some(index) = index else { return };
-        if let Some(target) = self.target.map(&mut |atom| (*atom == index).then(|| Linear::atom(Atom::Index))) {
+        if let Some(target) = self
+            .target
+            .map(&mut |atom| (*atom == index).then(|| Linear::atom(Atom::Index)))
+        {
             self.target = target;
-            self.index = Some(Interval { low: 0, count: u128::from(low_mask(index.width())) + 1 });
+            self.index = Some(Interval {
+                low: 0,
+                count: u128::from(low_mask(index.width())) + 1,
+            });
         }
     }
 
@@ -541,7 +562,11 @@ impl Path {
 fn as_index(atom: &Atom) -> Linear {
     let (_, bits, bias, signed) = view(atom);
     let index = Linear::atom(Atom::Index).plus_constant(bias);
-    if signed { index.sign_extended(bits) } else { index.zero_extended(bits) }
+    if signed {
+        index.sign_extended(bits)
+    } else {
+        index.zero_extended(bits)
+    }
 }
 
 /// Brings a guard whose value has changed into normal form; whether it still says anything.

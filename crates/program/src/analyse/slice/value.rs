@@ -95,7 +95,9 @@ impl Linear {
     }
 
     fn add(&mut self, other: &Self, factor: u64) {
-        self.constant = self.constant.wrapping_add(other.constant.wrapping_mul(factor));
+        self.constant = self
+            .constant
+            .wrapping_add(other.constant.wrapping_mul(factor));
         for (atom, times) in &other.terms {
             self.add_term(atom, times.wrapping_mul(factor));
         }
@@ -206,7 +208,10 @@ impl Linear {
                 (None, Some(result)) => result.add_term(atom, *factor),
                 (Some(new), Some(result)) => result.add(&new, *factor),
                 (Some(new), None) => {
-                    let mut first = Self { terms: self.terms[..index].to_vec(), constant: self.constant };
+                    let mut first = Self {
+                        terms: self.terms[..index].to_vec(),
+                        constant: self.constant,
+                    };
                     first.add(&new, *factor);
                     result = Some(first);
                 }
@@ -260,9 +265,15 @@ impl Atom {
     }
 
     fn map(&self, replace: &mut dyn FnMut(&Atom) -> Option<Linear>) -> Option<Linear> {
-        let Some(new) = self.inner().and_then(|inner| inner.map(replace)) else { return replace(self) };
+        let Some(new) = self.inner().and_then(|inner| inner.map(replace)) else {
+            return replace(self);
+        };
         let new = match self {
-            Self::Load { size, stale, .. } => Linear::atom(Self::Load { address: new, size: *size, stale: *stale }),
+            Self::Load { size, stale, .. } => Linear::atom(Self::Load {
+                address: new,
+                size: *size,
+                stale: *stale,
+            }),
             Self::Zero(bits, _) => new.zero_extended(*bits),
             Self::Sign(bits, _) => new.sign_extended(*bits),
             Self::And(_, mask) => new.masked(*mask),
