@@ -282,6 +282,22 @@ mod tests {
         assert_eq!(build_id_in(&note(3, b"GNU\0", &[1; 65]), 4), None);
     }
 
+    /// A program cut short keeps its headers, but is not the same.
+    #[test]
+    fn the_length_belongs_to_the_fingerprint() {
+        let mut file = tempfile::tempfile().expect("a file");
+        let mut header = [0; 64];
+        header[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        io::Write::write_all(&mut file, &header).expect("written");
+        let headers = |length| {
+            Headers::read(&file, length)
+                .expect("readable")
+                .expect("headers")
+        };
+        assert_eq!(headers(64), headers(64));
+        assert_ne!(headers(64), headers(65));
+    }
+
     #[test]
     fn names_of_files() {
         let identity = Identity {

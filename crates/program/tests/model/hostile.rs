@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tomo_program::{Model, ModelError};
 
-use crate::model_check::{SECTIONS, check, outcome, place, seal};
+use crate::model_check::{SECTIONS, TABLE, check, outcome, place, seal};
 use crate::{arbitrary, sample};
 
 fn sample_bytes() -> Vec<u8> {
@@ -94,6 +94,37 @@ fn other_versions_are_refused_as_such() {
         Err(ModelError::NoModel)
     ));
     assert!(matches!(outcome(Vec::new()), Err(ModelError::NoModel)));
+}
+
+/// Sections by their place in the header, and where fields lie in their records.
+const FUNCTIONS: usize = 3;
+const BLOCKS: usize = 8;
+const FIRST_BLOCK: usize = 8 + 8 + 4;
+const FIRST_EDGE: usize = 8 + 4 + 4;
+
+/// Lists that overlap would make a walk longer than the file.
+#[test]
+fn lists_that_overlap_are_refused() {
+    for (section, field) in [(FUNCTIONS, FIRST_BLOCK), (BLOCKS, FIRST_EDGE)] {
+        let mut bytes = sample_bytes();
+        let at = place(&bytes, section).expect("inside").start + field;
+        bytes[at] = 200;
+        seal(&mut bytes);
+        let error = outcome(bytes).expect_err("the second list starts before the first");
+        assert!(matches!(error, ModelError::Malformed { .. }), "{error}");
+    }
+}
+
+#[test]
+fn sections_that_reach_over_the_end_are_refused() {
+    let mut bytes = sample_bytes();
+    let last = bytes.len();
+    let ends = |section: &usize| place(&bytes, *section).is_some_and(|place| place.end == last);
+    let section = (0..SECTIONS).rfind(ends).expect("something lies last");
+    bytes[TABLE + section * 24 + 8] += 1;
+    seal(&mut bytes);
+    let error = outcome(bytes).expect_err("one byte too long");
+    assert!(error.to_string().contains("outside the file"), "{error}");
 }
 
 /// Opening looks at header and summary only; the rest is refused when it is wanted.
