@@ -161,15 +161,22 @@ impl Settling {
     /// Explores what the changed jumps reach and brings the graph up to date.
     fn explore(&mut self, state: &mut State<'_>, progress: &dyn Progress) {
         let dirty = self.retarget(state);
-        let (count, owners) = (state.fragments.len(), state.owner.clone());
+        let before = (
+            state.fragments.len(),
+            crossings(state, &dirty),
+            self.crossing_targets(state),
+        );
         let mut explored = dirty.clone();
-        explored.extend(discover::explore(state, dirty, progress));
-        parts::group(state);
+        explored.extend(discover::explore(state, dirty.clone(), progress));
         self.whole = false;
-        if state.fragments.len() != count {
+        if state.fragments.len() != before.0 {
             return self.regard_everything(state);
         }
-        let moved = (0..count).filter(|&index| state.owner[index] != owners[index]);
+        let owners = state.owner.clone();
+        if before.2 || explored.len() != 2 * dirty.len() || crossings(state, &dirty) != before.1 {
+            parts::group(state);
+        }
+        let moved = (0..owners.len()).filter(|&index| state.owner[index] != owners[index]);
         let mut touched: Vec<u32> = moved
             .flat_map(|index| [state.owner[index], owners[index]])
             .collect();
@@ -178,13 +185,26 @@ impl Settling {
             .chain(&self.changed)
             .filter_map(|&start| state.find(start));
         touched.extend(fragments.map(|index| state.owner[index]));
-        touched.extend(self.with_new_tables_inside(state));
         touched.sort_unstable();
         touched.dedup();
         touched.retain(|&owner| state.owner[owner as usize] == owner);
         let reach = std::mem::take(&mut state.reach);
         state.reach = returns::update(state, reach, &touched);
         self.scope = touched;
+    }
+
+    /// Whether a jump of a changed function leads into another fragment.
+    fn crossing_targets(&self, state: &State<'_>) -> bool {
+        self.changed.iter().any(|start| {
+            let home = state.find(*start).map(|index| &state.fragments[index]);
+            let findings = self
+                .known
+                .get(start)
+                .into_iter()
+                .flat_map(|found| &found.findings);
+            let mut targets = findings.flat_map(|finding| &finding.resolved.targets);
+            targets.any(|&target| home.is_none_or(|home| target < home.start || target >= home.end))
+        })
     }
 
     /// Functions in whose measured tables another table has turned out to begin.
@@ -256,6 +276,15 @@ impl Settling {
         parts::group(state);
         state.reach = returns::reach(state);
     }
+}
+
+/// Where the fragments with these starts lead outside of themselves.
+fn crossings(state: &State<'_>, starts: &[Pos]) -> Vec<Pos> {
+    let fragments = starts.iter().filter_map(|&start| state.find(start));
+    fragments
+        .flat_map(|index| &state.fragments[index].leaving)
+        .copied()
+        .collect()
 }
 
 fn start(state: &State<'_>, owner: u32) -> Pos {
