@@ -14,6 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::code::Pos;
 use super::explore::Exit;
+use super::slice::search::Memory;
 use super::state::{BlockRef, Resolved, State};
 use super::tables::{self, Finding, Landmarks};
 use super::{discover, parts, returns};
@@ -52,6 +53,8 @@ struct Settling {
     landmarks: Landmarks,
     /// By the start of the function's owner.
     known: FxHashMap<Pos, Found>,
+    /// Slices, likewise.
+    memories: FxHashMap<Pos, Memory>,
     /// Owners of the functions to examine.
     scope: Vec<u32>,
     /// Whether these are all that have indirect jumps, on a graph computed anew.
@@ -111,23 +114,36 @@ impl Settling {
         !self.changed.is_empty()
     }
 
-    fn examine_once(&self, state: &State<'_>) -> Vec<(Pos, Found)> {
-        let examine = |&owner: &u32| {
+    fn examine_once(&mut self, state: &State<'_>) -> Vec<(Pos, Found)> {
+        let stale = |&owner: &u32| {
             let start = start(state, owner);
             let old = self.known.get(&start);
             let signature = signature(state, owner, old, &self.landmarks);
-            if old.is_some_and(|old| old.signature == signature) {
-                return None;
-            }
-            Some((
+            old.is_none_or(|old| old.signature != signature)
+                .then_some((owner, start, signature))
+        };
+        let stale: Vec<(u32, Pos, u64)> = self.scope.par_iter().filter_map(stale).collect();
+        let memories: Vec<Memory> = stale
+            .iter()
+            .map(|(_, start, _)| self.memories.remove(start).unwrap_or_default())
+            .collect();
+        let examine = |((owner, start, signature), memory): ((u32, Pos, u64), Memory)| {
+            let (findings, memory) = tables::examine(state, owner, &self.landmarks, memory);
+            (
                 start,
                 Found {
                     signature,
-                    findings: tables::examine(state, owner, &self.landmarks),
+                    findings,
                 },
-            ))
+                memory,
+            )
         };
-        self.scope.par_iter().filter_map(examine).collect()
+        let found: Vec<_> = stale.into_par_iter().zip(memories).map(examine).collect();
+        let note = |(start, found, memory)| {
+            self.memories.insert(start, memory);
+            (start, found)
+        };
+        found.into_iter().map(note).collect()
     }
 
     /// Enters what was found for a function into the state. What a table has too much may have led

@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::code::Pos;
 use super::explore::Exit;
-use super::slice::search::{LARGEST_TABLE, Mode, Slicer, Solution};
+use super::slice::search::{LARGEST_TABLE, Memory, Mode, Slicer, Solution};
 use super::slice::value::{Atom, Linear, low_mask, sign_extend};
 use super::state::{BlockRef, Resolved, State};
 use crate::{Address, Resolution};
@@ -79,46 +79,24 @@ impl Landmarks {
 }
 
 /// Examines all indirect jumps of a function.
-pub(crate) fn examine(state: &State<'_>, owner: u32, landmarks: &Landmarks) -> Vec<Finding> {
+///
+/// `memory` holds the slices that earlier examinations made.
+pub(crate) fn examine(
+    state: &State<'_>,
+    owner: u32,
+    landmarks: &Landmarks,
+    memory: Memory,
+) -> (Vec<Finding>, Memory) {
+    let slicer = Slicer::new(state, owner, memory);
     let mut reader = Reader {
         state,
         owner,
         landmarks,
-        slicer: Slicer::new(state, owner),
+        slicer,
         words: FxHashSet::default(),
     };
-    let jumps: Vec<BlockRef> = reader.jumps();
-    if jumps.is_empty() {
-        return Vec::new();
-    }
-    let constants = reader.constants();
-    // Most indirect jumps are tail calls of functions that have no table to read.
-    let has_tables = constants
-        .iter()
-        .any(|&constant| reader.may_be_table(constant));
-    let sliced = jumps.iter().filter(|_| has_tables);
-    let mut findings: Vec<Finding> = sliced.filter_map(|&jump| reader.read_table(jump)).collect();
-    let open: Vec<BlockRef> = jumps
-        .into_iter()
-        .filter(|&jump| {
-            findings
-                .iter()
-                .all(|finding| finding.end != state.block(jump).end)
-        })
-        .collect();
-    if !open.is_empty() {
-        let claimed: FxHashSet<Address> = findings
-            .iter()
-            .flat_map(|finding| finding.tables.iter().map(|table| table.0))
-            .collect();
-        let rest = reader.without_table(&constants, &claimed);
-        findings.extend(open.into_iter().map(|jump| Finding {
-            end: state.block(jump).end,
-            resolved: rest.clone(),
-            tables: Vec::new(),
-        }));
-    }
-    findings
+    let findings = reader.examine();
+    (findings, reader.slicer.memory)
 }
 
 /// What a table says of one index.
@@ -139,6 +117,38 @@ struct Reader<'s, 'a> {
 }
 
 impl Reader<'_, '_> {
+    fn examine(&mut self) -> Vec<Finding> {
+        let state = self.state;
+        let jumps: Vec<BlockRef> = self.jumps();
+        if jumps.is_empty() {
+            return Vec::new();
+        }
+        let constants = self.constants();
+        // Most indirect jumps are tail calls of functions that have no table to read.
+        let has_tables = constants
+            .iter()
+            .any(|&constant| self.may_be_table(constant));
+        let sliced = jumps.iter().filter(|_| has_tables);
+        let mut findings: Vec<Finding> = sliced.filter_map(|&jump| self.read_table(jump)).collect();
+        let read: FxHashSet<Pos> = findings.iter().map(|finding| finding.end).collect();
+        let mut open = jumps
+            .iter()
+            .map(|&jump| state.block(jump).end)
+            .filter(|end| !read.contains(end))
+            .peekable();
+        if open.peek().is_some() {
+            let tables = findings.iter().flat_map(|finding| &finding.tables);
+            let claimed: FxHashSet<Address> = tables.map(|table| table.0).collect();
+            let rest = self.without_table(&constants, &claimed);
+            findings.extend(open.map(|end| Finding {
+                end,
+                resolved: rest.clone(),
+                tables: Vec::new(),
+            }));
+        }
+        findings
+    }
+
     fn jumps(&self) -> Vec<BlockRef> {
         let mut jumps = Vec::new();
         for fragment in self.state.fragments_of(self.owner) {

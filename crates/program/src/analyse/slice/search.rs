@@ -8,15 +8,17 @@
 //! paths are: no pattern of instructions is matched, so it does not matter how a compiler
 //! schedules, spills or biases.
 
+use std::hash::{Hash as _, Hasher as _};
 use std::rc::Rc;
 
 use iced_x86::{ConditionCode, Decoder, DecoderOptions, Instruction};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::effect::{Effect, Effects, Flags, RBP, RSP, Store, operand};
 use super::guard::{Guard, Interval, guard, is_bounded, narrow, negated, view};
 use super::value::{Atom, Linear, low_mask};
 use crate::EdgeKind;
+use crate::analyse::code::Pos;
 use crate::analyse::state::{BlockRef, State};
 
 /// Block visits after which a search for the table's base is given up.
@@ -42,7 +44,7 @@ pub(crate) struct Solution {
 }
 
 /// How the index of a table is told from the rest.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Mode {
     /// By a guard.
     Guarded,
@@ -60,6 +62,20 @@ pub(crate) struct Slicer<'s, 'a> {
     steps: FxHashMap<BlockRef, Rc<Vec<(u64, Effect)>>>,
     effects: Effects,
     has_frame_pointer: bool,
+    owner: u32,
+    /// Slices made before, which hold where nothing around them has changed.
+    pub(crate) memory: Memory,
+}
+
+/// Slices by the end of the jump's block and the mode.
+pub(crate) type Memory = FxHashMap<(Pos, Mode), Slice>;
+
+/// What a search gave, and from what.
+pub(crate) struct Slice {
+    solutions: Option<Vec<Solution>>,
+    /// Starts of the blocks that were walked through.
+    around: Vec<Pos>,
+    signature: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -86,7 +102,7 @@ struct Uses {
 
 impl<'s, 'a> Slicer<'s, 'a> {
     /// A slicer of the function with this owner.
-    pub(crate) fn new(state: &'s State<'a>, owner: u32) -> Self {
+    pub(crate) fn new(state: &'s State<'a>, owner: u32, memory: Memory) -> Self {
         let mut slicer = Self {
             state,
             predecessors: Vec::new(),
@@ -95,6 +111,8 @@ impl<'s, 'a> Slicer<'s, 'a> {
             steps: FxHashMap::default(),
             effects: Effects::new(),
             has_frame_pointer: false,
+            owner,
+            memory,
         };
         for fragment in state.fragments_of(owner) {
             slicer.note_edges(fragment, owner);
@@ -178,32 +196,74 @@ impl<'s, 'a> Slicer<'s, 'a> {
 
     /// All solutions for the indirect jump that ends the block, or `None` if some path has none.
     pub(crate) fn solve(&mut self, at: BlockRef, mode: Mode) -> Option<Vec<Solution>> {
+        let key = (self.state.block(at).end, mode);
+        if let Some(known) = self.memory.get(&key)
+            && known.signature == self.signature(&known.around)
+        {
+            return known.solutions.clone();
+        }
+        let mut search = Search::new(mode);
+        let solutions = self.search(at, &mut search).map(|()| search.solutions);
+        let mut around: Vec<Pos> = search
+            .states
+            .keys()
+            .map(|&at| self.state.block(at).start)
+            .collect();
+        around.push(self.state.block(at).start);
+        around.sort_unstable();
+        let slice = Slice {
+            solutions: solutions.clone(),
+            signature: self.signature(&around),
+            around,
+        };
+        self.memory.insert(key, slice);
+        solutions
+    }
+
+    fn search(&mut self, at: BlockRef, search: &mut Search) -> Option<()> {
         let instructions = self.instructions(at);
         let (target, _) = operand(instructions.last()?, 0)?;
+        let (guards, pending, uses) = (Vec::new(), Vec::new(), Uses::default());
         let start = Path {
             at,
             target,
-            guards: Vec::new(),
-            pending: Vec::new(),
+            guards,
+            pending,
             index: None,
             guarded: false,
-            uses: Uses::default(),
+            uses,
         };
         let steps = self.steps(at);
         let (_, before) = steps.split_last()?;
-        let mut search = Search {
-            mode,
-            solutions: Vec::new(),
-            work: Vec::new(),
-            seen: FxHashSet::default(),
-            states: FxHashMap::default(),
-        };
-        self.walk(start, before, &mut search)?;
+        self.walk(start, before, search)?;
         while let Some(path) = search.work.pop() {
             let steps = self.steps(path.at);
-            self.walk(path, &steps, &mut search)?;
+            self.walk(path, &steps, search)?;
         }
-        Some(search.solutions)
+        Some(())
+    }
+
+    /// A hash of all that walking through these blocks depends on.
+    fn signature(&self, around: &[Pos]) -> u64 {
+        let mut hasher = FxHasher::default();
+        self.has_frame_pointer.hash(&mut hasher);
+        for &start in around {
+            let Some(at) = self.state.block_at(start, self.owner) else {
+                continue;
+            };
+            (start, self.state.block(at).end, self.entered.contains(&at)).hash(&mut hasher);
+            for &(_, from, kind) in self.edges_to(at) {
+                (self.state.block(from).start, kind).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    /// The edges that lead to a block.
+    fn edges_to(&self, at: BlockRef) -> &[(BlockRef, BlockRef, EdgeKind)] {
+        let first = self.predecessors.partition_point(|edge| edge.0 < at);
+        let count = self.predecessors[first..].partition_point(|edge| edge.0 == at);
+        &self.predecessors[first..first + count]
     }
 
     /// Walks a path back through (the rest of) a block and queues its predecessors.
@@ -241,11 +301,7 @@ impl<'s, 'a> Slicer<'s, 'a> {
         if self.entered.contains(&path.at) {
             return None;
         }
-        let first = self.predecessors.partition_point(|edge| edge.0 < path.at);
-        let edges = self.predecessors[first..]
-            .iter()
-            .take_while(|edge| edge.0 == path.at);
-        for &(_, from, kind) in edges {
+        for &(_, from, kind) in self.edges_to(path.at) {
             let mut next = path.clone();
             next.at = from;
             if matches!(kind, EdgeKind::Taken | EdgeKind::NotTaken) {
@@ -392,6 +448,17 @@ struct Search {
 }
 
 impl Search {
+    fn new(mode: Mode) -> Self {
+        let (solutions, work) = (Vec::new(), Vec::new());
+        Self {
+            mode,
+            solutions,
+            work,
+            seen: FxHashSet::default(),
+            states: FxHashMap::default(),
+        }
+    }
+
     /// Queues a path unless it was walked before; `None` when the search grows too large.
     fn push(&mut self, path: Path) -> Option<()> {
         if self.seen.insert(path.clone()) {
