@@ -9,9 +9,9 @@
 //! sections, whatever they contain. That is a promise against hostile files, and it needs care, since
 //! DWARF can refer to one long thing from many short ones:
 //!
-//! - an abbreviation table ends where the next one that is referred to starts ([`unit`]);
-//! - a name is cut off after 64 KiB, and all names together have a budget ([`resolve`]);
-//! - the range lists of one unit have a budget ([`subprogram`]);
+//! - an abbreviation table ends where the next one that is referred to starts (in `unit`);
+//! - a name is cut off after 64 KiB, and all names together have a budget (in `resolve`);
+//! - the range lists of one unit have a budget (in `subprogram`);
 //! - chains of references are followed for a fixed number of steps;
 //! - line programs that overlap are run once ([`lines()`]).
 //!
