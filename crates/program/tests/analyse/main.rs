@@ -1,0 +1,89 @@
+//! The analysis against small programs whose exact graphs are written down beside their code.
+//!
+//! Each file in `tests/fixtures/analyse` is compiled here and says in its comments what must be
+//! found ([`expect`]). Most are assembly: they pin one way in which compilers, or people who
+//! write assembly, make a graph hard to see. Those whose names start with `trap_` try to have a
+//! function called exact that is not.
+
+mod build;
+mod check;
+mod expect;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/analyse")
+}
+
+/// A test for each fixture, and one that no file is left out.
+macro_rules! fixtures {
+    ($($name:ident.$extension:ident)*) => {
+        $(#[test]
+        fn $name() {
+            let file = concat!(stringify!($name), ".", stringify!($extension));
+            check::check(&directory().join(file));
+        })*
+
+        #[test]
+        fn every_fixture_has_a_test() {
+            let listed = [$(concat!(stringify!($name), ".", stringify!($extension))),*];
+            let listed: BTreeSet<String> = listed.map(str::to_owned).into();
+            let files = fs::read_dir(directory()).expect("the fixtures are there");
+            let files = files.map(|file| file.expect("a file"));
+            let files = files.filter(|file| file.path().is_file());
+            let files: BTreeSet<String> = files
+                .map(|file| file.file_name().into_string().expect("a name in UTF-8"))
+                .collect();
+            assert_eq!(listed, files);
+        }
+    };
+}
+
+fixtures! {
+    call_is_last.s
+    cold_part.s
+    cold_part_shared.s
+    computed_goto.s
+    computed_goto_labels.s
+    jump_into_function.s
+    jump_into_instruction.s
+    landing_pads_clang.cpp
+    landing_pads_gcc.cpp
+    noreturn.s
+    noreturn_code_behind.s
+    overlap_lock_prefix.s
+    retpoline.s
+    setjmp.c
+    switch_clang.c
+    switch_fixed_address.c
+    switch_large_model.c
+    switch_optimized.c
+    symbol_too_large.s
+    symbols_overlap.s
+    symbols_without_size.s
+    table_abs_jbe.s
+    table_base_spilled.s
+    table_biased.s
+    table_byte_256.s
+    table_compare_memory.s
+    table_impossible_entries.s
+    table_in_text.s
+    table_mask.s
+    table_nested.s
+    table_next_table.s
+    table_pic_ja.s
+    table_signed_pair.s
+    tail_call_vtable.s
+    tail_calls_conditional.s
+    traps_in_the_middle.s
+}
+
+/// For looking into one fixture, wherever it lies: its path is in the variable `FIXTURE`.
+#[test]
+#[ignore = "looks at the fixture that the environment names"]
+fn one_fixture() {
+    let path = std::env::var_os("FIXTURE").expect("FIXTURE names a file");
+    check::check(Path::new(&path));
+}
