@@ -77,6 +77,18 @@ fixtures! {
     table_signed_pair.s
     tail_call_vtable.s
     tail_calls_conditional.s
+    trap_base_overwritten.s
+    trap_biased_relative.s
+    trap_foreign_entry.s
+    trap_label_and_table.s
+    trap_loop_index.s
+    trap_one_path_guarded.s
+    trap_other_register.s
+    trap_signed_compare.s
+    trap_store_between.s
+    trap_two_tables_cmov.s
+    trap_wide_index.s
+    trap_writable_addresses.s
     traps_in_the_middle.s
 }
 
