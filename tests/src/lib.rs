@@ -4,3 +4,4 @@ pub mod bbmap;
 pub mod corpus;
 pub mod steps;
 pub mod tomo;
+pub mod truth;

@@ -218,8 +218,8 @@ impl<'s, 'a> Builder<'s, 'a> {
             }
             _ => (Callee::Indirect, false),
         };
-        if let Callee::Function(target) = callee
-            && self.calls_itself_inside(block, self.code.pos(target))
+        if let Exit::Call(target) = block.exit
+            && self.state.calls_itself_inside(block, target)
         {
             self.blame(Reason::UnusualControlTransfer);
         }
@@ -233,24 +233,6 @@ impl<'s, 'a> Builder<'s, 'a> {
         });
     }
 
-    /// A call into the middle of the caller (to learn where it runs, or to change the return
-    /// address): the callee is no function.
-    fn calls_itself_inside(&self, block: RawBlock, target: Option<Pos>) -> bool {
-        target.is_some_and(|target| {
-            target >= block.end && target.since(block.end) < 16 && {
-                let fragment = self.state.find(target);
-                fragment.is_some_and(|fragment| {
-                    let evidence = self.state.fragments[fragment].evidence;
-                    !(evidence.symbol
-                        || evidence.entry_frame
-                        || evidence.debug
-                        || evidence.initial
-                        || evidence.pointed)
-                })
-            }
-        })
-    }
-
     fn add_indirect(&mut self, index: u32, block: RawBlock, import: Option<u32>) {
         let resolution = if block.exit == Exit::JumpIndirect {
             self.state
@@ -262,8 +244,10 @@ impl<'s, 'a> Builder<'s, 'a> {
         };
         match resolution {
             Resolution::Unresolved => self.blame(Reason::UnresolvedIndirectJump),
-            Resolution::MeasuredTable => self.measured = true,
-            _ => {}
+            Resolution::GuardedTable => {}
+            // What such a jump reaches is known by excluding all else, so all else must be known.
+            Resolution::MeasuredTable | Resolution::Labels => self.measured = true,
+            Resolution::TailCall => self.measured |= block.exit == Exit::JumpIndirect,
         }
         let address = self.code.last_instruction(block.start, block.end);
         self.function.indirect_jumps.push(IndirectJump {
@@ -275,7 +259,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     }
 
     fn finish(mut self) -> Function {
-        if self.measured && !self.accounts_for_all_bytes() {
+        if (self.measured || self.holds_labels()) && !self.accounts_for_all_bytes() {
             self.blame(Reason::UnreachedBytes);
         }
         for part in self.state.fragments_of(self.owner) {
@@ -303,6 +287,14 @@ impl<'s, 'a> Builder<'s, 'a> {
             None => Status::Exact,
         };
         self.function
+    }
+
+    /// Whether an instruction of the function holds an address inside it.
+    fn holds_labels(&self) -> bool {
+        self.state.fragments_of(self.owner).any(|part| {
+            let taken = &self.state.fragments[part as usize].taken;
+            taken.iter().any(|&label| self.own_block(label).is_some() && self.code.address(label) != self.function.entry)
+        })
     }
 
     /// Whether all bytes of the function are reached or padding.

@@ -9,7 +9,7 @@ use crate::Address;
 use crate::elf::{Binary, PltTarget};
 
 /// A byte of code: its distance from the lowest executable byte.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(crate) struct Pos(pub(crate) u32);
 
 impl Pos {

@@ -106,12 +106,6 @@ pub(crate) struct Fragment {
     pub(crate) indirect: bool,
 }
 
-impl Default for Pos {
-    fn default() -> Self {
-        Self(0)
-    }
-}
-
 impl Fragment {
     /// Adds a root; whether that is news.
     pub(crate) fn add_root(&mut self, root: Pos) -> bool {

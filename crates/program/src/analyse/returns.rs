@@ -221,6 +221,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let owner = state.owner_of(at.fragment);
         let block = state.block(at);
         match block.exit {
+            Exit::Call(target) if state.calls_itself_inside(block, target) => self.set_returns(owner),
             Exit::Return | Exit::Broken | Exit::JumpResolved | Exit::BranchOutside => {
                 self.set_returns(owner)
             }

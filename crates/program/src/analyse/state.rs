@@ -128,6 +128,16 @@ impl<'a> State<'a> {
         self.tables.code.pos(site.landing_pad?)
     }
 
+    /// Whether the block's call leads just behind itself (to learn where it runs, or to change the
+    /// return address), where nothing says that there is a function.
+    pub(crate) fn calls_itself_inside(&self, block: RawBlock, target: Pos) -> bool {
+        let near = target >= block.end && target.since(block.end) < 16;
+        near && self.find(target).is_some_and(|fragment| {
+            let evidence = self.fragments[fragment].evidence;
+            !(evidence.symbol || evidence.entry_frame || evidence.debug || evidence.initial || evidence.pointed)
+        })
+    }
+
     /// Calls `visit` with every way out of a block that stays in code of this file: the target and
     /// why. Calls fall through whether or not the callee returns; the caller decides.
     pub(crate) fn ways_out(&self, at: BlockRef, mut visit: impl FnMut(Pos, EdgeKind)) {

@@ -88,12 +88,14 @@ pub(crate) fn examine(
     memory: Memory,
 ) -> (Vec<Finding>, Memory) {
     let slicer = Slicer::new(state, owner, memory);
+    let (words, bases) = (FxHashSet::default(), Vec::new());
     let mut reader = Reader {
         state,
         owner,
         landmarks,
         slicer,
-        words: FxHashSet::default(),
+        words,
+        bases,
     };
     let findings = reader.examine();
     (findings, reader.slicer.memory)
@@ -114,6 +116,8 @@ struct Reader<'s, 'a> {
     slicer: Slicer<'s, 'a>,
     /// 8-byte words that tables of this function consist of.
     words: FxHashSet<Address>,
+    /// Inner addresses that instructions materialise: tables of offsets may count from there.
+    bases: Vec<Pos>,
 }
 
 impl Reader<'_, '_> {
@@ -125,26 +129,29 @@ impl Reader<'_, '_> {
         }
         let constants = self.constants();
         // Most indirect jumps are tail calls of functions that have no table to read.
+        self.bases = self.inner_labels_in_code();
         let has_tables = constants
             .iter()
             .any(|&constant| self.may_be_table(constant));
         let sliced = jumps.iter().filter(|_| has_tables);
         let mut findings: Vec<Finding> = sliced.filter_map(|&jump| self.read_table(jump)).collect();
         let read: FxHashSet<Pos> = findings.iter().map(|finding| finding.end).collect();
-        let mut open = jumps
-            .iter()
-            .map(|&jump| state.block(jump).end)
-            .filter(|end| !read.contains(end))
-            .peekable();
-        if open.peek().is_some() {
+        let open: Vec<BlockRef> =
+            jumps.into_iter().filter(|&jump| !read.contains(&state.block(jump).end)).collect();
+        if !open.is_empty() {
             let tables = findings.iter().flat_map(|finding| &finding.tables);
             let claimed: FxHashSet<Address> = tables.map(|table| table.0).collect();
             let rest = self.without_table(&constants, &claimed);
-            findings.extend(open.map(|end| Finding {
-                end,
-                resolved: rest.clone(),
-                tables: Vec::new(),
-            }));
+            for jump in open {
+                let resolved = if self.slicer.solve(jump, Mode::Pointer).is_some()
+                    || rest.resolution == Resolution::Labels && self.slicer.is_indexed_load(jump)
+                {
+                    rest.clone()
+                } else {
+                    Resolved { resolution: Resolution::Unresolved, targets: Vec::new() }
+                };
+                findings.push(Finding { end: state.block(jump).end, resolved, tables: Vec::new() });
+            }
         }
         findings
     }
@@ -260,7 +267,24 @@ impl Reader<'_, '_> {
             return Some(Entry::Impossible);
         }
         let pos = self.state.tables.code.pos(address)?;
-        self.is_own_instruction(pos).then_some(Entry::Leads(pos))
+        if self.is_own_instruction(pos) || self.is_offset(value) && self.is_function(pos) {
+            return Some(Entry::Leads(pos));
+        }
+        None
+    }
+
+    /// Whether the target is computed, rather than loaded as it is.
+    fn is_offset(&self, value: &Linear) -> bool {
+        !matches!(value.as_atom(), Some(Atom::Load { size: 8, .. }))
+    }
+
+    /// Whether a function other than this one is surely entered at `pos`.
+    fn is_function(&self, pos: Pos) -> bool {
+        self.state.find(pos).is_some_and(|index| {
+            let fragment = &self.state.fragments[index];
+            let evidence = fragment.evidence;
+            fragment.start == pos && (evidence.symbol || evidence.entry_frame || evidence.called)
+        })
     }
 
     /// Whether the address is that of the first byte behind a part of the function.
@@ -347,43 +371,48 @@ impl Reader<'_, '_> {
 
     /// What is known of jumps that read no table which could be found.
     fn without_table(&self, constants: &[Constant], claimed: &FxHashSet<Address>) -> Resolved {
-        let labels = self.labels();
-        if !labels.is_empty() {
+        let mut open = constants
+            .iter()
+            .filter(|constant| !claimed.contains(&constant.address));
+        if open.any(|&constant| self.may_be_table(constant)) {
             return Resolved {
-                resolution: Resolution::Labels,
-                targets: labels,
+                resolution: Resolution::Unresolved,
+                targets: Vec::new(),
             };
         }
-        let unclaimed = constants
-            .iter()
-            .any(|&constant| !claimed.contains(&constant.address) && self.may_be_table(constant));
-        let resolution = if unclaimed {
-            Resolution::Unresolved
-        } else {
+        let targets = self.labels();
+        let resolution = if targets.is_empty() {
             Resolution::TailCall
+        } else {
+            Resolution::Labels
         };
         Resolved {
             resolution,
-            targets: Vec::new(),
+            targets,
         }
+    }
+
+    /// The function's inner addresses that its instructions materialise.
+    fn inner_labels_in_code(&self) -> Vec<Pos> {
+        let state = self.state;
+        let parts = || {
+            state
+                .fragments_of(self.owner)
+                .map(|part| &state.fragments[part as usize])
+        };
+        let is_inside = |pos: Pos| parts().any(|part| pos > part.start && pos < part.end);
+        parts()
+            .flat_map(|part| &part.taken)
+            .copied()
+            .filter(|&pos| is_inside(pos))
+            .collect()
     }
 
     /// The function's inner addresses that code or data hold.
     fn labels(&self) -> Vec<Pos> {
-        let state = self.state;
-        let mut labels = Vec::new();
-        for fragment in state.fragments_of(self.owner) {
-            let own = &state.fragments[fragment as usize];
-            let is_inside = |pos: Pos| pos > own.start && pos < own.end;
-            for other in state.fragments_of(self.owner) {
-                labels.extend(
-                    state.fragments[other as usize]
-                        .taken
-                        .iter()
-                        .copied()
-                        .filter(|&pos| is_inside(pos)),
-                );
-            }
+        let mut labels = self.bases.clone();
+        for part in self.state.fragments_of(self.owner) {
+            let own = &self.state.fragments[part as usize];
             let words = self.landmarks.labels_in(own.start, own.end).iter();
             labels.extend(
                 words
@@ -428,7 +457,7 @@ impl Reader<'_, '_> {
         }
         constants.sort_unstable();
         constants.dedup();
-        constants.retain(|constant| code.binary.constant_at(constant.address).is_some());
+        constants.retain(|constant| constant.indexed || code.binary.constant_at(constant.address).is_some());
         constants
     }
 
@@ -440,19 +469,26 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// Whether the word at `place` could be an entry of a table whose offsets count from `base`.
+    /// Whether the word at `place` could be an entry of a table of addresses, or of one of offsets
+    /// that count from `base` or from a label.
     fn may_be_entry(&self, base: Address, place: Address) -> bool {
-        let offset = self
-            .load(place, 4)
-            .map(|offset| base.0.wrapping_add(sign_extend(offset, 32)));
-        let pointer = self.load(place, 8);
-        [offset, pointer].into_iter().flatten().any(|target| {
-            let pos = self.state.tables.code.pos(Address(target));
-            pos.is_some_and(|pos| {
-                pos != self.state.fragments[self.owner as usize].start
-                    && self.is_own_instruction(pos)
-            })
-        })
+        let code = self.state.tables.code;
+        let entry = self.state.fragments[self.owner as usize].start;
+        let is_target = |target: Address| {
+            code.pos(target)
+                .is_some_and(|pos| pos != entry && self.is_own_instruction(pos))
+        };
+        let labels = self.bases.iter().map(|&label| code.address(label));
+        let from = |offset: u64| {
+            std::iter::once(base)
+                .chain(labels)
+                .any(|base| is_target(base.wrapping_add(offset)))
+        };
+        self.load(place, 8)
+            .is_some_and(|pointer| is_target(Address(pointer)))
+            || self
+                .load(place, 4)
+                .is_some_and(|offset| from(sign_extend(offset, 32)))
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Effect {
     pub(crate) store: Option<Store>,
     /// Whether anything outside the stack may change.
     pub(crate) writes_anywhere: bool,
+    /// Whether anything at all may change: a write of unknown or unusual size.
+    pub(crate) writes_everything: bool,
     /// What the flags tell afterwards.
     pub(crate) flags: Flags,
     /// A conditional move: the value of the register if the condition holds.
@@ -85,6 +87,7 @@ impl Effects {
             effect
                 .registers
                 .extend(CALLER_SAVED.map(|register| (register, None)));
+            effect.flags = Flags::Unknown;
             effect.writes_anywhere = true;
             return effect;
         }
@@ -108,9 +111,11 @@ impl Effects {
         }
         for used in info.used_memory() {
             if writes(used.access()) {
-                let size = u8::try_from(used.memory_size().size())
-                    .unwrap_or(u8::MAX)
-                    .max(1);
+                let size = u8::try_from(used.memory_size().size()).unwrap_or(0);
+                if !(1..=64).contains(&size) {
+                    effect.writes_everything = true;
+                    continue;
+                }
                 match address(instruction).filter(|_| !instruction.is_string_instruction()) {
                     Some(address) => {
                         effect.store = Some(Store {

@@ -50,6 +50,9 @@ pub(crate) enum Mode {
     Guarded,
     /// By its place: it is what is scaled.
     Scaled,
+    /// Not at all: whether the target is a pointer as it is found in memory, an argument or a result,
+    /// and nothing that is computed.
+    Pointer,
 }
 
 /// Predecessors and decoded blocks of one function.
@@ -180,6 +183,16 @@ impl<'s, 'a> Slicer<'s, 'a> {
         }))
     }
 
+    /// Whether the jump reads its target straight from an indexed table of pointers.
+    pub(crate) fn is_indexed_load(&mut self, at: BlockRef) -> bool {
+        let mut reads = self.steps(at).iter().rev().filter_map(|(_, effect)| {
+            effect.registers.iter().find_map(|(_, value)| value.as_ref()?.as_atom().cloned())
+        }).collect::<Vec<Atom>>();
+        let direct = self.instructions(at).last().and_then(|jump| operand(jump, 0)?.0.as_atom().cloned());
+        reads.extend(direct);
+        reads.iter().any(|atom| matches!(atom, Atom::Load { size: 8, .. }))
+    }
+
     /// What the instructions of a block do, with their addresses.
     fn steps(&mut self, at: BlockRef) -> Rc<Vec<(u64, Effect)>> {
         if let Some(steps) = self.steps.get(&at) {
@@ -287,6 +300,9 @@ impl<'s, 'a> Slicer<'s, 'a> {
             }
             self.step(&mut path, effect, *here);
             path.simplify(search.mode);
+            if path.is_found_pointer(search.mode) {
+                return Some(());
+            }
             if path.target.is_too_large() || path.is_hopeless() {
                 return None;
             }
@@ -299,7 +315,8 @@ impl<'s, 'a> Slicer<'s, 'a> {
 
     fn queue_predecessors(&self, path: &Path, search: &mut Search) -> Option<()> {
         if self.entered.contains(&path.at) {
-            return None;
+            let argument = matches!(path.target.as_atom(), Some(Atom::Register(_)));
+            return (search.mode == Mode::Pointer && argument).then_some(());
         }
         for &(_, from, kind) in self.edges_to(path.at) {
             let mut next = path.clone();
@@ -369,9 +386,16 @@ impl<'s, 'a> Slicer<'s, 'a> {
         if let Some(store) = &effect.store {
             self.carry_over_store(path, store, here);
         }
-        if effect.writes_anywhere {
-            let unsafe_load = |address: &Linear| !self.is_frame(address);
-            path.spoil(&unsafe_load);
+        if effect.writes_everything {
+            path.spoil(&|_| true);
+        } else if effect.writes_anywhere {
+            path.spoil(&|address| !self.is_frame(address));
+        }
+        // A callee, or a store through a pointer, may write to a variable of the frame that a guard
+        // speaks of. (What the target is loaded from is not a variable but what was spilled.)
+        let foreign = effect.store.as_ref().is_some_and(|store| !self.is_frame(&store.address));
+        if foreign || effect.writes_anywhere || effect.writes_everything {
+            path.guards.retain(|guard| !guard.value.any(&mut |atom| matches!(atom, Atom::Load { .. })));
         }
     }
 
@@ -402,8 +426,8 @@ impl<'s, 'a> Slicer<'s, 'a> {
                 || distance > 7_u64.wrapping_neg().wrapping_sub(1);
         }
         // What a compiler keeps in its frame at a fixed place while it needs it again is not
-        // written through other pointers in between.
-        !(self.is_frame(address) || self.is_frame(&store.address))
+        // written through other pointers in between; two registers may both point into the frame.
+        self.is_frame(address) == self.is_frame(&store.address)
     }
 
     /// Whether the address is a fixed place in the function's frame.
@@ -412,6 +436,9 @@ impl<'s, 'a> Slicer<'s, 'a> {
     }
 
     fn is_solved(&self, path: &Path, search: &mut Search) -> bool {
+        if search.mode == Mode::Pointer {
+            return path.is_loaded_pointer();
+        }
         let open = path.target.any(&mut |atom| match atom {
             Atom::Register(_) | Atom::Opaque(_) => true,
             Atom::Load { address, .. } => {
@@ -501,7 +528,7 @@ impl Path {
                 .registers
                 .iter()
                 .any(|(register, _)| self.uses.registers >> register & 1 != 0)
-            || self.uses.memory && (effect.store.is_some() || effect.writes_anywhere)
+            || self.uses.memory && (effect.store.is_some() || effect.writes_anywhere || effect.writes_everything)
     }
 
     /// Notes anew what the values are made of.
@@ -564,9 +591,10 @@ impl Path {
             match mode {
                 Mode::Guarded => self.find_guarded_index(),
                 Mode::Scaled => self.find_scaled_index(),
+                Mode::Pointer => {}
             }
         }
-        if self.index.is_some() || mode == Mode::Scaled {
+        if self.index.is_some() || mode != Mode::Guarded {
             self.guards.clear();
             self.pending.clear();
         }
@@ -617,6 +645,17 @@ impl Path {
                 count: u128::from(low_mask(index.width())) + 1,
             });
         }
+    }
+
+    /// Whether the target is eight bytes of memory as they are, and no entry of an indexed table.
+    fn is_loaded_pointer(&self) -> bool {
+        let Some(Atom::Load { address, size: 8, .. }) = self.target.as_atom() else { return false };
+        address.terms.iter().all(|(_, factor)| *factor == 1)
+    }
+
+    /// Whether the target is what some unknown instruction gave (the result of a call, say).
+    fn is_found_pointer(&self, mode: Mode) -> bool {
+        mode == Mode::Pointer && matches!(self.target.as_atom(), Some(Atom::Opaque(_)))
     }
 
     /// Whether no further substitution can solve the path.

@@ -366,7 +366,7 @@ mod tests {
             load.map(&mut |atom| (*atom == Atom::Register(1)).then(|| Linear::constant(0x4000)));
         let expected = Linear::constant(0x4000).plus(&register(0), 8);
         assert_eq!(
-            replaced,
+            replaced.unwrap(),
             Linear::atom(Atom::Load {
                 address: expected,
                 size: 8,

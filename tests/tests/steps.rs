@@ -1,0 +1,151 @@
+//! The oracle is held against programs of which every instruction is known.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use object::{Object, ObjectSymbol};
+use tempfile::TempDir;
+use tomo_testkit::corpus::Workload;
+use tomo_testkit::steps::{End, Kind, Outside, Trace, Transition, observe};
+
+/// A program built from a file under `programs/oracle`, with the addresses of its symbols.
+struct Toy {
+    _dir: TempDir,
+    program: PathBuf,
+    symbols: HashMap<String, u64>,
+}
+
+impl Toy {
+    fn build(source: &str, args: &[&str]) -> Self {
+        let dir = TempDir::new().expect("directory");
+        let program = dir.path().join("toy");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("programs/oracle")
+            .join(source);
+        let status = Command::new("gcc")
+            .args(args)
+            .arg(source)
+            .arg("-o")
+            .arg(&program)
+            .status();
+        assert!(status.expect("gcc").success());
+        let data = std::fs::read(&program).expect("built");
+        let file = object::File::parse(&*data).expect("ELF");
+        let named = |s: object::Symbol<'_, '_>| Some((s.name().ok()?.to_owned(), s.address()));
+        let symbols = file.symbols().filter_map(named).collect();
+        Self {
+            _dir: dir,
+            program,
+            symbols,
+        }
+    }
+
+    fn observe(&self, limit: u64) -> Trace {
+        observe(&self.program, &Workload::default(), Outside::Step, limit).expect("traced")
+    }
+
+    fn count(&self, trace: &Trace, from: u64, to: u64, kind: Kind) -> u64 {
+        let transition = Transition {
+            from: Some(from),
+            to: Some(to),
+            kind,
+        };
+        trace.transitions.get(&transition).copied().unwrap_or(0)
+    }
+}
+
+const FREESTANDING: [&str; 4] = ["-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none"];
+
+#[test]
+fn every_instruction_is_counted() {
+    let toy = Toy::build("loop.s", &FREESTANDING);
+    let trace = toy.observe(1_000);
+    assert_eq!(trace.end, End::Exited(7));
+    // The last instruction ends the program instead of being stepped over.
+    assert_eq!(trace.steps, 2 + 3 * 10 + 2 + 4 + 3 + 2);
+    assert_eq!(trace.steps_inside(), trace.steps);
+    assert_eq!(trace.executed().len(), 2 + 3 + 2 + 4 + 1 + 2);
+    let [start, round, behind, leaf, copy] =
+        ["_start", "round", "behind", "leaf", "copy"].map(|name| toy.symbols[name]);
+    assert_eq!(toy.count(&trace, start + 5, start + 7, Kind::Flow), 1);
+    assert_eq!(toy.count(&trace, round + 4, round, Kind::Flow), 9);
+    assert_eq!(toy.count(&trace, round + 4, behind - 5, Kind::Flow), 1);
+    assert_eq!(
+        toy.count(&trace, behind - 5, leaf, Kind::Call { back: Some(behind) }),
+        1
+    );
+    assert_eq!(
+        toy.count(
+            &trace,
+            leaf,
+            behind,
+            Kind::Return {
+                call: Some(behind - 5)
+            }
+        ),
+        1
+    );
+    assert_eq!(toy.count(&trace, copy, copy, Kind::Flow), 2);
+}
+
+#[test]
+fn position_independent_code_has_stated_addresses() {
+    let toy = Toy::build(
+        "loop.s",
+        &["-nostdlib", "-static-pie", "-Wl,--build-id=none"],
+    );
+    let trace = toy.observe(1_000);
+    let round = toy.symbols["round"];
+    assert_eq!(toy.count(&trace, round + 4, round, Kind::Flow), 9);
+}
+
+#[test]
+fn a_run_is_cut_off_at_its_limit() {
+    let toy = Toy::build("loop.s", &FREESTANDING);
+    let trace = toy.observe(11);
+    assert_eq!((trace.end, trace.steps), (End::Limit, 11));
+    let round = toy.symbols["round"];
+    assert_eq!(toy.count(&trace, round + 4, round, Kind::Flow), 3);
+}
+
+#[test]
+fn signals_are_passed_on_and_recorded() {
+    let toy = Toy::build("signal.c", &["-O1", "-g"]);
+    let trace = toy.observe(1_000_000);
+    assert_eq!(trace.end, End::Killed(15));
+    let entered = |name: &str| {
+        let to = Some(toy.symbols[name]);
+        trace
+            .transitions
+            .iter()
+            .filter(move |(t, _)| t.to == to && t.kind == Kind::Signal)
+    };
+    let (handler, count) = entered("handler").next().expect("the handler ran");
+    assert_eq!(
+        (handler.from, *count),
+        (None, 1),
+        "it interrupted kill, in the library"
+    );
+    let (leaver, count) = entered("leaver").next().expect("the other handler ran");
+    let faults = toy.symbols["faults"];
+    assert_eq!((leaver.from, *count), (Some(faults), 1));
+    assert!(
+        !trace.executed().contains(&faults),
+        "what faults is not executed"
+    );
+    let landed = |t: &Transition| matches!(t.kind, Kind::Landing { .. }) && t.from.is_none();
+    assert_eq!(
+        trace.transitions.keys().filter(|t| landed(t)).count(),
+        1,
+        "the long jump"
+    );
+}
+
+#[test]
+fn what_cannot_be_run_is_an_error() {
+    let dir = TempDir::new().expect("directory");
+    let text = dir.path().join("text");
+    std::fs::write(&text, "no program").expect("written");
+    assert!(observe(&text, &Workload::default(), Outside::Step, 10).is_err());
+}

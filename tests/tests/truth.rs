@@ -1,0 +1,162 @@
+//! The model is true: of every function that it calls exact, every instruction that real programs
+//! execute is in a known block and every passage of control a known edge.
+
+use tomo_testkit::corpus::{Built, Recipe, Source, build};
+use tomo_testkit::steps::{Kind, Outside, Trace, Transition, observe};
+use tomo_testkit::tomo;
+use tomo_testkit::truth::{Model, Verdict};
+
+/// Far more steps than any workload takes.
+const LIMIT: u64 = 60_000_000;
+
+/// What must at least have been looked at, for every program of a family.
+struct Least {
+    functions: usize,
+    passages: usize,
+}
+
+fn model(built: &Built) -> Model {
+    let lines = tomo::map_lines(&built.program).expect("a model");
+    let program = std::fs::read(&built.program).expect("the program");
+    Model::read(&lines, &program).expect("the model's lines")
+}
+
+fn traces(built: &Built) -> Vec<Trace> {
+    let observe =
+        |workload| observe(&built.program, workload, Outside::Leap, LIMIT).expect("traced");
+    built.workloads.iter().map(observe).collect()
+}
+
+fn check(source: Source, least: &Least) {
+    let mut wrong = String::new();
+    for recipe in Recipe::family(source) {
+        let built = build(&recipe).expect("built");
+        let model = model(&built);
+        let mut verdict = Verdict::default();
+        for trace in traces(&built) {
+            verdict.merge(model.judge(&trace));
+        }
+        println!(
+            "{}: {} passages checked in {} exact functions, {} passed over",
+            built.name, verdict.checked, verdict.functions, verdict.passed_over
+        );
+        assert!(
+            verdict.functions >= least.functions && verdict.checked >= least.passages,
+            "{}: too little was checked",
+            built.name
+        );
+        for violation in verdict.violations.iter().take(20) {
+            wrong.push_str(&format!("{}: {violation}\n", built.name));
+        }
+    }
+    assert!(wrong.is_empty(), "the model is wrong:\n{wrong}");
+}
+
+#[test]
+fn lua_is_true() {
+    check(
+        Source::Lua,
+        &Least {
+            functions: 200,
+            passages: 4000,
+        },
+    );
+}
+
+#[test]
+fn sqlite_is_true() {
+    check(
+        Source::Sqlite,
+        &Least {
+            functions: 300,
+            passages: 10_000,
+        },
+    );
+}
+
+#[test]
+fn bzip2_is_true() {
+    check(
+        Source::Bzip2,
+        &Least {
+            functions: 20,
+            passages: 1000,
+        },
+    );
+}
+
+#[test]
+fn zstd_is_true() {
+    check(
+        Source::Zstd,
+        &Least {
+            functions: 60,
+            passages: 3000,
+        },
+    );
+}
+
+#[test]
+fn c_switches_cold_code_and_tail_calls_are_true() {
+    check(
+        Source::CFeatures,
+        &Least {
+            functions: 20,
+            passages: 300,
+        },
+    );
+}
+
+#[test]
+fn cpp_exceptions_are_true() {
+    check(
+        Source::CppFeatures,
+        &Least {
+            functions: 20,
+            passages: 300,
+        },
+    );
+}
+
+#[test]
+fn rust_panics_are_true() {
+    check(
+        Source::RustFeatures,
+        &Least {
+            functions: 100,
+            passages: 1000,
+        },
+    );
+}
+
+/// The judge notices what it is there to notice: any one wrong thing in a true model of a real run.
+#[test]
+fn a_spoiled_trace_is_noticed() {
+    let recipe = &Recipe::family(Source::CFeatures)[1];
+    let built = build(recipe).expect("built");
+    let model = model(&built);
+    let trace = traces(&built).remove(0);
+    assert!(model.judge(&trace).violations.is_empty());
+    let flows: Vec<Transition> = trace
+        .transitions
+        .keys()
+        .copied()
+        .filter(|seen| seen.kind == Kind::Flow && seen.from.is_some() && seen.to.is_some())
+        .collect();
+    let (mut noticed, mut tried) = (0, 0);
+    for seen in flows {
+        for to in [seen.to.map(|to| to + 1), seen.to.map(|to| to ^ 0x40)] {
+            let mut spoiled = trace.clone();
+            spoiled.transitions.clear();
+            spoiled.transitions.insert(Transition { to, ..seen }, 1);
+            let verdict = model.judge(&spoiled);
+            tried += verdict.checked;
+            noticed += usize::from(!verdict.violations.is_empty());
+        }
+    }
+    // A wrong target may by chance be another successor of the same block; hardly any is.
+    assert!(
+        tried > 500 && noticed * 100 >= tried * 99,
+        "{noticed} of {tried}"
+    );
+}
