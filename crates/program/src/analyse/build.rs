@@ -293,24 +293,46 @@ impl<'s, 'a> Builder<'s, 'a> {
     fn holds_labels(&self) -> bool {
         self.state.fragments_of(self.owner).any(|part| {
             let taken = &self.state.fragments[part as usize].taken;
-            taken.iter().any(|&label| self.own_block(label).is_some() && self.code.address(label) != self.function.entry)
+            taken.iter().any(|&label| {
+                self.own_block(label).is_some() && self.code.address(label) != self.function.entry
+            })
         })
     }
 
-    /// Whether all bytes of the function are reached or padding.
+    /// Whether all bytes of the function are reached, entries of its tables, or padding.
     fn accounts_for_all_bytes(&self) -> bool {
+        let mut known: Vec<(Pos, Pos)> = self
+            .reached
+            .iter()
+            .map(|(_, block)| (block.start, block.end))
+            .collect();
+        for (_, block) in &self.reached {
+            for &(first, last) in self
+                .state
+                .jumps
+                .get(&block.end)
+                .into_iter()
+                .flat_map(|jump| &jump.tables)
+            {
+                known.extend(
+                    self.code
+                        .pos(first)
+                        .zip(self.code.pos(last.wrapping_add(3))),
+                );
+            }
+        }
+        known.sort_unstable();
         self.state.fragments_of(self.owner).all(|part| {
             let fragment = &self.state.fragments[part as usize];
             let mut at = fragment.start;
-            let inside = self
-                .reached
+            for &(start, end) in known
                 .iter()
-                .filter(|(block, _)| block.fragment == part);
-            for (_, block) in inside {
-                if block.start > at && !padding::is_padding(self.code.bytes(at, block.start)) {
+                .filter(|range| range.0 >= fragment.start && range.0 < fragment.end)
+            {
+                if start > at && !padding::is_padding(self.code.bytes(at, start)) {
                     return false;
                 }
-                at = at.max(block.end);
+                at = at.max(end);
             }
             padding::is_padding(self.code.bytes(at, fragment.end))
         })

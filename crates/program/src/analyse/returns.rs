@@ -221,7 +221,9 @@ impl<'s, 'a> Search<'s, 'a> {
         let owner = state.owner_of(at.fragment);
         let block = state.block(at);
         match block.exit {
-            Exit::Call(target) if state.calls_itself_inside(block, target) => self.set_returns(owner),
+            Exit::Call(target) if state.calls_itself_inside(block, target) => {
+                self.set_returns(owner)
+            }
             Exit::Return | Exit::Broken | Exit::JumpResolved | Exit::BranchOutside => {
                 self.set_returns(owner)
             }
@@ -322,7 +324,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 let blocks = self.state.fragments[fragment as usize].blocks.len();
                 for block in 0..u32::try_from(blocks).unwrap_or(0) {
                     let at = BlockRef { fragment, block };
-                    if self.reach.reaches(at) && self.ends_in_undeclared(at) {
+                    if self.reach.reaches(at) && self.ends_in_dead_call(at) {
                         again |= self.restore(at);
                     }
                 }
@@ -330,13 +332,16 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// Whether the block ends in a call of a function that never returns, though nobody says so.
-    fn ends_in_undeclared(&self, at: BlockRef) -> bool {
-        match self.state.block(at).exit {
-            Exit::Call(target) => {
-                matches!(callee(self.state, target), Callee::Function(owner) if !self.reach.returns[owner as usize])
-            }
-            _ => false,
+    /// Whether the block ends in a call of a function of this file that never returns.
+    fn ends_in_dead_call(&self, at: BlockRef) -> bool {
+        let Exit::Call(target) = self.state.block(at).exit else {
+            return false;
+        };
+        match callee(self.state, target) {
+            // rustc knows, and yet puts a jump to a trap behind such calls.
+            Callee::Declared => true,
+            Callee::Function(owner) => !self.reach.returns[owner as usize],
+            Callee::Unknown => false,
         }
     }
 

@@ -152,7 +152,7 @@ impl Settling {
         for finding in &new.findings {
             self.landmarks
                 .tables
-                .extend(finding.tables.iter().map(|table| table.0));
+                .extend(finding.resolved.tables.iter().map(|table| table.0));
         }
         let old = self.known.remove(&start);
         let old_findings = old.map(|old| old.findings).unwrap_or_default();
@@ -229,6 +229,7 @@ impl Settling {
             found.findings.iter().any(|finding| {
                 finding.resolved.resolution == Resolution::MeasuredTable
                     && finding
+                        .resolved
                         .tables
                         .iter()
                         .any(|&table| tables_inside(&self.landmarks, table) > 0)
@@ -338,6 +339,7 @@ fn signature(state: &State<'_>, owner: u32, old: Option<&Found>, landmarks: &Lan
     for finding in old.into_iter().flat_map(|old| &old.findings) {
         if finding.resolved.resolution == Resolution::MeasuredTable {
             finding
+                .resolved
                 .tables
                 .iter()
                 .for_each(|&table| tables_inside(landmarks, table).hash(&mut hasher));

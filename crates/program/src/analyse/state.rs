@@ -7,7 +7,7 @@ use super::code::Pos;
 use super::explore::{Exit, RawBlock};
 use super::fragment::{self, Fragment, Tables};
 use crate::unwind::UnwindEntry;
-use crate::{EdgeKind, Resolution};
+use crate::{Address, EdgeKind, Resolution};
 
 /// What is known of one indirect jump, by the end of its block.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct Resolved {
     pub(crate) resolution: Resolution,
     /// Where it leads inside its function, in the order of the table, each once.
     pub(crate) targets: Vec<Pos>,
+    /// First and last entry of the tables that it reads.
+    pub(crate) tables: Vec<(Address, Address)>,
 }
 
 /// A block: its fragment and its index there.
@@ -134,7 +136,11 @@ impl<'a> State<'a> {
         let near = target >= block.end && target.since(block.end) < 16;
         near && self.find(target).is_some_and(|fragment| {
             let evidence = self.fragments[fragment].evidence;
-            !(evidence.symbol || evidence.entry_frame || evidence.debug || evidence.initial || evidence.pointed)
+            !(evidence.symbol
+                || evidence.entry_frame
+                || evidence.debug
+                || evidence.initial
+                || evidence.pointed)
         })
     }
 

@@ -18,6 +18,9 @@ use super::slice::value::{Atom, Linear, low_mask, sign_extend};
 use super::state::{BlockRef, Resolved, State};
 use crate::{Address, Resolution};
 
+/// First and last entry of tables.
+type Spans = Vec<(Address, Address)>;
+
 /// What examining one indirect jump gave.
 #[derive(Clone)]
 pub(crate) struct Finding {
@@ -25,8 +28,6 @@ pub(crate) struct Finding {
     pub(crate) end: Pos,
     /// What is known of it.
     pub(crate) resolved: Resolved,
-    /// First and last entry of the tables that it reads.
-    pub(crate) tables: Vec<(Address, Address)>,
 }
 
 /// Facts about the whole program that decide where tables end.
@@ -57,8 +58,9 @@ impl Landmarks {
             if was_guarded && new.resolved.resolution != Resolution::GuardedTable {
                 shrunk |= self.loose.insert(new.end);
             }
-            for (first, last) in &new.tables {
+            for (first, last) in &new.resolved.tables {
                 if old
+                    .resolved
                     .tables
                     .iter()
                     .any(|table| table.0 == *first && table.1 > *last)
@@ -136,10 +138,12 @@ impl Reader<'_, '_> {
         let sliced = jumps.iter().filter(|_| has_tables);
         let mut findings: Vec<Finding> = sliced.filter_map(|&jump| self.read_table(jump)).collect();
         let read: FxHashSet<Pos> = findings.iter().map(|finding| finding.end).collect();
-        let open: Vec<BlockRef> =
-            jumps.into_iter().filter(|&jump| !read.contains(&state.block(jump).end)).collect();
+        let open: Vec<BlockRef> = jumps
+            .into_iter()
+            .filter(|&jump| !read.contains(&state.block(jump).end))
+            .collect();
         if !open.is_empty() {
-            let tables = findings.iter().flat_map(|finding| &finding.tables);
+            let tables = findings.iter().flat_map(|finding| &finding.resolved.tables);
             let claimed: FxHashSet<Address> = tables.map(|table| table.0).collect();
             let rest = self.without_table(&constants, &claimed);
             for jump in open {
@@ -148,9 +152,16 @@ impl Reader<'_, '_> {
                 {
                     rest.clone()
                 } else {
-                    Resolved { resolution: Resolution::Unresolved, targets: Vec::new() }
+                    Resolved {
+                        resolution: Resolution::Unresolved,
+                        targets: Vec::new(),
+                        tables: Vec::new(),
+                    }
                 };
-                findings.push(Finding { end: state.block(jump).end, resolved, tables: Vec::new() });
+                findings.push(Finding {
+                    end: state.block(jump).end,
+                    resolved,
+                });
             }
         }
         findings
@@ -194,21 +205,17 @@ impl Reader<'_, '_> {
             }
         };
         Some(Finding {
-            end: self.state.block(jump).end,
+            end,
             resolved: Resolved {
                 resolution,
                 targets,
+                tables,
             },
-            tables,
         })
     }
 
     /// All targets of all solutions; with `strict` every entry must be one.
-    fn read(
-        &mut self,
-        solutions: &[Solution],
-        strict: bool,
-    ) -> Option<(Vec<Pos>, Vec<(Address, Address)>)> {
+    fn read(&mut self, solutions: &[Solution], strict: bool) -> Option<(Vec<Pos>, Spans)> {
         let (mut targets, mut tables) = (Vec::new(), Vec::new());
         for solution in solutions {
             self.read_one(solution, strict, &mut targets, &mut tables)?;
@@ -223,7 +230,7 @@ impl Reader<'_, '_> {
         solution: &Solution,
         strict: bool,
         targets: &mut Vec<Pos>,
-        tables: &mut Vec<(Address, Address)>,
+        tables: &mut Spans,
     ) -> Option<()> {
         let Some(index) = solution.index else {
             if let Entry::Leads(target) = self.target(&solution.target, 0)? {
@@ -378,6 +385,7 @@ impl Reader<'_, '_> {
             return Resolved {
                 resolution: Resolution::Unresolved,
                 targets: Vec::new(),
+                tables: Vec::new(),
             };
         }
         let targets = self.labels();
@@ -389,6 +397,7 @@ impl Reader<'_, '_> {
         Resolved {
             resolution,
             targets,
+            tables: Vec::new(),
         }
     }
 
@@ -457,7 +466,9 @@ impl Reader<'_, '_> {
         }
         constants.sort_unstable();
         constants.dedup();
-        constants.retain(|constant| constant.indexed || code.binary.constant_at(constant.address).is_some());
+        constants.retain(|constant| {
+            constant.indexed || code.binary.constant_at(constant.address).is_some()
+        });
         constants
     }
 

@@ -185,12 +185,25 @@ impl<'s, 'a> Slicer<'s, 'a> {
 
     /// Whether the jump reads its target straight from an indexed table of pointers.
     pub(crate) fn is_indexed_load(&mut self, at: BlockRef) -> bool {
-        let mut reads = self.steps(at).iter().rev().filter_map(|(_, effect)| {
-            effect.registers.iter().find_map(|(_, value)| value.as_ref()?.as_atom().cloned())
-        }).collect::<Vec<Atom>>();
-        let direct = self.instructions(at).last().and_then(|jump| operand(jump, 0)?.0.as_atom().cloned());
+        let mut reads = self
+            .steps(at)
+            .iter()
+            .rev()
+            .filter_map(|(_, effect)| {
+                effect
+                    .registers
+                    .iter()
+                    .find_map(|(_, value)| value.as_ref()?.as_atom().cloned())
+            })
+            .collect::<Vec<Atom>>();
+        let direct = self
+            .instructions(at)
+            .last()
+            .and_then(|jump| operand(jump, 0)?.0.as_atom().cloned());
         reads.extend(direct);
-        reads.iter().any(|atom| matches!(atom, Atom::Load { size: 8, .. }))
+        reads
+            .iter()
+            .any(|atom| matches!(atom, Atom::Load { size: 8, .. }))
     }
 
     /// What the instructions of a block do, with their addresses.
@@ -393,9 +406,16 @@ impl<'s, 'a> Slicer<'s, 'a> {
         }
         // A callee, or a store through a pointer, may write to a variable of the frame that a guard
         // speaks of. (What the target is loaded from is not a variable but what was spilled.)
-        let foreign = effect.store.as_ref().is_some_and(|store| !self.is_frame(&store.address));
+        let foreign = effect
+            .store
+            .as_ref()
+            .is_some_and(|store| !self.is_frame(&store.address));
         if foreign || effect.writes_anywhere || effect.writes_everything {
-            path.guards.retain(|guard| !guard.value.any(&mut |atom| matches!(atom, Atom::Load { .. })));
+            path.guards.retain(|guard| {
+                !guard
+                    .value
+                    .any(&mut |atom| matches!(atom, Atom::Load { .. }))
+            });
         }
     }
 
@@ -528,7 +548,8 @@ impl Path {
                 .registers
                 .iter()
                 .any(|(register, _)| self.uses.registers >> register & 1 != 0)
-            || self.uses.memory && (effect.store.is_some() || effect.writes_anywhere || effect.writes_everything)
+            || self.uses.memory
+                && (effect.store.is_some() || effect.writes_anywhere || effect.writes_everything)
     }
 
     /// Notes anew what the values are made of.
@@ -649,7 +670,12 @@ impl Path {
 
     /// Whether the target is eight bytes of memory as they are, and no entry of an indexed table.
     fn is_loaded_pointer(&self) -> bool {
-        let Some(Atom::Load { address, size: 8, .. }) = self.target.as_atom() else { return false };
+        let Some(Atom::Load {
+            address, size: 8, ..
+        }) = self.target.as_atom()
+        else {
+            return false;
+        };
         address.terms.iter().all(|(_, factor)| *factor == 1)
     }
 
