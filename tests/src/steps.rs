@@ -173,6 +173,8 @@ impl Run {
                     (at, steps) = (next, steps + 1);
                 }
                 Event::Signalled(number) => {
+                    // Within a leap it may have come far since it was last seen.
+                    at = self.tracee.pointers()?;
                     signal = Some(number);
                     if let Some(next) = self.deliver(at, number)? {
                         signal = None;

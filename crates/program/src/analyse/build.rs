@@ -301,41 +301,47 @@ impl<'s, 'a> Builder<'s, 'a> {
 
     /// Whether all bytes of the function are reached, entries of its tables, or padding.
     fn accounts_for_all_bytes(&self) -> bool {
-        let mut known: Vec<(Pos, Pos)> = self
-            .reached
-            .iter()
-            .map(|(_, block)| (block.start, block.end))
-            .collect();
-        for (_, block) in &self.reached {
-            for &(first, last) in self
-                .state
-                .jumps
-                .get(&block.end)
-                .into_iter()
-                .flat_map(|jump| &jump.tables)
-            {
-                known.extend(
-                    self.code
-                        .pos(first)
-                        .zip(self.code.pos(last.wrapping_add(3))),
-                );
-            }
-        }
-        known.sort_unstable();
+        let known = self.accounted();
         self.state.fragments_of(self.owner).all(|part| {
             let fragment = &self.state.fragments[part as usize];
-            let mut at = fragment.start;
-            for &(start, end) in known
+            let inside = known
                 .iter()
-                .filter(|range| range.0 >= fragment.start && range.0 < fragment.end)
-            {
+                .filter(|range| range.0 >= fragment.start && range.0 < fragment.end);
+            let mut at = fragment.start;
+            for &(start, end) in inside.chain(&[(fragment.end, fragment.end)]) {
                 if start > at && !padding::is_padding(self.code.bytes(at, start)) {
                     return false;
                 }
                 at = at.max(end);
             }
-            padding::is_padding(self.code.bytes(at, fragment.end))
+            true
         })
+    }
+
+    /// The bytes of the function that are known to be something, by position.
+    fn accounted(&self) -> Vec<(Pos, Pos)> {
+        let mut known = Vec::new();
+        for &(at, block) in &self.reached {
+            known.push((block.start, block.end));
+            let tables = self
+                .state
+                .jumps
+                .get(&block.end)
+                .into_iter()
+                .flat_map(|jump| &jump.tables);
+            known.extend(tables.filter_map(|table| {
+                self.code
+                    .pos(table.0)
+                    .zip(self.code.pos(table.1.wrapping_add(3)))
+            }));
+            if block.exit.is_call() && !call_falls_through(self.state, at) {
+                // Behind a call that it knows not to return, rustc puts a jump to a shared trap.
+                let dead = padding::jump_length(self.code.bytes(block.end, block.end.plus(5)));
+                known.push((block.end, block.end.plus(dead)));
+            }
+        }
+        known.sort_unstable();
+        known
     }
 }
 

@@ -31,6 +31,15 @@ pub(crate) fn is_padding(mut bytes: &[u8]) -> bool {
     }
 }
 
+/// The length of the direct jump that `bytes` begins with, or 0.
+pub(crate) fn jump_length(bytes: &[u8]) -> u32 {
+    match bytes {
+        [0xeb, _, ..] => 2,
+        [0xe9, _, _, _, _, ..] => 5,
+        _ => 0,
+    }
+}
+
 /// The length of the one filler that `bytes` begins with, or 0.
 fn filler(bytes: &[u8]) -> usize {
     match bytes {

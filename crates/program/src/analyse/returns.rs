@@ -324,7 +324,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 let blocks = self.state.fragments[fragment as usize].blocks.len();
                 for block in 0..u32::try_from(blocks).unwrap_or(0) {
                     let at = BlockRef { fragment, block };
-                    if self.reach.reaches(at) && self.ends_in_dead_call(at) {
+                    if self.reach.reaches(at) && self.ends_in_undeclared(at) {
                         again |= self.restore(at);
                     }
                 }
@@ -332,16 +332,14 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// Whether the block ends in a call of a function of this file that never returns.
-    fn ends_in_dead_call(&self, at: BlockRef) -> bool {
+    /// Whether the block ends in a call of a function that never returns, though nobody says so.
+    fn ends_in_undeclared(&self, at: BlockRef) -> bool {
         let Exit::Call(target) = self.state.block(at).exit else {
             return false;
         };
         match callee(self.state, target) {
-            // rustc knows, and yet puts a jump to a trap behind such calls.
-            Callee::Declared => true,
             Callee::Function(owner) => !self.reach.returns[owner as usize],
-            Callee::Unknown => false,
+            Callee::Declared | Callee::Unknown => false,
         }
     }
 

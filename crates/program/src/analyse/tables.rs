@@ -378,26 +378,34 @@ impl Reader<'_, '_> {
 
     /// What is known of jumps that read no table which could be found.
     fn without_table(&self, constants: &[Constant], claimed: &FxHashSet<Address>) -> Resolved {
-        let mut open = constants
+        let targets = self.labels();
+        let open = constants
             .iter()
             .filter(|constant| !claimed.contains(&constant.address));
-        if open.any(|&constant| self.may_be_table(constant)) {
-            return Resolved {
+        // A table of addresses holds nothing but labels, which are all known.
+        let unread = if targets.is_empty() {
+            open.filter(|&&constant| self.may_be_table(constant))
+                .count()
+        } else {
+            open.filter(|&&constant| self.may_be_offsets(constant.address, constant.address))
+                .count()
+        };
+        match (unread, targets.is_empty()) {
+            (0, true) => Resolved {
+                resolution: Resolution::TailCall,
+                targets,
+                tables: Vec::new(),
+            },
+            (0, false) => Resolved {
+                resolution: Resolution::Labels,
+                targets,
+                tables: Vec::new(),
+            },
+            _ => Resolved {
                 resolution: Resolution::Unresolved,
                 targets: Vec::new(),
                 tables: Vec::new(),
-            };
-        }
-        let targets = self.labels();
-        let resolution = if targets.is_empty() {
-            Resolution::TailCall
-        } else {
-            Resolution::Labels
-        };
-        Resolved {
-            resolution,
-            targets,
-            tables: Vec::new(),
+            },
         }
     }
 
@@ -480,26 +488,32 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// Whether the word at `place` could be an entry of a table of addresses, or of one of offsets
-    /// that count from `base` or from a label.
+    /// Whether the word at `place` could be an entry of a table of addresses, or of one of offsets.
     fn may_be_entry(&self, base: Address, place: Address) -> bool {
-        let code = self.state.tables.code;
-        let entry = self.state.fragments[self.owner as usize].start;
-        let is_target = |target: Address| {
-            code.pos(target)
-                .is_some_and(|pos| pos != entry && self.is_own_instruction(pos))
-        };
-        let labels = self.bases.iter().map(|&label| code.address(label));
-        let from = |offset: u64| {
-            std::iter::once(base)
-                .chain(labels)
-                .any(|base| is_target(base.wrapping_add(offset)))
-        };
         self.load(place, 8)
-            .is_some_and(|pointer| is_target(Address(pointer)))
-            || self
-                .load(place, 4)
-                .is_some_and(|offset| from(sign_extend(offset, 32)))
+            .is_some_and(|pointer| self.is_inner(Address(pointer)))
+            || self.may_be_offsets(base, place)
+    }
+
+    /// Whether the word at `place` could be an offset that counts from `base` or from a label.
+    fn may_be_offsets(&self, base: Address, place: Address) -> bool {
+        let Some(offset) = self.load(place, 4).map(|offset| sign_extend(offset, 32)) else {
+            return false;
+        };
+        let labels = self
+            .bases
+            .iter()
+            .map(|&label| self.state.tables.code.address(label));
+        std::iter::once(base)
+            .chain(labels)
+            .any(|base| self.is_inner(base.wrapping_add(offset)))
+    }
+
+    /// Whether an instruction of the function but for its entry may be at `target`.
+    fn is_inner(&self, target: Address) -> bool {
+        let entry = self.state.fragments[self.owner as usize].start;
+        let pos = self.state.tables.code.pos(target);
+        pos.is_some_and(|pos| pos != entry && self.is_own_instruction(pos))
     }
 }
 

@@ -77,18 +77,31 @@ fixtures! {
     table_signed_pair.s
     tail_call_vtable.s
     tail_calls_conditional.s
+    trap_base_from_argument.s
+    trap_base_in_pieces.s
     trap_base_overwritten.s
     trap_biased_relative.s
+    trap_first_entry_foreign.s
+    trap_flags_over_call.s
     trap_foreign_entry.s
+    trap_goto_beside_argument.s
+    trap_goto_beside_table.s
     trap_label_and_table.s
+    trap_large_save.s
     trap_loop_index.s
     trap_one_path_guarded.s
     trap_other_register.s
+    trap_push_ret.s
+    trap_retpoline_caller.s
+    trap_second_use.s
     trap_signed_compare.s
     trap_store_between.s
+    trap_store_by_frame_pointer.s
+    trap_table_through_slot.s
     trap_two_tables_cmov.s
     trap_wide_index.s
     trap_writable_addresses.s
+    trap_writable_table.s
     traps_in_the_middle.s
 }
 
