@@ -9,6 +9,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// The analysis makes and drops millions of small values; the system's allocator takes a fifth longer.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Profile native programs as they are, in the field.
 ///
 /// Tomograph works on unmodified x86-64 Linux programs and shared libraries: no recompiling, no
