@@ -133,7 +133,7 @@ pub fn observe(program: &Path, workload: &Workload, way: Outside, limit: u64) ->
     let turn = Turn::wait()?;
     let tracee = Tracee::start(program, workload, turn.index())
         .with_context(|| format!("cannot trace {}", program.display()))?;
-    Run::new(tracee, way).to_the_end(limit)
+    Run::new(tracee, way).complete(limit)
 }
 
 /// A run in progress.
@@ -158,7 +158,7 @@ impl Run {
         }
     }
 
-    fn to_the_end(mut self, limit: u64) -> Result<Trace> {
+    fn complete(mut self, limit: u64) -> Result<Trace> {
         let mut at = self.tracee.pointers()?;
         let mut signal = None;
         let mut steps = 0;

@@ -239,16 +239,10 @@ impl Model {
             (Kind::Return { .. }, _) if last.flow_control() == FlowControl::Return => Ok(()),
             (Kind::Flow, Some(to)) => {
                 let repeats = seen.to == seen.from && last.is_string_instruction();
-                if repeats
-                    || block
-                        .successors
-                        .iter()
-                        .any(|(at, kind)| *at == to && is_jump(kind))
-                {
-                    Ok(())
-                } else if last.flow_control() == FlowControl::IndirectBranch
-                    && self.is_other_entry(block, to)
-                {
+                let is_edge = |(at, kind): &(u64, String)| *at == to && is_jump(kind);
+                let leaves = last.flow_control() == FlowControl::IndirectBranch
+                    && self.is_other_entry(block, to);
+                if repeats || leaves || block.successors.iter().any(is_edge) {
                     Ok(())
                 } else {
                     Err("no such edge")

@@ -1,12 +1,12 @@
 //! The oracle is held against programs of which every instruction is known.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use object::{Object, ObjectSymbol};
 use tempfile::TempDir;
-use tomo_testkit::corpus::Workload;
+use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, Workload, build};
 use tomo_testkit::steps::{End, Kind, Outside, Trace, Transition, observe};
 
 /// A program built from a file under `programs/oracle`, with the addresses of its symbols.
@@ -140,6 +140,54 @@ fn signals_are_passed_on_and_recorded() {
         1,
         "the long jump"
     );
+}
+
+/// What both ways of getting through libraries must tell alike: everything that ends in the
+/// executable, but for what a callback's way in is called.
+fn arrivals(trace: &Trace) -> BTreeMap<(Option<u64>, u64, Option<Kind>), u64> {
+    let mut arrivals = BTreeMap::new();
+    for (seen, count) in &trace.transitions {
+        let kind = match seen.kind {
+            Kind::Call { .. } | Kind::Landing { call: None } if seen.from.is_none() => None,
+            kind => Some(kind),
+        };
+        if let Some(to) = seen.to {
+            *arrivals.entry((seen.from, to, kind)).or_default() += count;
+        }
+    }
+    arrivals
+}
+
+fn assert_both_ways_agree(program: &Path) {
+    let [steps, leaps] = [Outside::Step, Outside::Leap]
+        .map(|way| observe(program, &Workload::default(), way, 10_000_000).expect("traced"));
+    assert_eq!(steps.end, leaps.end);
+    assert!(leaps.steps < steps.steps);
+    assert_eq!(steps.steps_inside(), leaps.steps_inside());
+    assert_eq!(steps.executed(), leaps.executed());
+    let (steps, leaps) = (arrivals(&steps), arrivals(&leaps));
+    let differ = |(seen, count): &(&_, &u64)| leaps.get(*seen) != Some(*count);
+    let missing: Vec<_> = steps.iter().filter(differ).collect();
+    let differ = |(seen, count): &(&_, &u64)| steps.get(*seen) != Some(*count);
+    let more: Vec<_> = leaps.iter().filter(differ).collect();
+    assert!(
+        missing.is_empty() && more.is_empty(),
+        "{missing:x?}\n{more:x?}"
+    );
+}
+
+#[test]
+fn leaping_over_libraries_sees_what_stepping_sees() {
+    let toy = Toy::build("signal.c", &["-O1", "-g"]);
+    assert_both_ways_agree(&toy.program);
+    let recipe = Recipe::new(Source::CFeatures, Compiler::Gcc, Level::O2);
+    assert_both_ways_agree(&build(&recipe).expect("built").program);
+}
+
+#[test]
+fn leaping_sees_exceptions_as_stepping_does() {
+    let recipe = Recipe::new(Source::CppFeatures, Compiler::Gcc, Level::O0);
+    assert_both_ways_agree(&build(&recipe).expect("built").program);
 }
 
 #[test]

@@ -2,5 +2,6 @@
 
 pub(crate) mod effect;
 pub(crate) mod guard;
+mod path;
 pub(crate) mod search;
 pub(crate) mod value;

@@ -15,8 +15,9 @@ use iced_x86::{ConditionCode, Decoder, DecoderOptions, Instruction};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::effect::{Effect, Effects, Flags, RBP, RSP, Store, operand};
-use super::guard::{Guard, Interval, guard, is_bounded, narrow, negated, view};
-use super::value::{Atom, Linear, low_mask};
+use super::guard::{Guard, Interval, guard, negated};
+use super::path::{Path, Uses};
+use super::value::{Atom, Linear};
 use crate::EdgeKind;
 use crate::analyse::code::Pos;
 use crate::analyse::state::{BlockRef, State};
@@ -27,8 +28,6 @@ const MOST_VISITS: usize = 20_000;
 const MOST_GUARD_VISITS: usize = 64;
 /// Different states at one block after which a search is given up.
 const MOST_STATES: u32 = 8;
-/// Guards carried along a path.
-const MOST_GUARDS: usize = 6;
 /// An interval with more values than this bounds no table.
 pub(crate) const LARGEST_TABLE: u128 = 1 << 16;
 
@@ -79,28 +78,6 @@ pub(crate) struct Slice {
     /// Starts of the blocks that were walked through.
     around: Vec<Pos>,
     signature: u64,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Path {
-    at: BlockRef,
-    target: Linear,
-    guards: Vec<Guard>,
-    /// Conditions on flags that are set further back.
-    pending: Vec<ConditionCode>,
-    index: Option<Interval>,
-    guarded: bool,
-    /// What the target and the guards are made of.
-    uses: Uses,
-}
-
-/// What may change a path's values.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-struct Uses {
-    /// Registers, a bit each.
-    registers: u16,
-    /// Whether memory is read.
-    memory: bool,
 }
 
 impl<'s, 'a> Slicer<'s, 'a> {
@@ -522,192 +499,5 @@ impl Search {
             self.work.push(path);
         }
         Some(())
-    }
-}
-
-impl Path {
-    fn substitute(&mut self, replace: &mut dyn FnMut(&Atom) -> Option<Linear>) {
-        if let Some(target) = self.target.map(replace) {
-            self.target = target;
-        }
-        self.guards
-            .retain_mut(|guard| match guard.value.map(replace) {
-                None => true,
-                Some(value) => renew(guard, &value),
-            });
-    }
-
-    fn substitute_register(&mut self, register: u8, value: &Linear) {
-        self.substitute(&mut |atom| (*atom == Atom::Register(register)).then(|| value.clone()));
-    }
-
-    /// Whether going back over the instruction changes anything of the path.
-    fn is_touched_by(&self, effect: &Effect) -> bool {
-        !self.pending.is_empty() && effect.flags != Flags::Kept
-            || effect
-                .registers
-                .iter()
-                .any(|(register, _)| self.uses.registers >> register & 1 != 0)
-            || self.uses.memory
-                && (effect.store.is_some() || effect.writes_anywhere || effect.writes_everything)
-    }
-
-    /// Notes anew what the values are made of.
-    fn note_uses(&mut self) {
-        let mut uses = Uses::default();
-        let mut note = |atom: &Atom| {
-            match atom {
-                Atom::Register(number) => uses.registers |= 1 << number,
-                Atom::Load { .. } => uses.memory = true,
-                _ => {}
-            }
-            false
-        };
-        self.target.any(&mut note);
-        self.guards.iter().for_each(|guard| {
-            guard.value.any(&mut note);
-        });
-        self.uses = uses;
-    }
-
-    /// Loads that may have changed no longer equal loads made before; guards on them are lost.
-    fn spoil(&mut self, changed: &dyn Fn(&Linear) -> bool) {
-        let mut is_changed = |atom: &Atom| matches!(atom, Atom::Load { address, stale: false, .. } if changed(address));
-        self.guards
-            .retain(|guard| !guard.value.any(&mut is_changed));
-        let spoiled = self.target.map(&mut |atom| match atom {
-            Atom::Load {
-                address,
-                size,
-                stale: false,
-            } if changed(address) => Some(Linear::atom(Atom::Load {
-                address: address.clone(),
-                size: *size,
-                stale: true,
-            })),
-            _ => None,
-        });
-        self.target = spoiled.unwrap_or_else(|| std::mem::take(&mut self.target));
-    }
-
-    fn add_guard(&mut self, mut new: Guard) {
-        if let Some(old) = self
-            .guards
-            .iter_mut()
-            .find(|old| old.value == new.value && old.bits == new.bits)
-        {
-            old.interval = old.interval.intersect(new.interval, new.bits);
-            return;
-        }
-        if self.guards.len() >= MOST_GUARDS {
-            self.guards.remove(0);
-        }
-        new.interval.low &= low_mask(new.bits);
-        self.guards.push(new);
-    }
-
-    /// Tells the index from the rest as soon as that can be done; then guards no longer matter.
-    fn simplify(&mut self, mode: Mode) {
-        if self.index.is_none() {
-            match mode {
-                Mode::Guarded => self.find_guarded_index(),
-                Mode::Scaled => self.find_scaled_index(),
-                Mode::Pointer => {}
-            }
-        }
-        if self.index.is_some() || mode != Mode::Guarded {
-            self.guards.clear();
-            self.pending.clear();
-        }
-        self.note_uses();
-    }
-
-    fn find_guarded_index(&mut self) {
-        let useful = self
-            .guards
-            .iter()
-            .filter(|guard| guard.interval.count <= LARGEST_TABLE);
-        let found = useful.into_iter().find_map(|guard| {
-            let bounded = self
-                .target
-                .map(&mut |atom| is_bounded(atom, guard).then(|| as_index(atom)))?;
-            Some((bounded, guard.interval))
-        });
-        if let Some((target, interval)) = found {
-            self.target = target;
-            self.index = Some(interval);
-            self.guarded = true;
-        }
-    }
-
-    /// The index is what is multiplied in the address of a load.
-    fn find_scaled_index(&mut self) {
-        let mut index = None;
-        self.target.any(&mut |atom| {
-            if let Atom::Load { address, .. } = atom {
-                let mut scaled = address
-                    .terms
-                    .iter()
-                    .filter(|(_, factor)| matches!(factor, 2 | 4 | 8));
-                if let (Some((atom, _)), None) = (scaled.next(), scaled.next()) {
-                    index = Some(atom.clone());
-                }
-            }
-            false
-        });
-        let Some(index) = index else { return };
-        if let Some(target) = self
-            .target
-            .map(&mut |atom| (*atom == index).then(|| Linear::atom(Atom::Index)))
-        {
-            self.target = target;
-            self.index = Some(Interval {
-                low: 0,
-                count: u128::from(low_mask(index.width())) + 1,
-            });
-        }
-    }
-
-    /// Whether the target is eight bytes of memory as they are, and no entry of an indexed table.
-    fn is_loaded_pointer(&self) -> bool {
-        let Some(Atom::Load {
-            address, size: 8, ..
-        }) = self.target.as_atom()
-        else {
-            return false;
-        };
-        address.terms.iter().all(|(_, factor)| *factor == 1)
-    }
-
-    /// Whether the target is what some unknown instruction gave (the result of a call, say).
-    fn is_found_pointer(&self, mode: Mode) -> bool {
-        mode == Mode::Pointer && matches!(self.target.as_atom(), Some(Atom::Opaque(_)))
-    }
-
-    /// Whether no further substitution can solve the path.
-    fn is_hopeless(&self) -> bool {
-        self.target.any(&mut |atom| matches!(atom, Atom::Opaque(_)))
-    }
-}
-
-/// What a bounded atom is of the index, which stands for the value that the guard bounds.
-fn as_index(atom: &Atom) -> Linear {
-    let (_, bits, bias, signed) = view(atom);
-    let index = Linear::atom(Atom::Index).plus_constant(bias);
-    if signed {
-        index.sign_extended(bits)
-    } else {
-        index.zero_extended(bits)
-    }
-}
-
-/// Brings a guard whose value has changed into normal form; whether it still says anything.
-fn renew(guard: &mut Guard, value: &Linear) -> bool {
-    match narrow(value.zero_extended(guard.bits), guard.bits, guard.interval) {
-        Some(new) => {
-            *guard = new;
-            true
-        }
-        None => false,
     }
 }

@@ -1,0 +1,223 @@
+//! One way back from an indirect jump: the target as a function of the state so far back, and what
+//! branches on the way have proven.
+
+use iced_x86::ConditionCode;
+
+use super::effect::{Effect, Flags};
+use super::guard::{Guard, Interval, is_bounded, narrow, view};
+use super::search::{LARGEST_TABLE, Mode};
+use super::value::{Atom, Linear, low_mask};
+use crate::analyse::state::BlockRef;
+
+/// Guards carried along a path.
+const MOST_GUARDS: usize = 6;
+
+/// One way back from the jump, and what is known on it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Path {
+    pub(super) at: BlockRef,
+    pub(super) target: Linear,
+    pub(super) guards: Vec<Guard>,
+    /// Conditions on flags that are set further back.
+    pub(super) pending: Vec<ConditionCode>,
+    pub(super) index: Option<Interval>,
+    pub(super) guarded: bool,
+    /// What the target and the guards are made of.
+    pub(super) uses: Uses,
+}
+
+/// What may change a path's values.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) struct Uses {
+    /// Registers, a bit each.
+    pub(super) registers: u16,
+    /// Whether memory is read.
+    pub(super) memory: bool,
+}
+
+impl Path {
+    pub(super) fn substitute(&mut self, replace: &mut dyn FnMut(&Atom) -> Option<Linear>) {
+        if let Some(target) = self.target.map(replace) {
+            self.target = target;
+        }
+        self.guards
+            .retain_mut(|guard| match guard.value.map(replace) {
+                None => true,
+                Some(value) => renew(guard, &value),
+            });
+    }
+
+    pub(super) fn substitute_register(&mut self, register: u8, value: &Linear) {
+        self.substitute(&mut |atom| (*atom == Atom::Register(register)).then(|| value.clone()));
+    }
+
+    /// Whether going back over the instruction changes anything of the path.
+    pub(super) fn is_touched_by(&self, effect: &Effect) -> bool {
+        !self.pending.is_empty() && effect.flags != Flags::Kept
+            || effect
+                .registers
+                .iter()
+                .any(|(register, _)| self.uses.registers >> register & 1 != 0)
+            || self.uses.memory
+                && (effect.store.is_some() || effect.writes_anywhere || effect.writes_everything)
+    }
+
+    /// Notes anew what the values are made of.
+    pub(super) fn note_uses(&mut self) {
+        let mut uses = Uses::default();
+        let mut note = |atom: &Atom| {
+            match atom {
+                Atom::Register(number) => uses.registers |= 1 << number,
+                Atom::Load { .. } => uses.memory = true,
+                _ => {}
+            }
+            false
+        };
+        self.target.any(&mut note);
+        self.guards.iter().for_each(|guard| {
+            guard.value.any(&mut note);
+        });
+        self.uses = uses;
+    }
+
+    /// Loads that may have changed no longer equal loads made before; guards on them are lost.
+    pub(super) fn spoil(&mut self, changed: &dyn Fn(&Linear) -> bool) {
+        let mut is_changed = |atom: &Atom| matches!(atom, Atom::Load { address, stale: false, .. } if changed(address));
+        self.guards
+            .retain(|guard| !guard.value.any(&mut is_changed));
+        let spoiled = self.target.map(&mut |atom| match atom {
+            Atom::Load {
+                address,
+                size,
+                stale: false,
+            } if changed(address) => Some(Linear::atom(Atom::Load {
+                address: address.clone(),
+                size: *size,
+                stale: true,
+            })),
+            _ => None,
+        });
+        self.target = spoiled.unwrap_or_else(|| std::mem::take(&mut self.target));
+    }
+
+    pub(super) fn add_guard(&mut self, mut new: Guard) {
+        if let Some(old) = self
+            .guards
+            .iter_mut()
+            .find(|old| old.value == new.value && old.bits == new.bits)
+        {
+            old.interval = old.interval.intersect(new.interval, new.bits);
+            return;
+        }
+        if self.guards.len() >= MOST_GUARDS {
+            self.guards.remove(0);
+        }
+        new.interval.low &= low_mask(new.bits);
+        self.guards.push(new);
+    }
+
+    /// Tells the index from the rest as soon as that can be done; then guards no longer matter.
+    pub(super) fn simplify(&mut self, mode: Mode) {
+        if self.index.is_none() {
+            match mode {
+                Mode::Guarded => self.find_guarded_index(),
+                Mode::Scaled => self.find_scaled_index(),
+                Mode::Pointer => {}
+            }
+        }
+        if self.index.is_some() || mode != Mode::Guarded {
+            self.guards.clear();
+            self.pending.clear();
+        }
+        self.note_uses();
+    }
+
+    pub(super) fn find_guarded_index(&mut self) {
+        let useful = self
+            .guards
+            .iter()
+            .filter(|guard| guard.interval.count <= LARGEST_TABLE);
+        let found = useful.into_iter().find_map(|guard| {
+            let bounded = self
+                .target
+                .map(&mut |atom| is_bounded(atom, guard).then(|| as_index(atom)))?;
+            Some((bounded, guard.interval))
+        });
+        if let Some((target, interval)) = found {
+            self.target = target;
+            self.index = Some(interval);
+            self.guarded = true;
+        }
+    }
+
+    /// The index is what is multiplied in the address of a load.
+    pub(super) fn find_scaled_index(&mut self) {
+        let mut index = None;
+        self.target.any(&mut |atom| {
+            if let Atom::Load { address, .. } = atom {
+                let mut scaled = address
+                    .terms
+                    .iter()
+                    .filter(|(_, factor)| matches!(factor, 2 | 4 | 8));
+                if let (Some((atom, _)), None) = (scaled.next(), scaled.next()) {
+                    index = Some(atom.clone());
+                }
+            }
+            false
+        });
+        let Some(index) = index else { return };
+        if let Some(target) = self
+            .target
+            .map(&mut |atom| (*atom == index).then(|| Linear::atom(Atom::Index)))
+        {
+            self.target = target;
+            self.index = Some(Interval {
+                low: 0,
+                count: u128::from(low_mask(index.width())) + 1,
+            });
+        }
+    }
+
+    /// Whether the target is eight bytes of memory as they are, and no entry of an indexed table.
+    pub(super) fn is_loaded_pointer(&self) -> bool {
+        let Some(Atom::Load {
+            address, size: 8, ..
+        }) = self.target.as_atom()
+        else {
+            return false;
+        };
+        address.terms.iter().all(|(_, factor)| *factor == 1)
+    }
+
+    /// Whether the target is what some unknown instruction gave (the result of a call, say).
+    pub(super) fn is_found_pointer(&self, mode: Mode) -> bool {
+        mode == Mode::Pointer && matches!(self.target.as_atom(), Some(Atom::Opaque(_)))
+    }
+
+    /// Whether no further substitution can solve the path.
+    pub(super) fn is_hopeless(&self) -> bool {
+        self.target.any(&mut |atom| matches!(atom, Atom::Opaque(_)))
+    }
+}
+
+/// What a bounded atom is of the index, which stands for the value that the guard bounds.
+fn as_index(atom: &Atom) -> Linear {
+    let (_, bits, bias, signed) = view(atom);
+    let index = Linear::atom(Atom::Index).plus_constant(bias);
+    if signed {
+        index.sign_extended(bits)
+    } else {
+        index.zero_extended(bits)
+    }
+}
+
+/// Brings a guard whose value has changed into normal form; whether it still says anything.
+fn renew(guard: &mut Guard, value: &Linear) -> bool {
+    match narrow(value.zero_extended(guard.bits), guard.bits, guard.interval) {
+        Some(new) => {
+            *guard = new;
+            true
+        }
+        None => false,
+    }
+}
