@@ -9,7 +9,8 @@
 //! Observed is the executable itself, from its entry point on, on its first thread. What runs
 //! before (the loader, and functions it calls to choose implementations) is not; neither are
 //! children and further threads, which run freely. What happens in libraries is recorded only as
-//! "outside", and [`Outside`] says how it is got through. A program that raises SIGTRAP itself is not for this oracle.
+//! "outside", and [`Outside`] says how it is got through. A program that raises SIGTRAP itself is
+//! not for this oracle.
 
 pub mod stack;
 mod tracee;
@@ -120,8 +121,9 @@ pub enum Outside {
     /// Step by step.
     Step,
     /// At full speed, while the executable's own code is not executable, so that whatever leads
-    /// back into it faults at its first instruction. Just as exact, and many times faster; but only
-    /// for programs that neither fork nor have threads, and the stepped share alone is limited.
+    /// back into it faults at its first instruction. As exact, but that a landing just behind the
+    /// call that was unwound looks like a return; and many times faster. Only for programs that
+    /// neither fork nor have threads, and the stepped share alone is limited.
     Leap,
 }
 
@@ -194,6 +196,8 @@ impl Run {
     fn advance(&mut self, at: Pointers, signal: Option<i32>) -> Result<Event> {
         let outside = self.tracee.stated(at.instruction).is_none();
         if outside && self.way == Outside::Leap {
+            // Only what is unwound within the leap tells where it may land.
+            self.shadow.forget_unwound();
             self.tracee.leap(signal)
         } else {
             self.tracee.step(signal)

@@ -274,9 +274,8 @@ impl Model {
         match seen.kind {
             Kind::Resume => Ok(()),
             Kind::Flow if inner && !is_start => Ok(()),
-            Kind::Flow if is_start => Ok(()),
+            Kind::Flow if is_start => self.check_entering(seen, to),
             Kind::Call { .. } | Kind::Signal if self.entries.contains(&to) => Ok(()),
-            Kind::Return { call: None } if is_start => Ok(()),
             // A landing pad may stand just behind the call that throws.
             Kind::Return { call: Some(call) } if is_start && seen.from.is_none() => self
                 .check_link(call, to, "call-fallthrough")
@@ -284,16 +283,35 @@ impl Model {
             Kind::Return { call: Some(call) } if is_start => {
                 self.check_link(call, to, "call-fallthrough")
             }
-            Kind::Landing { call: None } if is_start => Ok(()),
-            Kind::Landing { call: Some(call) } if is_start => {
+            Kind::Landing { call } if is_start => {
                 // A function that was entered by a jump from outside is not landed in; behind a
                 // call that returned before, `longjmp` arrives.
                 if self.entries.contains(&to) || self.is_behind_returning_call(to) {
                     return Ok(());
                 }
+                let call = call.ok_or("arrives in the middle from outside, out of no call")?;
                 self.check_link(call, to, "landing-pad")
             }
             _ => Err("arrives where nothing may arrive that way"),
+        }
+    }
+
+    /// Whether a jump may enter an exact function at the block `to`. Out of an exact function its
+    /// edge was checked already; out of any other place it must be a known edge, or to an entry:
+    /// else not every way into the entered function is known.
+    fn check_entering(&self, seen: Transition, to: u64) -> Result<(), &'static str> {
+        let from = seen.from.and_then(|from| self.block(from));
+        let known = from.is_some_and(|block| {
+            block.exact
+                || block
+                    .successors
+                    .iter()
+                    .any(|(at, kind)| *at == to && is_jump(kind))
+        });
+        if known || self.entries.contains(&to) {
+            Ok(())
+        } else {
+            Err("enters an exact function by no known edge")
         }
     }
 

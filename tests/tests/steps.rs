@@ -143,12 +143,13 @@ fn signals_are_passed_on_and_recorded() {
 }
 
 /// What both ways of getting through libraries must tell alike: everything that ends in the
-/// executable, but for what a callback's way in is called.
+/// executable. Only what it is called may differ, for callbacks, and behind calls.
 fn arrivals(trace: &Trace) -> BTreeMap<(Option<u64>, u64, Option<Kind>), u64> {
     let mut arrivals = BTreeMap::new();
     for (seen, count) in &trace.transitions {
         let kind = match seen.kind {
             Kind::Call { .. } | Kind::Landing { call: None } if seen.from.is_none() => None,
+            Kind::Return { call } if seen.from.is_none() => Some(Kind::Landing { call }),
             kind => Some(kind),
         };
         if let Some(to) = seen.to {

@@ -64,39 +64,6 @@ fn lua_is_true() {
 }
 
 #[test]
-fn sqlite_is_true() {
-    check(
-        Source::Sqlite,
-        &Least {
-            functions: 300,
-            passages: 10_000,
-        },
-    );
-}
-
-#[test]
-fn bzip2_is_true() {
-    check(
-        Source::Bzip2,
-        &Least {
-            functions: 20,
-            passages: 1000,
-        },
-    );
-}
-
-#[test]
-fn zstd_is_true() {
-    check(
-        Source::Zstd,
-        &Least {
-            functions: 60,
-            passages: 3000,
-        },
-    );
-}
-
-#[test]
 fn c_switches_cold_code_and_tail_calls_are_true() {
     check(
         Source::CFeatures,

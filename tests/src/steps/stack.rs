@@ -111,6 +111,11 @@ impl Shadow {
         last
     }
 
+    /// Makes [`Self::last_unwound`] tell only of what comes.
+    pub fn forget_unwound(&mut self) {
+        self.unwound = None;
+    }
+
     /// The call that was forgotten last, by a return or otherwise.
     #[must_use]
     pub fn last_unwound(&self) -> Option<u64> {
