@@ -37,12 +37,12 @@ fn bzip2(program: &Path) -> Result<Vec<Workload>> {
         stdin: Some(stdin),
         cwd: None,
     };
-    let archive = filter(program, &["-1c"], &text(2_500))?;
+    let archive = filter(program, &["-1c"], &text(1_200))?;
     let broken = [&archive[..archive.len() / 2], &[0; 64]].concat();
     Ok(vec![
-        run(&["-1c"], text(12_000)),
-        run(&["-9zc"], noise(1_500)),
-        run(&["-zcv"], vec![b'a'; 3_000]),
+        run(&["-1c"], text(1_200)),
+        run(&["-9zc"], noise(100)),
+        run(&["-zcv"], vec![b'a'; 2_000]),
         run(&["-dc"], archive.clone()),
         run(&["-dcs"], archive.clone()),
         run(&["-tvv"], archive),
