@@ -1,7 +1,10 @@
 //! The test kit: oracles and real programs against which Tomograph is tested.
 
 pub mod bbmap;
+pub mod clock;
 pub mod corpus;
+pub mod coverage;
+pub mod graphs;
 pub mod steps;
 pub mod tomo;
 pub mod truth;

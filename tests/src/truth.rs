@@ -170,6 +170,20 @@ impl Model {
             || self.block(address).is_some_and(|block| block.exact)
     }
 
+    /// The edges between blocks that a run passed, each as the starts of the block it leaves and of
+    /// the one it enters.
+    #[must_use]
+    pub fn edges(&self, trace: &Trace) -> BTreeSet<(u64, u64)> {
+        let flows = trace.transitions.keys().filter(|t| t.kind == Kind::Flow);
+        let ends = flows.filter_map(|t| Some((t.from?, t.to?)));
+        ends.filter_map(|(from, to)| {
+            let (start, block) = self.blocks.range(..=from).next_back()?;
+            let passes = from < block.end && self.blocks.contains_key(&to);
+            passes.then_some((*start, to))
+        })
+        .collect()
+    }
+
     /// Holds the model against what was seen.
     #[must_use]
     pub fn judge(&self, trace: &Trace) -> Verdict {

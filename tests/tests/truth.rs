@@ -1,7 +1,10 @@
 //! The model is true: of every function that it calls exact, every instruction that real programs
 //! execute is in a known block and every passage of control a known edge.
 
+use std::collections::BTreeSet;
+
 use tomo_testkit::corpus::{Built, Recipe, Source, build};
+use tomo_testkit::coverage::Covering;
 use tomo_testkit::steps::{Kind, Outside, Trace, Transition, observe};
 use tomo_testkit::tomo;
 use tomo_testkit::truth::{Model, Verdict};
@@ -27,15 +30,66 @@ fn traces(built: &Built) -> Vec<Trace> {
     built.workloads.iter().map(observe).collect()
 }
 
+/// In which ways `tomo cover` is asked.
+const WAYS: [&[&str]; 5] = [
+    &["--level", "block"],
+    &["--level", "block", "--placement", "reduced"],
+    &["--level", "edge"],
+    &["--level", "edge", "--placement", "reduced"],
+    &["--level", "function"],
+];
+
+/// Where what `tomo cover` records of each workload differs from what the workload executed.
+fn uncovered(built: &Built, model: &Model, traces: &[Trace]) -> String {
+    let mut wrong = String::new();
+    for way in WAYS {
+        for (workload, trace) in built.workloads.iter().zip(traces) {
+            let covering = Covering::new().expect("a folder");
+            let output = covering.run(way, &built.program, workload).expect("run");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let units = covering.only().unwrap_or_else(|e| panic!("{e}: {said}"));
+            assert_eq!(units.processes, 1, "{}: {said}", built.name);
+            assert!(!units.hit.is_empty(), "{}: nothing was hit", built.name);
+            let edges = way.contains(&"edge");
+            assert!(edges != units.taken.is_empty(), "{} {way:?}", built.name);
+            let blocks = differences(&units.hit, &units.missed, &trace.executed());
+            let edges = differences(&units.taken, &units.untaken, &model.edges(trace));
+            for difference in [blocks, edges].into_iter().flatten() {
+                wrong.push_str(&format!(
+                    "{} {way:?} {:?}: {difference}\n",
+                    built.name, workload.args
+                ));
+            }
+        }
+    }
+    wrong
+}
+
+/// What was recorded of units held against those that ran; none where they agree.
+fn differences<T: Ord + std::fmt::Debug>(
+    hit: &BTreeSet<T>,
+    missed: &BTreeSet<T>,
+    ran: &BTreeSet<T>,
+) -> Option<String> {
+    let false_hits: Vec<&T> = hit.difference(ran).collect();
+    let false_misses: Vec<&T> = missed.intersection(ran).collect();
+    let same = false_hits.is_empty() && false_misses.is_empty();
+    (!same).then(|| {
+        format!("recorded, not executed {false_hits:x?}; executed, not recorded {false_misses:x?}")
+    })
+}
+
 fn check(source: Source, least: &Least) {
     let mut wrong = String::new();
     for recipe in Recipe::family(source) {
         let built = build(&recipe).expect("built");
         let model = model(&built);
         let mut verdict = Verdict::default();
-        for trace in traces(&built) {
-            verdict.merge(model.judge(&trace));
+        let traces = traces(&built);
+        for trace in &traces {
+            verdict.merge(model.judge(trace));
         }
+        wrong.push_str(&uncovered(&built, &model, &traces));
         println!(
             "{}: {} passages checked in {} exact functions, {} passed over",
             built.name, verdict.checked, verdict.functions, verdict.passed_over
@@ -59,6 +113,39 @@ fn lua_is_true() {
         &Least {
             functions: 200,
             passages: 4000,
+        },
+    );
+}
+
+#[test]
+fn bzip2_is_true() {
+    check(
+        Source::Bzip2,
+        &Least {
+            functions: 20,
+            passages: 1000,
+        },
+    );
+}
+
+#[test]
+fn sqlite_is_true() {
+    check(
+        Source::Sqlite,
+        &Least {
+            functions: 300,
+            passages: 10_000,
+        },
+    );
+}
+
+#[test]
+fn zstd_is_true() {
+    check(
+        Source::Zstd,
+        &Least {
+            functions: 60,
+            passages: 3000,
         },
     );
 }

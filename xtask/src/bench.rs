@@ -1,19 +1,27 @@
 //! Measurements, and the pages they are written to. Programs are run as their users run them: as
 //! processes of their own, seen from outside.
 
+mod cover;
 mod growth;
 mod map;
 mod measure;
 mod page;
+mod plan;
 mod programs;
+mod promise;
+mod rows;
 
 use anyhow::Result;
 
 /// Measure, and rewrite the tables of the benchmark page.
 #[derive(clap::Subcommand)]
 pub(crate) enum Bench {
+    /// What coverage costs whole processes, beside what compilers' own does
+    Cover(cover::Cover),
     /// How fast, how large and how complete the models of real programs are
     Map(map::Map),
+    /// How long the planning library takes, held against its promises
+    Plan(plan::Plan),
     /// Run one command and print its seconds, peak memory and output as JSON
     #[command(hide = true)]
     Measure(measure::Measure),
@@ -22,7 +30,9 @@ pub(crate) enum Bench {
 impl Bench {
     pub(crate) fn run(self) -> Result<()> {
         match self {
+            Self::Cover(cover) => cover.run(),
             Self::Map(map) => map.run(),
+            Self::Plan(plan) => plan.run(),
             Self::Measure(measure) => measure.run(),
         }
     }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod compat;
 mod demo;
 mod deny;
 mod house;
@@ -30,6 +31,8 @@ enum Chore {
     Check(check::Check),
     /// The house rules that compiler and linter do not know
     Tidy(tidy::Tidy),
+    /// Real programs' own test suites, with and without probes
+    Compat(compat::Compat),
     /// Measure, and rewrite the tables of the benchmark page
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -51,6 +54,7 @@ fn run(chore: Chore) -> anyhow::Result<()> {
         Chore::Test(test) => test.run(),
         Chore::Check(check) => check.run(),
         Chore::Tidy(tidy) => tidy.run(),
+        Chore::Compat(compat) => compat.run(),
         Chore::Bench(bench) => bench.run(),
     }
 }

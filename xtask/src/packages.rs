@@ -39,6 +39,11 @@ const PACKAGES: &[Package] = &[
         "clang-19",
         "compiles them again, with the compiler's own block map",
     ),
+    command(
+        "musl-tools",
+        "musl-gcc",
+        "links C programs to another C library",
+    ),
     command("lld-19", "ld.lld-19", "links what clang-19 compiled"),
     command("binutils", "objcopy", "strips and rewrites programs"),
     command("git", "git", "lists the files that tidy checks; is mapped"),

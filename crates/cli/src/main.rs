@@ -3,7 +3,13 @@
 //! Exit codes: 0 where all went well, 2 where something that was asked for could not be done; then one line
 //! on standard error says what and where.
 
+mod bar;
+mod cover;
 mod map;
+mod merge;
+mod observe;
+mod options;
+mod report;
 
 use std::process::ExitCode;
 
@@ -32,14 +38,24 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Map(map::Arguments),
+    Cover(cover::Arguments),
+    Env(cover::environment::Arguments),
+    Report(report::Arguments),
+    Merge(merge::Arguments),
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
-        Command::Map(arguments) => map::run(&arguments),
+    let options = std::env::var_os(tomo_wire::environment::OPTIONS);
+    let given = options::with_options(std::env::args_os().collect(), options.as_deref());
+    let outcome = match Arguments::parse_from(given).command {
+        Command::Map(arguments) => map::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Cover(arguments) => cover::run(&arguments),
+        Command::Env(arguments) => cover::environment::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Report(arguments) => report::run(&arguments),
+        Command::Merge(arguments) => merge::run(&arguments),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tomo: {error:#}");

@@ -1,6 +1,5 @@
 //! `tomo map`: what a program consists of.
 
-mod bar;
 mod dot;
 mod function;
 mod json;
@@ -117,7 +116,7 @@ fn load_model(arguments: &Arguments, path: &Path) -> Result<Loaded> {
         refresh: arguments.refresh,
         whole,
     };
-    let bar = bar::Bar::new();
+    let bar = crate::bar::Bar::new();
     let loaded = load(&request, &bar);
     bar.finish();
     Ok(loaded?)

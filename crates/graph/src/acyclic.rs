@@ -43,7 +43,9 @@ impl PathCount {
         }
     }
 
-    fn plus(self, other: Self) -> Self {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         match (self, other) {
             (Self::Exact(a), Self::Exact(b)) => a.checked_add(b).map_or(Self::TooMany, Self::Exact),
             _ => Self::TooMany,

@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod acyclic;
+mod closed_flow;
 mod components;
 mod control_dependence;
 mod cycles;
@@ -54,6 +55,7 @@ mod view;
 pub mod check;
 
 pub use acyclic::{AcyclicPath, AcyclicPaths, PathCount, PathEnd};
+pub use closed_flow::{FlowArc, FlowEnds, closed_flow};
 pub use components::{ComponentId, Components};
 pub use control_dependence::{ControlDependence, Controllers};
 pub use cycles::{directed_cycles, find_cycle};
@@ -67,5 +69,5 @@ pub use loops::{LoopId, LoopKind, Loops};
 pub use post_dominators::PostDominators;
 pub use realizability::{Ambiguity, Conflict, FirstWitness, ambiguity, conflict, witness_set};
 pub use simple_paths::{Budget, Enumeration};
-pub use spanning::{FlowArc, SpanningTree, Weight};
+pub use spanning::{SpanningTree, Weight, maximum_forest};
 pub use view::{ExitEdge, Reversed, WithExit, Without};

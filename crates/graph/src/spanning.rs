@@ -21,7 +21,7 @@
 //! [`WithExit`]), which counts runs that ended there.
 
 use crate::union_find::UnionFind;
-use crate::{DepthFirst, EdgeId, ExitEdge, Graph, NodeId, WithExit};
+use crate::{FlowArc, Graph, NodeId, WithExit, closed_flow};
 
 /// What not counting an edge is worth: as a rule, how often it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,31 +32,11 @@ pub enum Weight {
     Infinite,
 }
 
-/// An arc of the closed flow graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum FlowArc {
-    /// From the virtual exit back to the entry.
-    Return,
-    /// To the virtual exit.
-    Exit(NodeId),
-    /// From the representative of an endless region to the virtual exit.
-    Endless(NodeId),
-    /// An edge of the graph itself.
-    Edge(EdgeId),
-}
-
 /// A maximum spanning tree of the reachable part of a closed flow graph.
 #[derive(Clone, Debug)]
 pub struct SpanningTree {
     tree: Vec<FlowArc>,
     chords: Vec<(FlowArc, Weight)>,
-}
-
-struct Arc {
-    arc: FlowArc,
-    from: NodeId,
-    to: NodeId,
-    weight: Weight,
 }
 
 impl SpanningTree {
@@ -66,28 +46,23 @@ impl SpanningTree {
         view: &WithExit<'_, G>,
         mut weight: impl FnMut(FlowArc) -> Weight,
     ) -> Self {
-        let mut arcs = arcs(view, &mut weight);
-        arcs.sort_unstable_by_key(|arc| (std::cmp::Reverse(arc.weight), arc.arc));
-        let mut parts = UnionFind::new(view.node_count());
+        let arcs = closed_flow(view);
+        let weighted: Vec<_> = arcs
+            .iter()
+            .map(|each| (each.from, each.to, weight(each.arc)))
+            .collect();
+        let taken = maximum_forest(view.node_count(), &weighted);
         let mut result = Self {
             tree: Vec::new(),
             chords: Vec::new(),
         };
-        for Arc {
-            arc,
-            from,
-            to,
-            weight,
-        } in arcs
-        {
-            if parts.absorb(from.0, to.0) {
-                result.tree.push(arc);
+        for ((each, taken), (.., weight)) in arcs.into_iter().zip(taken).zip(weighted) {
+            if taken {
+                result.tree.push(each.arc);
             } else {
-                result.chords.push((arc, weight));
+                result.chords.push((each.arc, weight));
             }
         }
-        result.tree.sort_unstable();
-        result.chords.sort_unstable();
         result
     }
 
@@ -119,29 +94,37 @@ impl SpanningTree {
     }
 }
 
-/// The arcs between reachable nodes, that from the virtual exit to the entry among them.
-fn arcs<G: Graph>(view: &WithExit<'_, G>, weight: &mut dyn FnMut(FlowArc) -> Weight) -> Vec<Arc> {
-    let walk = DepthFirst::of(view);
-    let edges = walk.preorder().iter().flat_map(|&from| {
-        view.out_edges(from)
-            .map(move |hop| (of_edge(view.origin(hop.edge)), from, hop.node))
-    });
-    let back = (FlowArc::Return, view.exit(), view.entry());
-    edges
-        .chain([back])
-        .map(|(arc, from, to)| Arc {
-            arc,
-            from,
-            to,
-            weight: weight(arc),
-        })
-        .collect()
-}
-
-fn of_edge(edge: ExitEdge) -> FlowArc {
-    match edge {
-        ExitEdge::Real(edge) => FlowArc::Edge(edge),
-        ExitEdge::Leave(node) => FlowArc::Exit(node),
-        ExitEdge::Endless(node) => FlowArc::Endless(node),
+/// Which of `arcs` are in a maximum spanning forest of the nodes below `nodes`. Direction does not
+/// matter; of arcs that weigh the same those that come first are preferred. O(m log m).
+///
+/// # Panics
+/// If an arc has an end that is not below `nodes`.
+#[must_use]
+pub fn maximum_forest(nodes: usize, arcs: &[(NodeId, NodeId, Weight)]) -> Vec<bool> {
+    let mut finite = Vec::with_capacity(arcs.len());
+    let mut infinite = Vec::new();
+    for (at, &(.., weight)) in (0u32..).zip(arcs) {
+        match weight {
+            Weight::Finite(weight) => finite.push((std::cmp::Reverse(weight), at)),
+            Weight::Infinite => infinite.push(at),
+        }
     }
+    finite.sort_unstable();
+    let mut parts = UnionFind::new(nodes);
+    let mut taken = vec![false; arcs.len()];
+    let mut open = nodes.saturating_sub(1);
+    for at in infinite
+        .into_iter()
+        .chain(finite.into_iter().map(|each| each.1))
+    {
+        // Once everything is one tree nothing more can join it.
+        if open == 0 {
+            break;
+        }
+        let (from, to, _) = arcs[at as usize];
+        let joins = parts.absorb(from.0, to.0);
+        taken[at as usize] = joins;
+        open -= usize::from(joins);
+    }
+    taken
 }

@@ -111,6 +111,9 @@ impl<'g, G: Graph> WithExit<'g, G> {
 
 /// The first-reached node of every terminal component that holds no exit, ascending.
 fn endless_representatives<G: Graph>(graph: &G) -> Vec<NodeId> {
+    if every_node_can_exit(graph) {
+        return Vec::new();
+    }
     let components = Components::of(graph);
     let mut endless: Vec<NodeId> = components
         .ids()
@@ -124,6 +127,22 @@ fn endless_representatives<G: Graph>(graph: &G) -> Vec<NodeId> {
         .collect();
     endless.sort_unstable();
     endless
+}
+
+/// As a rule this is so, and then there is no need to look for components.
+fn every_node_can_exit<G: Graph>(graph: &G) -> bool {
+    let mut can_exit: Vec<bool> = graph.nodes().map(|node| graph.is_exit(node)).collect();
+    let mut open: Vec<NodeId> = graph.nodes().filter(|at| can_exit[at.index()]).collect();
+    let mut found = open.len();
+    while let Some(node) = open.pop() {
+        for before in graph.in_edges(node).map(|hop| hop.node) {
+            if !std::mem::replace(&mut can_exit[before.index()], true) {
+                open.push(before);
+                found += 1;
+            }
+        }
+    }
+    found == can_exit.len()
 }
 
 impl<G: Graph> Graph for WithExit<'_, G> {

@@ -21,16 +21,19 @@ mod fragment;
 mod names;
 mod padding;
 mod parts;
+mod return_address;
 mod returns;
 mod settle;
 mod slice;
 mod state;
 mod tables;
 
+use std::path::Path;
 use std::time::Instant;
 
 use rayon::prelude::*;
 
+use crate::debug_file::{self, DebugFile, Directories};
 use crate::dwarf::{self, DebugInfo};
 use crate::elf::{Binary, ElfError};
 use crate::unwind;
@@ -59,11 +62,43 @@ pub fn analyse(
     data: &[u8],
     progress: &dyn Progress,
 ) -> Result<(Vec<Function>, Facts), AnalyseError> {
+    analyse_with(data, &dwarf::Sections::read(data), progress)
+}
+
+/// The same for the program at `path`. Where it has no debug information itself, that is taken from a
+/// file of its own, if there is one in its place or in one of `directories` (see [`debug_file`]). A
+/// debug file that is broken or of another build costs what it would have given, with a warning.
+///
+/// # Errors
+/// Where the file is no x86-64 program.
+pub fn analyse_file(
+    path: &Path,
+    data: &[u8],
+    directories: &Directories,
+    progress: &dyn Progress,
+) -> Result<(Vec<Function>, Facts), AnalyseError> {
+    let own = dwarf::Sections::read(data);
+    if !own.is_empty() {
+        return analyse_with(data, &own, progress);
+    }
+    let found = debug_file::find(path, data, directories);
+    let moved = found.file.as_ref().map(DebugFile::sections);
+    let (functions, mut facts) = analyse_with(data, moved.as_ref().unwrap_or(&own), progress)?;
+    facts
+        .warnings
+        .extend(found.warnings.iter().map(ToString::to_string));
+    Ok((functions, facts))
+}
+
+fn analyse_with(
+    data: &[u8],
+    sections: &dwarf::Sections<'_>,
+    progress: &dyn Progress,
+) -> Result<(Vec<Function>, Facts), AnalyseError> {
     let begun = Instant::now();
     progress.stage("reading tables", 0);
     let binary = Binary::parse(data)?;
-    let sections = dwarf::Sections::read(data);
-    let (unwind, debug) = rayon::join(|| unwind::read(&binary), || dwarf::functions(&sections));
+    let (unwind, debug) = rayon::join(|| unwind::read(&binary), || dwarf::functions(sections));
     let code = Code::new(&binary).ok_or(AnalyseError::TooMuchCode)?;
     let stated = Tables {
         code: &code,
@@ -73,7 +108,7 @@ pub fn analyse(
     let functions = functions(&stated, progress);
     let mut facts = facts(&stated, data, &functions);
     progress.stage("reading line tables", 0);
-    facts.lines = lines(&sections, &debug, &functions);
+    facts.lines = lines(sections, &debug, &functions);
     facts
         .warnings
         .extend(facts.lines.warnings.iter().map(ToString::to_string));
@@ -105,11 +140,12 @@ fn functions(stated: &Tables<'_>, progress: &dyn Progress) -> Vec<Function> {
         .collect();
     discover::explore(&mut state, all, progress);
     settle::settle(&mut state, progress);
+    let strays = return_address::strays(&state);
     progress.stage("building graphs", state.fragments.len() as u64);
     (0..u32::try_from(state.fragments.len()).unwrap_or(u32::MAX))
         .into_par_iter()
         .with_min_len(64)
-        .filter_map(|owner| build::function(&state, owner))
+        .filter_map(|owner| build::function(&state, &strays, owner))
         .collect()
 }
 

@@ -73,6 +73,12 @@ impl Cache {
         }
     }
 
+    /// Where it is. Other things about programs may be kept there, too, in folders of their own.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     fn models(&self) -> PathBuf {
         self.directory.join("models")
     }

@@ -46,8 +46,6 @@ pub enum Reason {
     JumpOutsideText = 9,
     /// The symbol has no bytes in any executable section.
     NoBytes = 10,
-    /// Code that lies in two functions at once.
-    SharedWithAnotherFunction = 11,
 }
 
 /// A maximal run of instructions with one way in, at the start, and one way out, at the end.

@@ -20,6 +20,7 @@
 //! program and are read, its functions are not. Nor is the second file that `dwz` shares between
 //! programs (`.gnu_debugaltlink`): names in it are missing.
 
+mod block_lines;
 mod line_program;
 mod lines;
 mod paths;
@@ -33,6 +34,7 @@ mod unit;
 use crate::{Address, Range, Warning};
 use rustc_hash::FxHashMap;
 
+pub use block_lines::{BlockLines, block_lines};
 pub use lines::{Lines, Position, lines};
 pub use sections::Sections;
 

@@ -22,7 +22,7 @@ mod warning;
 mod words;
 
 pub use address::{Address, Range};
-pub use analyse::{AnalyseError, analyse};
+pub use analyse::{AnalyseError, analyse, analyse_file};
 pub use cache::{Cache, CacheError};
 pub use cfg::*;
 pub use elf::Binary;

@@ -2,11 +2,14 @@
 
 use std::error::Error;
 use std::fs::{self, File};
-use std::io::{self, Read as _};
-use std::os::unix::fs::FileTypeExt as _;
+use std::io;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
 use std::path::Path;
 
-use crate::analyse::analyse;
+use rayon::prelude::*;
+
+use crate::analyse::analyse_file;
+use crate::debug_file::Directories;
 use crate::identity::{Headers, Identity};
 use crate::{Cache, Facts, Function, Model, Progress};
 
@@ -88,7 +91,8 @@ pub type Analysis<'a> = &'a dyn Fn(
 /// Where the program cannot be read or analysed.
 pub fn load(request: &Request<'_>, progress: &dyn Progress) -> Result<Loaded, LoadError> {
     load_with(request, progress, &|data, progress| {
-        analyse(data, progress).map_err(Into::into)
+        let directories = Directories::from_environment();
+        analyse_file(request.path, data, &directories, progress).map_err(Into::into)
     })
 }
 
@@ -101,7 +105,7 @@ pub fn load_with(
     progress: &dyn Progress,
     analysis: Analysis<'_>,
 ) -> Result<Loaded, LoadError> {
-    let (mut file, length) = open(request.path)?;
+    let (file, length) = open(request.path)?;
     let headers = Headers::read(&file, length)?;
     let mut warnings = Vec::new();
     let mut identity = headers.as_ref().and_then(Headers::identity);
@@ -115,7 +119,14 @@ pub fn load_with(
             warnings,
         });
     }
-    let bytes = read(&mut file, if headers.is_some() { length } else { HEAD })?;
+    let bytes = read(
+        &file,
+        if headers.is_some() {
+            length
+        } else {
+            HEAD.min(length)
+        },
+    )?;
     if identity.is_none() {
         identity = headers.map(|headers| headers.identity_of(&bytes));
         if let Some(model) = identity
@@ -163,13 +174,21 @@ fn open(path: &Path) -> Result<(File, u64), LoadError> {
     }
 }
 
-/// The first `length` bytes of `file`, unless they are those of a script.
-fn read(file: &mut File, length: u64) -> Result<Vec<u8>, LoadError> {
-    let mut bytes = Vec::new();
+/// How much of a file one processor reads at a time, in bytes.
+const PORTION: usize = 4 << 20;
+
+/// The first `length` bytes of `file`, unless they are those of a script. A file that is shorter by now
+/// is an error.
+fn read(file: &File, length: u64) -> Result<Vec<u8>, LoadError> {
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    // Where there is not enough memory, this is an error, and `vec!` would be an abort.
+    let room = Vec::<u8>::new().try_reserve_exact(length);
+    room.map_err(io::Error::from)?;
+    let mut bytes = vec![0; length];
     bytes
-        .try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX))
-        .map_err(io::Error::from)?;
-    file.take(length).read_to_end(&mut bytes)?;
+        .par_chunks_mut(PORTION)
+        .enumerate()
+        .try_for_each(|(index, portion)| file.read_exact_at(portion, (index * PORTION) as u64))?;
     match interpreter(&bytes) {
         Some(interpreter) => Err(LoadError::Script(interpreter)),
         None => Ok(bytes),

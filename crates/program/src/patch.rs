@@ -76,16 +76,14 @@ pub fn first_instruction_sizes<'data>(
     functions: &[Function],
     code: impl Fn(Address) -> Option<&'data [u8]> + Sync,
 ) -> Vec<u8> {
-    let mut blocks: Vec<Block> = functions
-        .iter()
-        .flat_map(|f| f.blocks.iter().copied())
-        .collect();
-    blocks.sort_by_key(|block| block.range.start());
-    blocks
+    let size = |block: &Block| (block.range.start(), first_size(*block, &code));
+    let mut sizes: Vec<(Address, u8)> = functions
         .par_iter()
-        .with_min_len(4096)
-        .map(|block| first_size(*block, &code))
-        .collect()
+        .with_min_len(512)
+        .flat_map_iter(|function| function.blocks.iter().map(size))
+        .collect();
+    sizes.par_sort_by_key(|size| size.0);
+    sizes.into_iter().map(|size| size.1).collect()
 }
 
 /// How long the first instruction of `block` is. A block with one instruction needs no decoding.

@@ -46,7 +46,6 @@ impl Reason {
             Self::UnreachedBytes => "unreached-bytes",
             Self::JumpOutsideText => "jump-outside-text",
             Self::NoBytes => "no-bytes",
-            Self::SharedWithAnotherFunction => "shared-with-another-function",
         }
     }
 
@@ -64,7 +63,6 @@ impl Reason {
             Self::UnreachedBytes => "nothing known reaches some of its bytes",
             Self::JumpOutsideText => "a jump leads out of the program's code",
             Self::NoBytes => "it has no bytes in any executable section",
-            Self::SharedWithAnotherFunction => "it shares code with another function",
         }
     }
 

@@ -16,7 +16,7 @@ pub(super) fn of(source: Source, program: &Path) -> Result<Vec<Workload>> {
         Source::Sqlite => vec![file("drivers/workload.sql")],
         Source::Bzip2 => bzip2(program)?,
         Source::Zstd => vec![Workload {
-            stdin: Some(text(6_000)),
+            stdin: Some(text(1_500)),
             ..Workload::default()
         }],
         Source::CFeatures | Source::CppFeatures | Source::RustFeatures => vec![Workload::default()],

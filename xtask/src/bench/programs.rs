@@ -1,5 +1,6 @@
-//! The programs that are measured: what Debian 12 ships, stripped, from small to large; our own
-//! command; and the library that is rustc, the largest of all.
+//! The programs that are measured: what Debian 12 ships, stripped, from small to large; what the
+//! tests build from sources, at -O2; our own command; and the library that is rustc, the largest of
+//! all.
 
 use crate::house;
 use anyhow::Result;
@@ -24,7 +25,7 @@ const LIBRARIES: [(&str, &str); 3] = [
 
 /// All programs, with `tomo` itself among them.
 pub(super) fn all(tomo: &Path) -> Result<Vec<Program>> {
-    let commands = COMMANDS.map(|name| program(name, house::on_path(name)));
+    let commands = COMMANDS.map(|name| program(name, Some(Path::new("/usr/bin").join(name))));
     let libraries = LIBRARIES.map(|(name, path)| program(name, Some(path.into())));
     let ours = program("tomo (with lines)", Some(tomo.to_owned()));
     let rustc = program("rustc_driver", rustc_driver()?);
@@ -32,6 +33,17 @@ pub(super) fn all(tomo: &Path) -> Result<Vec<Program>> {
         .into_iter()
         .chain(libraries)
         .chain([ours, rustc])
+        .chain(corpus()?)
+        .collect())
+}
+
+/// The programs of the tests' corpus.
+fn corpus() -> Result<Vec<Program>> {
+    let example = ["-p", "tomo-testkit", "--example", "corpus"];
+    let printed = house::output(house::cargo(&["run", "-q"])?.args(example))?;
+    let lines = printed.lines().filter_map(|line| line.split_once('\t'));
+    Ok(lines
+        .map(|(name, path)| program(name, Some(path.into())))
         .collect())
 }
 

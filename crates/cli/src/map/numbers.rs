@@ -1,17 +1,6 @@
 //! Numbers as people read them.
 
-/// With a comma after every three digits: `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub(crate) use tomo_export::words::grouped;
 
 /// The share that `part` is of `whole`: `98.5 %`. Only all is `100 %`, only nothing is `0 %`.
 pub(crate) fn share(part: u64, whole: u64) -> String {
@@ -71,14 +60,6 @@ pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn groups_of_three() {
-        assert_eq!(
-            [0, 12, 123, 1234, 1_234_567].map(grouped),
-            ["0", "12", "123", "1,234", "1,234,567"]
-        );
-    }
 
     #[test]
     fn shares_never_round_to_all_or_nothing() {

@@ -1,5 +1,7 @@
 //! From the finished state to the functions of the model.
 
+use rustc_hash::FxHashSet;
+
 use super::code::{Code, Pos};
 use super::explore::{Exit, RawBlock};
 use super::fragment::{self, Fragment};
@@ -12,11 +14,13 @@ use crate::{
 
 /// The function whose entry is at the start of the fragment `owner`; `None` where a fragment is a
 /// part of another function, or has turned out to hold nothing but padding.
-pub(crate) fn function(state: &State<'_>, owner: u32) -> Option<Function> {
+///
+/// `strays` are the functions that do not come back to where they were called.
+pub(crate) fn function(state: &State<'_>, strays: &FxHashSet<u32>, owner: u32) -> Option<Function> {
     if state.owner_of(owner) != owner || is_only_padding(state, owner) {
         return None;
     }
-    let mut builder = Builder::new(state, owner);
+    let mut builder = Builder::new(state, strays, owner);
     builder.add_blocks();
     builder.add_ways_out();
     Some(builder.finish())
@@ -30,6 +34,7 @@ fn is_only_padding(state: &State<'_>, owner: u32) -> bool {
 
 struct Builder<'s, 'a> {
     state: &'s State<'a>,
+    strays: &'s FxHashSet<u32>,
     code: &'a Code<'a>,
     owner: u32,
     reached: Vec<(BlockRef, RawBlock)>,
@@ -39,7 +44,7 @@ struct Builder<'s, 'a> {
 }
 
 impl<'s, 'a> Builder<'s, 'a> {
-    fn new(state: &'s State<'a>, owner: u32) -> Self {
+    fn new(state: &'s State<'a>, strays: &'s FxHashSet<u32>, owner: u32) -> Self {
         let code = state.tables.code;
         let home = &state.fragments[owner as usize];
         let function = Function {
@@ -59,6 +64,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         };
         Self {
             state,
+            strays,
             code,
             owner,
             reached: Vec::new(),
@@ -69,7 +75,15 @@ impl<'s, 'a> Builder<'s, 'a> {
     }
 
     fn blame(&mut self, reason: Reason) {
-        self.worst = self.worst.max(Some(reason));
+        // Code that comes back elsewhere is worse than all else.
+        if self.worst != Some(Reason::UnusualControlTransfer) {
+            let unusual = reason == Reason::UnusualControlTransfer;
+            self.worst = if unusual {
+                Some(reason)
+            } else {
+                self.worst.max(Some(reason))
+            };
+        }
     }
 
     fn add_blocks(&mut self) {
@@ -219,7 +233,7 @@ impl<'s, 'a> Builder<'s, 'a> {
             _ => (Callee::Indirect, false),
         };
         if let Exit::Call(target) = block.exit
-            && self.state.calls_itself_inside(block, target)
+            && (self.state.calls_itself_inside(block, target) || self.is_stray(target))
         {
             self.blame(Reason::UnusualControlTransfer);
         }
@@ -231,6 +245,12 @@ impl<'s, 'a> Builder<'s, 'a> {
             returns,
             void,
         });
+    }
+
+    /// Whether a call of `target` does not come back behind itself.
+    fn is_stray(&self, target: Pos) -> bool {
+        let callee = self.state.find(target);
+        callee.is_some_and(|callee| self.strays.contains(&self.state.owner[callee]))
     }
 
     fn add_indirect(&mut self, index: u32, block: RawBlock, import: Option<u32>) {
@@ -259,6 +279,9 @@ impl<'s, 'a> Builder<'s, 'a> {
     }
 
     fn finish(mut self) -> Function {
+        if self.strays.contains(&self.owner) {
+            self.blame(Reason::UnusualControlTransfer);
+        }
         if (self.measured || self.holds_labels()) && !self.accounts_for_all_bytes() {
             self.blame(Reason::UnreachedBytes);
         }

@@ -7,6 +7,7 @@ use super::code::Pos;
 use super::explore::{Exit, Explorer};
 use super::fragment::{self, Evidence};
 use super::state::State;
+use super::{padding, return_address};
 use crate::Progress;
 
 /// Explores the fragments that start at `dirty`, and whatever that brings to light, until nothing
@@ -43,6 +44,7 @@ fn explore_once(state: &mut State<'_>, dirty: &[Pos], progress: &dyn Progress) {
                     .chain(fragment.targets.iter().copied());
                 let explored = explorer.explore(fragment.start, fragment.end, roots);
                 fragment.absorb(explored);
+                fragment.pops_caller = return_address::would_be_taken(code, fragment);
                 progress.advance(u64::from(fragment.end.since(fragment.start)));
             },
         );
@@ -76,14 +78,17 @@ fn follow(state: &mut State<'_>, explored: &[Pos]) -> Vec<Pos> {
             }
         }
     }
-    let mut starts: Vec<(Pos, Evidence)> = starts.into_iter().collect();
-    starts.sort_unstable_by_key(|start| start.0);
-    dirty.extend(fragment::insert(
-        state.tables,
-        &mut state.fragments,
-        &starts,
-    ));
-    state.note_starts();
+    if !starts.is_empty() {
+        let mut starts: Vec<(Pos, Evidence)> = starts.into_iter().collect();
+        starts.sort_unstable_by_key(|start| start.0);
+        dirty.extend(fragment::insert(
+            state.tables,
+            &mut state.fragments,
+            &starts,
+        ));
+        state.note_starts();
+    }
+    dirty.extend(run_on(state, explored));
     for &at in found.iter().flat_map(|news| &news.inside) {
         if let Some(index) = state.find(at)
             && state.fragments[index].start != at
@@ -93,6 +98,30 @@ fn follow(state: &mut State<'_>, explored: &[Pos]) -> Vec<Pos> {
         }
     }
     dirty
+}
+
+/// Lengthens fragments over whose end control runs into nothing but `nop` up to the next one, which
+/// is how one function of hand-written code falls into another; their starts.
+fn run_on(state: &mut State<'_>, explored: &[Pos]) -> Vec<Pos> {
+    let code = state.tables.code;
+    let mut longer = Vec::new();
+    for &start in explored {
+        let Some(index) = state.find(start) else {
+            continue;
+        };
+        let next = state.fragments.get(index + 1).map(|next| next.start);
+        let fragment = &mut state.fragments[index];
+        let Some(next) = next.filter(|&next| next > fragment.end) else {
+            continue;
+        };
+        let between = code.bytes(fragment.end, next);
+        let runs = fragment.leaving.binary_search(&fragment.end).is_ok();
+        if runs && between.len() == next.since(fragment.end) as usize && padding::is_nops(between) {
+            fragment.end = next;
+            longer.push(start);
+        }
+    }
+    longer
 }
 
 fn news(state: &State<'_>, index: usize) -> News {

@@ -4,6 +4,8 @@
 //! A [`Fragment`] is a run of bytes from one such start up to its own end or the next start. A
 //! function is one fragment, or several when the compiler split it ([`super::parts`]).
 
+use rayon::prelude::*;
+
 use super::code::{Code, Pos};
 use super::explore::{Bits, Explored, RawBlock};
 use super::names;
@@ -56,6 +58,12 @@ impl Evidence {
         self.jumped |= other.jumped;
     }
 
+    /// Whether something says that control comes here by a call, with the return address on top of the
+    /// stack.
+    pub(crate) fn is_callable(self) -> bool {
+        self.symbol || self.entry_frame || self.debug || self.initial || self.called || self.pointed
+    }
+
     /// Whether only jumps lead here, so that it may be a part of another function.
     pub(crate) fn may_be_part(self) -> bool {
         !self.symbol
@@ -104,6 +112,8 @@ pub(crate) struct Fragment {
     pub(crate) fault: Option<Reason>,
     /// Whether it has an indirect jump.
     pub(crate) indirect: bool,
+    /// Whether its first block takes away what lies on top of the stack when it is entered.
+    pub(crate) pops_caller: bool,
 }
 
 impl Fragment {
@@ -126,6 +136,11 @@ impl Fragment {
         self.taken = explored.taken;
         self.fault = explored.fault;
         self.indirect = explored.indirect;
+    }
+
+    /// Whether a function starts here that takes its return address away.
+    pub(crate) fn drops_return_address(&self) -> bool {
+        self.pops_caller && self.evidence.is_callable()
     }
 
     /// Index of the block that starts at `pos`.
@@ -193,9 +208,10 @@ pub(crate) fn stated(tables: &Tables<'_>) -> Vec<Fragment> {
     starts.retain(|start| !tables.code.is_stub(start.at));
     untyped_starts(tables.code, &mut starts);
     let mut fragments = join(tables, starts);
-    for fragment in &mut fragments {
-        describe(tables, fragment);
-    }
+    fragments
+        .par_iter_mut()
+        .with_min_len(1024)
+        .for_each(|fragment| describe(tables, fragment));
     fragments
 }
 
@@ -434,6 +450,7 @@ pub(crate) fn insert(
     starts: &[(Pos, Evidence)],
 ) -> Vec<Pos> {
     let mut changed = Vec::new();
+    let mut added: Vec<Fragment> = Vec::new();
     for &(at, evidence) in starts {
         let mut new = Fragment {
             start: at,
@@ -441,7 +458,11 @@ pub(crate) fn insert(
             evidence,
             ..Fragment::default()
         };
-        if let Some(holder) = find(fragments, at).map(|index| &mut fragments[index]) {
+        let old = find(fragments, at).map(|index| &mut fragments[index]);
+        // Starts ascend, so among the new ones only the last can hold this one.
+        let recent = added.last_mut().filter(|last| at < last.end);
+        let holder = old.into_iter().chain(recent);
+        if let Some(holder) = holder.max_by_key(|holder| holder.start) {
             changed.push(holder.start);
             new.end = holder.end;
             new.sized = holder.sized;
@@ -449,9 +470,10 @@ pub(crate) fn insert(
             new.roots = holder.roots.split_off(split);
         }
         changed.push(at);
-        fragments.push(new);
-        fragments.sort_by_key(|fragment| fragment.start);
+        added.push(new);
     }
+    fragments.append(&mut added);
+    fragments.sort_by_key(|fragment| fragment.start);
     set_ends(tables.code, fragments);
     for start in &changed {
         if let Some(index) = find(fragments, *start) {

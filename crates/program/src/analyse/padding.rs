@@ -31,6 +31,14 @@ pub(crate) fn is_padding(mut bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether all of `bytes` is `nop` of any length, which control may run through.
+pub(crate) fn is_nops(bytes: &[u8]) -> bool {
+    let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+    decoder
+        .iter()
+        .all(|instruction| instruction.mnemonic() == Mnemonic::Nop)
+}
+
 /// The length of the direct jump that `bytes` begins with, or 0.
 pub(crate) fn jump_length(bytes: &[u8]) -> u32 {
     match bytes {
@@ -91,6 +99,8 @@ mod tests {
         assert!(!is_padding(&[0x90, 0xc3]));
         assert!(!starts_with_padding(&[0x55, 0x90]));
         assert_eq!(padding_length(&[0x66, 0x90, 0xc3]), 2);
+        assert!(is_nops(&[0x66, 0x90, 0x0f, 0x1f, 0x00]));
+        assert!(!is_nops(&[0x90, 0xcc]) && !is_nops(&[0, 0]) && !is_nops(&[0x0f, 0x1f]));
     }
 
     #[test]

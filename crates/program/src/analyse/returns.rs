@@ -11,6 +11,7 @@
 //! nobody declared so, the compiler went on generating code. Where nothing else reaches that code,
 //! control is said to fall through to it after all.
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::code::{Destination, Pos};
@@ -178,7 +179,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let code = &self.state.fragments[fragment as usize];
         if self.state.owner_of(fragment) == fragment {
             self.arrive(code.start, fragment);
-            if code.blocks.is_empty() {
+            if code.blocks.is_empty() || code.drops_return_address() {
                 self.set_returns(fragment);
             }
         }
@@ -188,9 +189,13 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 
     fn arrive(&mut self, pos: Pos, near: u32) {
-        if let Some(at) = self.state.block_at(pos, near)
-            && self.reach.blocks[at.fragment as usize].insert(at.block)
-        {
+        if let Some(at) = self.state.block_at(pos, near) {
+            self.arrive_at(at);
+        }
+    }
+
+    fn arrive_at(&mut self, at: BlockRef) {
+        if self.reach.blocks[at.fragment as usize].insert(at.block) {
             self.work.push(at);
         }
     }
@@ -268,6 +273,14 @@ impl<'s, 'a> Search<'s, 'a> {
     fn stay_or_leave(&mut self, from: BlockRef, target: Pos) {
         let state = self.state;
         let home = &state.fragments[from.fragment as usize];
+        let next = BlockRef {
+            block: from.block + 1,
+            ..from
+        };
+        let following = home.blocks.get(next.block as usize);
+        if following.is_some_and(|following| following.start == target) {
+            return self.arrive_at(next);
+        }
         if home.start <= target && target < home.end {
             return self.arrive(target, from.fragment);
         }
@@ -320,16 +333,25 @@ impl<'s, 'a> Search<'s, 'a> {
         let mut again = true;
         while again {
             again = false;
-            for &fragment in fragments {
-                let blocks = self.state.fragments[fragment as usize].blocks.len();
-                for block in 0..u32::try_from(blocks).unwrap_or(0) {
-                    let at = BlockRef { fragment, block };
-                    if self.reach.reaches(at) && self.ends_in_undeclared(at) {
-                        again |= self.restore(at);
-                    }
-                }
+            for at in self.undeclared(fragments) {
+                again |= self.ends_in_undeclared(at) && self.restore(at);
             }
         }
+    }
+
+    /// The reached blocks that end in a call of a function that never returns, though nobody says so.
+    fn undeclared(&self, fragments: &[u32]) -> Vec<BlockRef> {
+        let of_fragment = |&fragment: &u32| {
+            let blocks = self.state.fragments[fragment as usize].blocks.len();
+            let blocks = 0..u32::try_from(blocks).unwrap_or(0);
+            let all = blocks.map(move |block| BlockRef { fragment, block });
+            all.filter(|&at| self.reach.reaches(at) && self.ends_in_undeclared(at))
+        };
+        fragments
+            .par_iter()
+            .with_min_len(256)
+            .flat_map_iter(of_fragment)
+            .collect()
     }
 
     /// Whether the block ends in a call of a function that never returns, though nobody says so.

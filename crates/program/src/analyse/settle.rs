@@ -7,6 +7,7 @@
 //! depend on the order of the rounds, and every bound of a table is proven over all paths of the final
 //! graph.
 
+use std::collections::BTreeSet;
 use std::hash::{Hash as _, Hasher as _};
 
 use rayon::prelude::*;
@@ -99,15 +100,18 @@ impl Settling {
     fn examine(&mut self, state: &mut State<'_>) -> bool {
         self.changed.clear();
         loop {
-            let before = self.landmarks.tables.len();
+            let mut new_tables = BTreeSet::new();
             for (start, new) in self.examine_once(state) {
+                let firsts = new.findings.iter().flat_map(Finding::first_entries);
+                new_tables.extend(firsts.filter(|first| !self.landmarks.tables.contains(first)));
                 self.note(state, start, new);
             }
-            if self.landmarks.tables.len() == before {
+            if new_tables.is_empty() {
                 break;
             }
+            self.landmarks.tables.extend(&new_tables);
             self.whole = false;
-            self.scope = self.with_new_tables_inside(state);
+            self.scope = self.with_tables_inside(state, &new_tables);
         }
         self.changed.sort_unstable();
         self.changed.dedup();
@@ -149,11 +153,6 @@ impl Settling {
     /// Enters what was found for a function into the state. What a table has too much may have led
     /// into code that is none, on which everything else was then found: such a function starts afresh.
     fn note(&mut self, state: &mut State<'_>, start: Pos, new: Found) {
-        for finding in &new.findings {
-            self.landmarks
-                .tables
-                .extend(finding.resolved.tables.iter().map(|table| table.0));
-        }
         let old = self.known.remove(&start);
         let old_findings = old.map(|old| old.findings).unwrap_or_default();
         let shrunk = self.landmarks.note_shrinking(&old_findings, &new.findings);
@@ -223,8 +222,8 @@ impl Settling {
         })
     }
 
-    /// Functions in whose measured tables another table has turned out to begin.
-    fn with_new_tables_inside(&self, state: &State<'_>) -> Vec<u32> {
+    /// Functions in whose measured tables one of `tables` begins.
+    fn with_tables_inside(&self, state: &State<'_>, tables: &BTreeSet<Address>) -> Vec<u32> {
         let cut = self.known.iter().filter(|(_, found)| {
             found.findings.iter().any(|finding| {
                 finding.resolved.resolution == Resolution::MeasuredTable
@@ -232,7 +231,7 @@ impl Settling {
                         .resolved
                         .tables
                         .iter()
-                        .any(|&table| tables_inside(&self.landmarks, table) > 0)
+                        .any(|&table| tables_inside(tables, table) > 0)
             })
         });
         cut.filter_map(|(&start, _)| u32::try_from(state.find(start)?).ok())
@@ -342,16 +341,16 @@ fn signature(state: &State<'_>, owner: u32, old: Option<&Found>, landmarks: &Lan
                 .resolved
                 .tables
                 .iter()
-                .for_each(|&table| tables_inside(landmarks, table).hash(&mut hasher));
+                .for_each(|&table| tables_inside(&landmarks.tables, table).hash(&mut hasher));
         }
     }
     hasher.finish()
 }
 
 /// How many tables begin behind the first and up to the last entry of a table.
-fn tables_inside(landmarks: &Landmarks, (first, last): (Address, Address)) -> usize {
+fn tables_inside(tables: &BTreeSet<Address>, (first, last): (Address, Address)) -> usize {
     if first < last {
-        landmarks.tables.range(first.wrapping_add(1)..=last).count()
+        tables.range(first.wrapping_add(1)..=last).count()
     } else {
         0
     }

@@ -29,6 +29,9 @@ pub(crate) struct BlockRef {
     pub(crate) block: u32,
 }
 
+/// Bytes of code in whose starts [`State::find`] searches; a power of two.
+const PAGE: u32 = 256;
+
 /// The state of the analysis.
 pub(crate) struct State<'a> {
     /// What the file's tables say.
@@ -37,6 +40,8 @@ pub(crate) struct State<'a> {
     pub(crate) fragments: Vec<Fragment>,
     /// Their starts, close together for searching.
     starts: Vec<Pos>,
+    /// For every page of [`PAGE`] bytes how many starts are before it.
+    before: Vec<u32>,
     /// For every fragment the one with the entry of its function; itself for most.
     pub(crate) owner: Vec<u32>,
     /// The further fragments of functions that have some, by owner.
@@ -54,6 +59,7 @@ impl<'a> State<'a> {
             tables,
             fragments: fragment::stated(tables),
             starts: Vec::new(),
+            before: Vec::new(),
             owner: Vec::new(),
             parts: FxHashMap::default(),
             jumps: FxHashMap::default(),
@@ -68,11 +74,26 @@ impl<'a> State<'a> {
         self.starts.clear();
         self.starts
             .extend(self.fragments.iter().map(|fragment| fragment.start));
+        self.before.clear();
+        for (index, start) in (0..).zip(&self.starts) {
+            let page = (start.0 / PAGE) as usize;
+            self.before.resize(self.before.len().max(page + 1), index);
+        }
+    }
+
+    /// The starts among which the first one behind `pos` is, and how many are before those.
+    fn starts_around(&self, pos: Pos) -> (usize, &[Pos]) {
+        let page = (pos.0 / PAGE) as usize;
+        let count = |page: usize| self.before.get(page).map(|&count| count as usize);
+        let from = count(page).unwrap_or(self.starts.len());
+        let to = count(page + 1).unwrap_or(self.starts.len());
+        (from, &self.starts[from..to])
     }
 
     /// The fragment that holds `pos`.
     pub(crate) fn find(&self, pos: Pos) -> Option<usize> {
-        let after = self.starts.partition_point(|&start| start <= pos);
+        let (before, near) = self.starts_around(pos);
+        let after = before + near.partition_point(|&start| start <= pos);
         after
             .checked_sub(1)
             .filter(|&index| pos < self.fragments[index].end)

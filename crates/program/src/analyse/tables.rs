@@ -30,6 +30,13 @@ pub(crate) struct Finding {
     pub(crate) resolved: Resolved,
 }
 
+impl Finding {
+    /// Where the tables that the jump reads begin.
+    pub(crate) fn first_entries(&self) -> impl Iterator<Item = Address> {
+        self.resolved.tables.iter().map(|table| table.0)
+    }
+}
+
 /// Facts about the whole program that decide where tables end.
 #[derive(Default)]
 pub(crate) struct Landmarks {
@@ -109,6 +116,34 @@ enum Entry {
     Leads(Pos),
     /// Nowhere: compilers let the entries for values that cannot occur point behind the function.
     Impossible,
+    /// It leads to code, though to none of this function.
+    Elsewhere {
+        /// Whether a fragment starts there; otherwise nothing is known of the place.
+        is_known: bool,
+    },
+    /// It is no entry.
+    Nowhere,
+}
+
+/// How far a table is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// As far as the guard says: every entry must lead to something.
+    Strict,
+    /// Until something else begins.
+    Measure {
+        /// Whether a guard allows more entries.
+        is_bounded: bool,
+    },
+}
+
+impl Reading {
+    /// Whether a table may end in front of what would lead to code elsewhere, where `is_known` says
+    /// whether anything else does. What nothing else names could be a function that only tables
+    /// know; and where a guard allows the entry, so could any function.
+    fn may_end(self, is_known: bool) -> bool {
+        is_known && self == Self::Measure { is_bounded: false }
+    }
 }
 
 struct Reader<'s, 'a> {
@@ -147,9 +182,7 @@ impl Reader<'_, '_> {
             let claimed: FxHashSet<Address> = tables.map(|table| table.0).collect();
             let rest = self.without_table(&constants, &claimed);
             for jump in open {
-                let resolved = if self.slicer.solve(jump, Mode::Pointer).is_some()
-                    || rest.resolution == Resolution::Labels && self.slicer.is_indexed_load(jump)
-                {
+                let resolved = if self.is_pointer(jump, rest.resolution) {
                     rest.clone()
                 } else {
                     Resolved {
@@ -165,6 +198,28 @@ impl Reader<'_, '_> {
             }
         }
         findings
+    }
+
+    /// Whether the jump leads to a pointer as it was found, so that it is one of the labels or leaves
+    /// the function. An entry of an indexed table is such a pointer too, but the words of a table that
+    /// another jump reads are no labels: then it could be one of those.
+    fn is_pointer(&mut self, jump: BlockRef, otherwise: Resolution) -> bool {
+        let entries_are_known = match otherwise {
+            Resolution::Labels => true,
+            Resolution::TailCall => !self.reads_labels(),
+            _ => return false,
+        };
+        self.slicer.solve(jump, Mode::Pointer).is_some()
+            || entries_are_known && self.slicer.solve(jump, Mode::Entry).is_some()
+    }
+
+    /// Whether a table that a jump of the function reads holds labels of it.
+    fn reads_labels(&self) -> bool {
+        self.state.fragments_of(self.owner).any(|part| {
+            let own = &self.state.fragments[part as usize];
+            let mut words = self.landmarks.labels_in(own.start, own.end).iter();
+            words.any(|label| self.words.contains(&label.1))
+        })
     }
 
     fn jumps(&self) -> Vec<BlockRef> {
@@ -195,12 +250,14 @@ impl Reader<'_, '_> {
         } else {
             self.slicer.solve(jump, Mode::Guarded)
         };
-        let guarded = guarded.and_then(|solutions| self.read(&solutions, true));
+        let is_bounded = guarded.is_some();
+        let guarded = guarded.and_then(|solutions| self.read(&solutions, Reading::Strict));
         let (resolution, targets, tables) = match guarded {
             Some((targets, tables)) => (Resolution::GuardedTable, targets, tables),
             None => {
                 let solutions = self.slicer.solve(jump, Mode::Scaled)?;
-                let (targets, tables) = self.read(&solutions, false)?;
+                let reading = Reading::Measure { is_bounded };
+                let (targets, tables) = self.read(&solutions, reading)?;
                 (Resolution::MeasuredTable, targets, tables)
             }
         };
@@ -214,11 +271,11 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// All targets of all solutions; with `strict` every entry must be one.
-    fn read(&mut self, solutions: &[Solution], strict: bool) -> Option<(Vec<Pos>, Spans)> {
+    /// All targets of all solutions.
+    fn read(&mut self, solutions: &[Solution], reading: Reading) -> Option<(Vec<Pos>, Spans)> {
         let (mut targets, mut tables) = (Vec::new(), Vec::new());
         for solution in solutions {
-            self.read_one(solution, strict, &mut targets, &mut tables)?;
+            self.read_one(solution, reading, &mut targets, &mut tables)?;
         }
         let mut seen = FxHashSet::default();
         targets.retain(|target| seen.insert(*target));
@@ -228,16 +285,21 @@ impl Reader<'_, '_> {
     fn read_one(
         &mut self,
         solution: &Solution,
-        strict: bool,
+        reading: Reading,
         targets: &mut Vec<Pos>,
         tables: &mut Spans,
     ) -> Option<()> {
         let Some(index) = solution.index else {
-            if let Entry::Leads(target) = self.target(&solution.target, 0)? {
-                targets.push(target);
-            }
-            return Some(());
+            return match self.target(&solution.target, 0) {
+                Entry::Leads(target) => {
+                    targets.push(target);
+                    Some(())
+                }
+                Entry::Impossible => Some(()),
+                Entry::Nowhere | Entry::Elsewhere { .. } => None,
+            };
         };
+        let strict = reading == Reading::Strict;
         let mask = low_mask(64);
         for step in 0..index.count.min(LARGEST_TABLE) {
             let value = index.low.wrapping_add(u64::try_from(step).ok()?) & mask;
@@ -254,10 +316,11 @@ impl Reader<'_, '_> {
                 return Some(());
             }
             match self.target(&solution.target, value) {
-                Some(Entry::Leads(target)) => targets.push(target),
-                Some(Entry::Impossible) => {}
-                None if strict || step == 0 => return None,
-                None => return Some(()),
+                Entry::Leads(target) => targets.push(target),
+                Entry::Impossible => {}
+                Entry::Nowhere | Entry::Elsewhere { .. } if strict || step == 0 => return None,
+                Entry::Nowhere => return Some(()),
+                Entry::Elsewhere { is_known } => return reading.may_end(is_known).then_some(()),
             }
             self.words.extend(word);
             if let (Some(table), Some(word)) = (tables.last_mut(), word) {
@@ -268,16 +331,33 @@ impl Reader<'_, '_> {
     }
 
     /// Where the jump leads for an index.
-    fn target(&self, value: &Linear, index: u64) -> Option<Entry> {
-        let address = Address(self.evaluate(value, index)?);
+    fn target(&self, value: &Linear, index: u64) -> Entry {
+        let Some(address) = self.evaluate(value, index).map(Address) else {
+            return Entry::Nowhere;
+        };
         if self.is_own_end(address) {
-            return Some(Entry::Impossible);
+            return Entry::Impossible;
         }
-        let pos = self.state.tables.code.pos(address)?;
+        let Some(pos) = self.state.tables.code.pos(address) else {
+            return Entry::Nowhere;
+        };
         if self.is_own_instruction(pos) || self.is_offset(value) && self.is_function(pos) {
-            return Some(Entry::Leads(pos));
+            return Entry::Leads(pos);
         }
-        None
+        match self.state.find(pos) {
+            Some(index) if self.state.fragments[index].start == pos => {
+                Entry::Elsewhere { is_known: true }
+            }
+            None if !self.is_filling(pos) => Entry::Elsewhere { is_known: false },
+            _ => Entry::Nowhere,
+        }
+    }
+
+    /// Whether what is at `pos`, outside of all fragments, is no code that anything could lead to.
+    fn is_filling(&self, pos: Pos) -> bool {
+        let code = self.state.tables.code;
+        let rest = code.bytes(pos, code.region_end(pos));
+        code.is_stub(pos) || super::padding::starts_with_padding(rest)
     }
 
     /// Whether the target is computed, rather than loaded as it is.

@@ -39,60 +39,83 @@ pub(super) fn run<'a>(
     offset: DebugLineOffset,
     addresses: &[Address],
 ) -> Result<Covered, Broken> {
+    let merger = Merger::new(addresses);
+    let (merger, paths) = drive(context, open, offset, merger)?;
+    Ok(merger.finish(&paths))
+}
+
+/// What takes the rows of a line program, in its order.
+pub(super) trait Sink {
+    /// A row, or the end of a sequence, at `address`.
+    fn row(&mut self, address: u64, row: Option<Row>);
+    /// What follows is a sequence of its own.
+    fn forget(&mut self);
+}
+
+/// Gives the rows of the line program at `offset` to `sink`; and gives back what names its files.
+pub(super) fn drive<'a, S: Sink>(
+    context: &Context<'a>,
+    open: &OpenUnit<'a>,
+    offset: DebugLineOffset,
+    sink: S,
+) -> Result<(S, impl Fn(u64) -> String), Broken> {
     let unit = &open.unit;
     let size = unit.header.address_size();
     let section = &context.dwarf.debug_line;
     let program = section.program(offset, size, unit.comp_dir, unit.name)?;
     let header = program.header();
-    let mut machine = Machine::new(header, addresses);
+    let mut machine = Machine::new(header, sink);
     let mut instructions = header.instructions();
     while let Some(instruction) = instructions.next_instruction(header)? {
         machine.execute(header, instruction);
     }
-    let files = machine.merger.files.iter();
     // Files that the program itself defines (DWARF 4 and before; nobody does) have no path.
-    let files = files
-        .map(|&file| path(context, unit, header, file).unwrap_or_default())
-        .collect();
-    Ok(Covered {
-        files,
-        runs: machine.merger.runs,
-    })
+    let paths = move |file| path(context, unit, program.header(), file).unwrap_or_default();
+    Ok((machine.sink, paths))
 }
 
 /// The registers that matter. All arithmetic wraps: nonsense leads to addresses nobody asked for.
-struct Machine<'q> {
+struct Machine<S> {
     address: u64,
     operation: u64,
     row: Row,
+    /// What a sequence starts with.
+    start: Row,
     /// The linker threw away what the current rows are about, and gave it this address.
     is_gone: bool,
     tombstone: u64,
-    merger: Merger<'q>,
+    sink: S,
 }
 
 /// Where a row says the code comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Row {
-    file: u64,
-    line: u64,
+pub(super) struct Row {
+    /// The file's number in the program.
+    pub(super) file: u64,
+    /// 0 where there is none.
+    pub(super) line: u64,
+    /// Whether a statement is recommended to begin here.
+    pub(super) is_statement: bool,
 }
 
-const START: Row = Row { file: 1, line: 1 };
-
-impl<'q> Machine<'q> {
-    fn new(header: &LineProgramHeader<Slice<'_>>, addresses: &'q [Address]) -> Self {
+impl<S: Sink> Machine<S> {
+    fn new(header: &LineProgramHeader<Slice<'_>>, sink: S) -> Self {
         let bits = u32::from(header.address_size().clamp(1, 8)) * 8;
         let tombstone = (u64::MAX >> (64 - bits)) - 1;
-        let merger = Merger::new(addresses);
+        let start = Row {
+            file: 1,
+            line: 1,
+            is_statement: header.default_is_stmt(),
+        };
         // A sequence that sets no address starts at 0, where nothing is.
         Self {
             address: 0,
             operation: 0,
-            row: START,
+            row: start,
+            start,
             is_gone: true,
             tombstone,
-            merger,
+            sink,
         }
     }
 
@@ -114,6 +137,7 @@ impl<'q> Machine<'q> {
                 self.row.line = self.row.line.wrapping_add_signed(by);
             }
             LineInstruction::SetFile(file) => self.row.file = file,
+            LineInstruction::NegateStatement => self.row.is_statement ^= true,
             LineInstruction::ConstAddPc => {
                 self.special(header, u8::MAX);
             }
@@ -148,27 +172,27 @@ impl<'q> Machine<'q> {
         self.address = address;
         self.operation = 0;
         if self.is_gone {
-            self.merger.forget();
+            self.sink.forget();
         }
     }
 
     fn emit(&mut self) {
         if !self.is_gone {
-            self.merger.row(self.address, Some(self.row));
+            self.sink.row(self.address, Some(self.row));
         }
     }
 
     fn end(&mut self) {
         if !self.is_gone {
-            self.merger.row(self.address, None);
+            self.sink.row(self.address, None);
         }
-        self.merger.forget();
-        (self.address, self.operation, self.row, self.is_gone) = (0, 0, START, true);
+        self.sink.forget();
+        (self.address, self.operation, self.row, self.is_gone) = (0, 0, self.start, true);
     }
 }
 
 /// Merges rows, which mostly ascend, against addresses, which do.
-struct Merger<'q> {
+pub(super) struct Merger<'q> {
     addresses: &'q [Address],
     /// The row whose end is not known yet, and its address.
     last: Option<(u64, Row)>,
@@ -180,7 +204,7 @@ struct Merger<'q> {
 }
 
 impl<'q> Merger<'q> {
-    fn new(addresses: &'q [Address]) -> Self {
+    pub(super) fn new(addresses: &'q [Address]) -> Self {
         let numbers = FxHashMap::default();
         Self {
             addresses,
@@ -192,22 +216,12 @@ impl<'q> Merger<'q> {
         }
     }
 
-    /// Takes a row, or the end of a sequence, at `address`.
-    fn row(&mut self, address: u64, row: Option<Row>) {
-        match self.last {
-            Some((before, last)) if before <= address => {
-                let first = self.next;
-                self.next = first + leading(&self.addresses[first..], address);
-                self.cover(first, last);
-            }
-            // The first row of a sequence, or one that goes back, which is not allowed.
-            _ => self.next = self.addresses.partition_point(|it| it.0 < address),
+    /// What was found, with the paths of files in place of their numbers.
+    pub(super) fn finish(self, path: impl Fn(u64) -> String) -> Covered {
+        Covered {
+            files: self.files.into_iter().map(path).collect(),
+            runs: self.runs,
         }
-        self.last = row.map(|row| (address, row));
-    }
-
-    fn forget(&mut self) {
-        self.last = None;
     }
 
     /// Says that `row` covers the addresses from `first` up to the next.
@@ -236,9 +250,28 @@ impl<'q> Merger<'q> {
     }
 }
 
+impl Sink for Merger<'_> {
+    fn row(&mut self, address: u64, row: Option<Row>) {
+        match self.last {
+            Some((before, last)) if before <= address => {
+                let first = self.next;
+                self.next = first + leading(&self.addresses[first..], address);
+                self.cover(first, last);
+            }
+            // The first row of a sequence, or one that goes back, which is not allowed.
+            _ => self.next = self.addresses.partition_point(|it| it.0 < address),
+        }
+        self.last = row.map(|row| (address, row));
+    }
+
+    fn forget(&mut self) {
+        self.last = None;
+    }
+}
+
 /// How many of the sorted `addresses` are before `address`: doubling steps, then a binary search, as
 /// it is mostly none or one.
-fn leading(addresses: &[Address], address: u64) -> usize {
+pub(super) fn leading(addresses: &[Address], address: u64) -> usize {
     let mut bound = 1;
     while bound <= addresses.len() && addresses[bound - 1].0 < address {
         bound *= 2;

@@ -40,7 +40,7 @@ pub struct Position {
 }
 
 /// How many line programs are run before their answers are merged and their memory is freed.
-const BATCH: usize = 512;
+pub(super) const BATCH: usize = 512;
 /// A line program's header is longer than this only if it is broken.
 const LONGEST_HEADER: usize = 16 << 20;
 
@@ -79,13 +79,13 @@ pub fn lines(sections: &Sections<'_>, addresses: &[Address]) -> Lines {
 }
 
 /// A line program, by the unit that refers to it.
-struct Program<'a> {
-    offset: DebugLineOffset,
-    open: OpenUnit<'a>,
+pub(super) struct Program<'a> {
+    pub(super) offset: DebugLineOffset,
+    pub(super) open: OpenUnit<'a>,
 }
 
 /// The line programs of all units, by offset, each once and none that starts inside another.
-fn programs<'a>(context: &Context<'a>, troubles: &mut Troubles) -> Vec<Program<'a>> {
+pub(super) fn programs<'a>(context: &Context<'a>, troubles: &mut Troubles) -> Vec<Program<'a>> {
     let program = |&header: &UnitHeader<'a>| {
         let open = context.open(header).ok()?;
         Some(Program {
@@ -130,16 +130,16 @@ fn extent(context: &Context<'_>, offset: usize) -> Option<usize> {
 }
 
 /// The answers of all programs so far.
-struct Answer {
-    at: Vec<Option<Position>>,
+pub(super) struct Answer {
+    pub(super) at: Vec<Option<Position>>,
     /// For each address, itself if it has no position yet; else one further on (to which the ones
     /// in between have been led), so that no address is visited often. One more than addresses.
     open: Vec<u32>,
-    files: Files,
+    pub(super) files: Files,
 }
 
 impl Answer {
-    fn new(files: Files, addresses: usize) -> Self {
+    pub(super) fn new(files: Files, addresses: usize) -> Self {
         // Addresses beyond the index type get no position; there are no such programs.
         let last = u32::try_from(addresses).unwrap_or(u32::MAX);
         Self {
@@ -150,7 +150,7 @@ impl Answer {
     }
 
     /// Takes over what a program covers and no earlier one did.
-    fn add(&mut self, covered: &Covered) {
+    pub(super) fn add(&mut self, covered: &Covered) {
         let files: Vec<Option<u32>> = covered
             .files
             .iter()

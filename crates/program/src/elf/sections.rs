@@ -1,5 +1,7 @@
 //! The section headers: names for parts of the file. They may be missing, and a program runs just
-//! as well without them or with wrong ones, so what is odd here costs only the section it is in.
+//! as well without them or with wrong ones, so what is odd here costs only the section it is in. Only
+//! sections that reach behind the end of the file are an error: the file has been cut or damaged. (Of
+//! debug information that costs only itself.)
 
 use std::ffi::CStr;
 
@@ -43,6 +45,37 @@ impl SectionHeader<'_> {
         self.kind != elf::SHT_NOBITS
     }
 
+    /// Its bytes in the file.
+    pub(crate) fn bytes<'file>(&self, data: &'file [u8]) -> &'file [u8] {
+        let bytes = data.read_bytes_at(self.offset, self.size);
+        bytes.unwrap_or_default()
+    }
+
+    fn is_debug_information(&self) -> bool {
+        let prefixes = [".debug", ".zdebug", ".gnu_debug"];
+        !self.is_allocated() && prefixes.iter().any(|prefix| self.name.starts_with(prefix))
+    }
+
+    /// Refuses a section whose bytes are not all in the file, but for debug information.
+    fn check_is_inside(&self, index: usize, data: &[u8]) -> Result<(), ElfError> {
+        let has_none = !self.has_bytes() || self.kind == elf::SHT_NULL || self.size == 0;
+        let end = data.len() as u64;
+        let is_inside = || {
+            self.offset
+                .checked_add(self.size)
+                .is_some_and(|to| to <= end)
+        };
+        if has_none || self.is_debug_information() || is_inside() {
+            return Ok(());
+        }
+        Err(ElfError::Truncated {
+            what: format!("section {index} {} (sh_offset)", self.name.escape_debug()),
+            offset: self.offset,
+            needed: self.size,
+            end,
+        })
+    }
+
     /// Its addresses, when it is part of the running program.
     pub(crate) fn range(&self) -> Option<Range> {
         if self.is_allocated() {
@@ -73,7 +106,7 @@ impl<'data> Sections<'data> {
         }
         let names = names(header, headers, data, warnings);
         let mut nameless = 0;
-        let list = headers
+        let list: Vec<_> = headers
             .iter()
             .map(|section| {
                 let name = name_at(names, section.sh_name.get(LE));
@@ -86,6 +119,9 @@ impl<'data> Sections<'data> {
                 "section headers",
                 format!("{nameless} sections whose name (sh_name) cannot be read"),
             ));
+        }
+        for (index, section) in list.iter().enumerate() {
+            section.check_is_inside(index, data)?;
         }
         Ok(Self { list })
     }
@@ -179,32 +215,7 @@ fn names<'data>(
         ));
         return &[];
     };
-    let (offset, size) = (table.sh_offset.get(LE), table.sh_size.get(LE));
-    clip(".shstrtab", data, offset, size, warnings)
-}
-
-/// The `size` bytes at `offset` of the file, or as many as there are, with a warning.
-pub(crate) fn clip<'data>(
-    name: &str,
-    data: &'data [u8],
-    offset: u64,
-    size: u64,
-    warnings: &mut Vec<Warning>,
-) -> &'data [u8] {
-    if let Ok(bytes) = data.read_bytes_at(offset, size) {
-        return bytes;
-    }
-    let start = usize::try_from(offset)
-        .unwrap_or(usize::MAX)
-        .min(data.len());
-    warnings.push(Warning::new(
-        name.to_owned(),
-        format!(
-            "its {size:#x} bytes at sh_offset {offset:#x} reach behind the end of the file at {:#x}",
-            data.len()
-        ),
-    ));
-    &data[start..]
+    interpret(table, ".shstrtab").bytes(data)
 }
 
 fn name_at(names: &[u8], offset: u32) -> Option<&str> {

@@ -10,7 +10,7 @@ use object::endian::LittleEndian as LE;
 use rayon::slice::ParallelSliceMut;
 
 use super::dynamic::{DynamicSymbols, slice_of};
-use super::sections::{Sections, clip};
+use super::sections::Sections;
 use super::{Symbol, SymbolKind};
 use crate::{Address, Warning};
 
@@ -118,11 +118,7 @@ fn static_table<'data>(
         warnings.push(Warning::new(".symtab", what));
         return (&[], &[]);
     };
-    let symbols = clip(".symtab", data, table.offset, table.size, warnings);
-    (
-        slice_of(symbols),
-        clip(".strtab", data, strings.offset, strings.size, warnings),
-    )
+    (slice_of(table.bytes(data)), strings.bytes(data))
 }
 
 fn collect<'data>(

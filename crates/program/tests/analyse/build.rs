@@ -65,7 +65,7 @@ fn text(path: &Path) -> String {
 }
 
 /// Runs a program to its end; what it writes.
-fn run(tool: &str, arguments: &[&str]) -> String {
+pub(crate) fn run(tool: &str, arguments: &[&str]) -> String {
     let output = Command::new(tool)
         .args(arguments)
         .env("LC_ALL", "C")

@@ -7,6 +7,7 @@
 
 mod build;
 mod check;
+mod debug_file;
 mod expect;
 
 use std::collections::BTreeSet;
@@ -47,6 +48,7 @@ fixtures! {
     cold_part_shared.s
     computed_goto.s
     computed_goto_labels.s
+    falls_into_next.s
     jump_into_function.s
     jump_into_instruction.s
     landing_pads_clang.cpp
@@ -75,15 +77,18 @@ fixtures! {
     table_next_table.s
     table_pic_ja.s
     table_signed_pair.s
+    tail_call_indexed.s
     tail_call_vtable.s
     tail_calls_conditional.s
     trap_base_from_argument.s
     trap_base_in_pieces.s
     trap_base_overwritten.s
     trap_biased_relative.s
+    trap_callee_writes_frame.s
     trap_first_entry_foreign.s
     trap_flags_over_call.s
     trap_foreign_entry.s
+    trap_foreign_entry_covered.s
     trap_goto_beside_argument.s
     trap_goto_beside_table.s
     trap_label_and_table.s
@@ -91,6 +96,7 @@ fixtures! {
     trap_loop_index.s
     trap_one_path_guarded.s
     trap_other_register.s
+    trap_pop_return_address.s
     trap_push_ret.s
     trap_retpoline_caller.s
     trap_second_use.s
@@ -99,6 +105,7 @@ fixtures! {
     trap_store_by_frame_pointer.s
     trap_table_through_slot.s
     trap_two_tables_cmov.s
+    trap_unguarded_stops_early.s
     trap_wide_index.s
     trap_writable_addresses.s
     trap_writable_table.s

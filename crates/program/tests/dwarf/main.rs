@@ -2,6 +2,7 @@
 //! read from the same files, and broken in every way.
 
 mod attack;
+mod block_lines;
 mod build;
 mod check;
 mod debug_file;

@@ -100,6 +100,29 @@ impl Path {
         self.target = spoiled.unwrap_or_else(|| std::mem::take(&mut self.target));
     }
 
+    /// What a foreign hand may have done to the frame: guards on memory are lost, and what an index
+    /// was loaded from no longer equals what was compared. Bases and pointers that were spilled stay.
+    pub(super) fn distrust_variables(&mut self, is_frame: &dyn Fn(&Linear) -> bool) {
+        self.guards.retain(|guard| {
+            !guard
+                .value
+                .any(&mut |atom| matches!(atom, Atom::Load { .. }))
+        });
+        let aged = self.target.map(&mut |atom| match atom {
+            Atom::Load {
+                address,
+                size,
+                stale,
+            } => Some(Linear::atom(Atom::Load {
+                address: age_indices(address, is_frame)?,
+                size: *size,
+                stale: *stale,
+            })),
+            _ => None,
+        });
+        self.target = aged.unwrap_or_else(|| std::mem::take(&mut self.target));
+    }
+
     pub(super) fn add_guard(&mut self, mut new: Guard) {
         if let Some(old) = self
             .guards
@@ -122,7 +145,7 @@ impl Path {
             match mode {
                 Mode::Guarded => self.find_guarded_index(),
                 Mode::Scaled => self.find_scaled_index(),
-                Mode::Pointer => {}
+                Mode::Pointer | Mode::Entry => {}
             }
         }
         if self.index.is_some() || mode != Mode::Guarded {
@@ -178,20 +201,20 @@ impl Path {
         }
     }
 
-    /// Whether the target is eight bytes of memory as they are, and no entry of an indexed table.
-    pub(super) fn is_loaded_pointer(&self) -> bool {
+    /// Whether the target is eight bytes of memory as they are, of an indexed table only if that will do.
+    pub(super) fn is_loaded_pointer(&self, mode: Mode) -> bool {
         let Some(Atom::Load {
             address, size: 8, ..
         }) = self.target.as_atom()
         else {
             return false;
         };
-        address.terms.iter().all(|(_, factor)| *factor == 1)
+        mode == Mode::Entry || address.terms.iter().all(|(_, factor)| *factor == 1)
     }
 
     /// Whether the target is what some unknown instruction gave (the result of a call, say).
     pub(super) fn is_found_pointer(&self, mode: Mode) -> bool {
-        mode == Mode::Pointer && matches!(self.target.as_atom(), Some(Atom::Opaque(_)))
+        mode.asks_for_origin() && matches!(self.target.as_atom(), Some(Atom::Opaque(_)))
     }
 
     /// Whether no further substitution can solve the path.
@@ -208,6 +231,49 @@ fn as_index(atom: &Atom) -> Linear {
         index.sign_extended(bits)
     } else {
         index.zero_extended(bits)
+    }
+}
+
+/// The address of a load with all that is no base made stale where it comes from the frame; `None`
+/// if nothing does. A base is eight bytes as they are, not multiplied.
+fn age_indices(address: &Linear, is_frame: &dyn Fn(&Linear) -> bool) -> Option<Linear> {
+    age_terms(address, &|atom, factor| {
+        let is_base = factor == 1 && matches!(atom, Atom::Load { size: 8, .. });
+        if is_base { None } else { age(atom, is_frame) }
+    })
+}
+
+/// The sum of what `age` makes of its atoms; `None` if that is nothing.
+fn age_terms(sum: &Linear, age: &dyn Fn(&Atom, u64) -> Option<Linear>) -> Option<Linear> {
+    let mut changed = false;
+    let mut aged = Linear::constant(sum.constant);
+    for (atom, factor) in &sum.terms {
+        let new = age(atom, *factor);
+        changed |= new.is_some();
+        aged = aged.plus(&new.unwrap_or_else(|| Linear::atom(atom.clone())), *factor);
+    }
+    changed.then_some(aged)
+}
+
+/// The atom with loads from the frame made stale, but for those that only say where another one
+/// loads from; `None` if there are none.
+fn age(atom: &Atom, is_frame: &dyn Fn(&Linear) -> bool) -> Option<Linear> {
+    let all = |inner: &Linear| age_terms(inner, &|atom, _| age(atom, is_frame));
+    match atom {
+        Atom::Load {
+            address,
+            size,
+            stale: false,
+        } if is_frame(address) => Some(Linear::atom(Atom::Load {
+            address: address.clone(),
+            size: *size,
+            stale: true,
+        })),
+        Atom::Zero(bits, inner) => Some(all(inner)?.zero_extended(*bits)),
+        Atom::Sign(bits, inner) => Some(all(inner)?.sign_extended(*bits)),
+        Atom::And(inner, mask) => Some(all(inner)?.masked(*mask)),
+        Atom::Shift(inner, count) => Some(all(inner)?.shifted_right(*count)),
+        _ => None,
     }
 }
 

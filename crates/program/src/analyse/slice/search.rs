@@ -52,6 +52,15 @@ pub(crate) enum Mode {
     /// Not at all: whether the target is a pointer as it is found in memory, an argument or a result,
     /// and nothing that is computed.
     Pointer,
+    /// The same, where an entry of an indexed table is a pointer too.
+    Entry,
+}
+
+impl Mode {
+    /// Whether what is asked is where the target comes from, and not what it can be.
+    pub(super) fn asks_for_origin(self) -> bool {
+        matches!(self, Self::Pointer | Self::Entry)
+    }
 }
 
 /// Predecessors and decoded blocks of one function.
@@ -67,6 +76,16 @@ pub(crate) struct Slicer<'s, 'a> {
     owner: u32,
     /// Slices made before, which hold where nothing around them has changed.
     pub(crate) memory: Memory,
+    /// Paths from which searches of this slicer have come to one solution only, by mode: jumps of one
+    /// function often share most of their way back.
+    walked: FxHashMap<Mode, FxHashMap<Path, Rc<Walked>>>,
+}
+
+/// A finished search with a single solution.
+struct Walked {
+    solution: Solution,
+    /// The blocks that were walked through.
+    around: Vec<BlockRef>,
 }
 
 /// Slices by the end of the jump's block and the mode.
@@ -93,6 +112,7 @@ impl<'s, 'a> Slicer<'s, 'a> {
             has_frame_pointer: false,
             owner,
             memory,
+            walked: FxHashMap::default(),
         };
         for fragment in state.fragments_of(owner) {
             slicer.note_edges(fragment, owner);
@@ -160,29 +180,6 @@ impl<'s, 'a> Slicer<'s, 'a> {
         }))
     }
 
-    /// Whether the jump reads its target straight from an indexed table of pointers.
-    pub(crate) fn is_indexed_load(&mut self, at: BlockRef) -> bool {
-        let mut reads = self
-            .steps(at)
-            .iter()
-            .rev()
-            .filter_map(|(_, effect)| {
-                effect
-                    .registers
-                    .iter()
-                    .find_map(|(_, value)| value.as_ref()?.as_atom().cloned())
-            })
-            .collect::<Vec<Atom>>();
-        let direct = self
-            .instructions(at)
-            .last()
-            .and_then(|jump| operand(jump, 0)?.0.as_atom().cloned());
-        reads.extend(direct);
-        reads
-            .iter()
-            .any(|atom| matches!(atom, Atom::Load { size: 8, .. }))
-    }
-
     /// What the instructions of a block do, with their addresses.
     fn steps(&mut self, at: BlockRef) -> Rc<Vec<(u64, Effect)>> {
         if let Some(steps) = self.steps.get(&at) {
@@ -206,21 +203,34 @@ impl<'s, 'a> Slicer<'s, 'a> {
             return known.solutions.clone();
         }
         let mut search = Search::new(mode);
-        let solutions = self.search(at, &mut search).map(|()| search.solutions);
-        let mut around: Vec<Pos> = search
-            .states
-            .keys()
+        let found = self.search(at, &mut search);
+        let around = search.around(at);
+        let mut starts: Vec<Pos> = around
+            .iter()
             .map(|&at| self.state.block(at).start)
             .collect();
-        around.push(self.state.block(at).start);
-        around.sort_unstable();
+        starts.sort_unstable();
+        if found.is_some() {
+            self.note_walked(&mut search, around);
+        }
+        let solutions = found.map(|()| search.solutions);
         let slice = Slice {
             solutions: solutions.clone(),
-            signature: self.signature(&around),
-            around,
+            signature: self.signature(&starts),
+            around: starts,
         };
         self.memory.insert(key, slice);
         solutions
+    }
+
+    /// Remembers where the paths of a finished search lead, if that is to one solution.
+    fn note_walked(&mut self, search: &mut Search, around: Vec<BlockRef>) {
+        if let [solution] = &search.solutions[..] {
+            let solution = solution.clone();
+            let walked = Rc::new(Walked { solution, around });
+            let paths = search.seen.drain().map(|path| (path, Rc::clone(&walked)));
+            self.walked.entry(search.mode).or_default().extend(paths);
+        }
     }
 
     fn search(&mut self, at: BlockRef, search: &mut Search) -> Option<()> {
@@ -306,7 +316,7 @@ impl<'s, 'a> Slicer<'s, 'a> {
     fn queue_predecessors(&self, path: &Path, search: &mut Search) -> Option<()> {
         if self.entered.contains(&path.at) {
             let argument = matches!(path.target.as_atom(), Some(Atom::Register(_)));
-            return (search.mode == Mode::Pointer && argument).then_some(());
+            return (search.mode.asks_for_origin() && argument).then_some(());
         }
         for &(_, from, kind) in self.edges_to(path.at) {
             let mut next = path.clone();
@@ -314,7 +324,10 @@ impl<'s, 'a> Slicer<'s, 'a> {
             if matches!(kind, EdgeKind::Taken | EdgeKind::NotTaken) {
                 next.pending.extend(self.condition(from, kind));
             }
-            search.push(next)?;
+            match self.walked.get(&search.mode).and_then(|all| all.get(&next)) {
+                Some(walked) => search.join(walked),
+                None => search.push(next)?,
+            }
         }
         Some(())
     }
@@ -381,18 +394,14 @@ impl<'s, 'a> Slicer<'s, 'a> {
         } else if effect.writes_anywhere {
             path.spoil(&|address| !self.is_frame(address));
         }
-        // A callee, or a store through a pointer, may write to a variable of the frame that a guard
-        // speaks of. (What the target is loaded from is not a variable but what was spilled.)
+        // A callee, or a store through a pointer, may write to a variable of the frame. (What the
+        // target and the table's base are loaded from is not a variable but what was spilled.)
         let foreign = effect
             .store
             .as_ref()
             .is_some_and(|store| !self.is_frame(&store.address));
         if foreign || effect.writes_anywhere || effect.writes_everything {
-            path.guards.retain(|guard| {
-                !guard
-                    .value
-                    .any(&mut |atom| matches!(atom, Atom::Load { .. }))
-            });
+            path.distrust_variables(&|address| self.is_frame(address));
         }
     }
 
@@ -433,8 +442,8 @@ impl<'s, 'a> Slicer<'s, 'a> {
     }
 
     fn is_solved(&self, path: &Path, search: &mut Search) -> bool {
-        if search.mode == Mode::Pointer {
-            return path.is_loaded_pointer();
+        if search.mode.asks_for_origin() {
+            return path.is_loaded_pointer(search.mode);
         }
         let open = path.target.any(&mut |atom| match atom {
             Atom::Register(_) | Atom::Opaque(_) => true,
@@ -451,9 +460,7 @@ impl<'s, 'a> Slicer<'s, 'a> {
                 index: path.index,
                 guarded: path.guarded,
             };
-            if !search.solutions.contains(&solution) {
-                search.solutions.push(solution);
-            }
+            search.note(solution);
         }
         !open
     }
@@ -469,6 +476,8 @@ struct Search {
     work: Vec<Path>,
     seen: FxHashSet<Path>,
     states: FxHashMap<BlockRef, u32>,
+    /// Finished searches that this one has run into.
+    joined: Vec<Rc<Walked>>,
 }
 
 impl Search {
@@ -480,7 +489,32 @@ impl Search {
             work,
             seen: FxHashSet::default(),
             states: FxHashMap::default(),
+            joined: Vec::new(),
         }
+    }
+
+    fn note(&mut self, solution: Solution) {
+        if !self.solutions.contains(&solution) {
+            self.solutions.push(solution);
+        }
+    }
+
+    /// Takes over where a path leads that another search has walked.
+    fn join(&mut self, walked: &Rc<Walked>) {
+        self.note(walked.solution.clone());
+        if !self.joined.iter().any(|known| Rc::ptr_eq(known, walked)) {
+            self.joined.push(Rc::clone(walked));
+        }
+    }
+
+    /// The blocks on which the outcome depends, each once; `at` is where the jump is.
+    fn around(&self, at: BlockRef) -> Vec<BlockRef> {
+        let joined = self.joined.iter().flat_map(|walked| &walked.around);
+        let own = self.states.keys().chain(joined).copied();
+        let mut around: Vec<BlockRef> = own.chain([at]).collect();
+        around.sort_unstable();
+        around.dedup();
+        around
     }
 
     /// Queues a path unless it was walked before; `None` when the search grows too large.

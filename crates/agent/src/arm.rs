@@ -1,0 +1,367 @@
+//! An image is mapped over a module: checked first, then four kinds of mappings, the text last.
+//!
+//! Nothing of the module is changed before everything else is in place, so that a refusal at any
+//! step leaves it as it was. It happens while no thread runs in the module: before its own start,
+//! be that the program's or that of a `dlopen`.
+
+use core::ffi::CStr;
+use core::slice;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use tomo_wire::image::{Image, Region, Window};
+use tomo_wire::record::{MARKS, Reason, Record};
+use tomo_wire::roster::{Entry, MOST_ENTRIES, RosterView};
+use tomo_wire::{FileStamp, PAGE, checksum};
+
+use crate::armed::{self, Counters};
+use crate::door::{self, Closed};
+use crate::loader::Module;
+use crate::system::{self, Access, Errno, File, Protection};
+use crate::trap;
+
+/// Why a module was not armed.
+struct Refused {
+    reason: Reason,
+    errno: u32,
+}
+
+impl From<Reason> for Refused {
+    fn from(reason: Reason) -> Self {
+        Self { reason, errno: 0 }
+    }
+}
+
+/// A failed system call as a refusal for `reason`.
+fn failed(reason: Reason) -> impl Fn(Errno) -> Refused {
+    move |Errno(errno)| Refused { reason, errno }
+}
+
+/// Entries of the roster, a bit for each.
+struct Bits([AtomicU64; Bits::WORDS]);
+
+impl Bits {
+    const WORDS: usize = MOST_ENTRIES as usize / 64;
+
+    const fn new() -> Self {
+        Self([const { AtomicU64::new(0) }; Self::WORDS])
+    }
+
+    fn has(&self, index: usize) -> bool {
+        let word = self.0.get(index / 64);
+        word.is_some_and(|word| word.load(Ordering::Relaxed) >> (index % 64) & 1 != 0)
+    }
+
+    fn add(&self, index: usize) {
+        if let Some(word) = self.0.get(index / 64) {
+            word.fetch_or(1 << (index % 64), Ordering::Relaxed);
+        }
+    }
+}
+
+/// What was refused once in this process is not tried again.
+static REFUSED: Bits = Bits::new();
+/// What was armed before, and unloaded, is not counted again.
+static COUNTED: Bits = Bits::new();
+
+/// Arms `module` if the roster has an image for it among the entries that are `wanted`; counts why not
+/// if it has one that does not do.
+pub(crate) fn arm(
+    module: &Module<'_>,
+    roster: &RosterView<'_>,
+    roster_path: &CStr,
+    wanted: fn(&Entry) -> bool,
+) {
+    let id = module.build_id();
+    for (index, entry) in roster.entries.iter().enumerate() {
+        let named = match entry.module.build_id() {
+            Some(stated) => Some(stated) == id,
+            None => id.is_none(),
+        };
+        if named && wanted(entry) && !REFUSED.has(index) {
+            let armed = arm_as(module, roster, roster_path, entry, COUNTED.has(index));
+            match armed {
+                Some(()) => return COUNTED.add(index),
+                None if entry.module.build_id().is_some() => REFUSED.add(index),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Arms `module` as this entry says; `None` where the entry is not for it, or was refused. It counts as
+/// a process more unless that was so before.
+fn arm_as(
+    module: &Module<'_>,
+    roster: &RosterView<'_>,
+    roster_path: &CStr,
+    entry: &Entry,
+    again: bool,
+) -> Option<()> {
+    let mut buffer = [0; 4096];
+    let path = door::beside(roster_path, roster.path(entry.record)?, &mut buffer)?;
+    let (file, status) = door::open_private(path, Access::ReadWrite).ok()?;
+    let record = read_record(&file, status.length)?;
+    let page = system::map(PAGE as usize, Protection::ReadWrite, &file, 0).ok()?;
+    // SAFETY: mapped just now and never unmapped.
+    let counters = unsafe { Counters::at(page) };
+    let path = door::beside(roster_path, roster.path(entry.image)?, &mut buffer)?;
+    match arm_from(module, entry, path, &file, &record, counters) {
+        Ok(()) if again => Some(()),
+        Ok(()) => {
+            counters.note_armed(system::process());
+            Some(())
+        }
+        Err(Refused { reason, errno }) => {
+            // An image without a build id is for one file only; others are none of its business.
+            if entry.module.build_id().is_some() || reason != Reason::ModuleChanged {
+                counters.note_refused(reason, errno);
+            }
+            None
+        }
+    }
+}
+
+fn read_record(file: &File, length: i64) -> Option<Record> {
+    let mut header = [0; size_of::<Record>()];
+    file.read_at(&mut header, 0).ok()?;
+    Record::read(&header, length.try_into().ok()?).ok()
+}
+
+fn arm_from(
+    module: &Module<'_>,
+    entry: &Entry,
+    path: &CStr,
+    record_file: &File,
+    record: &Record,
+    counters: Counters,
+) -> Result<(), Refused> {
+    if system::is_raised() {
+        return Err(Reason::Privileged.into());
+    }
+    let (file, image) = open_image(path)?;
+    let same = image.module == entry.module && image.module == record.module;
+    if !same || image.plan != record.plan || image.probes != record.probes {
+        return Err(Reason::RecordRefused.into());
+    }
+    check_layout(module, &image)?;
+    check_bytes(module, &image)?;
+    map_all(module, &image, &file, record_file, counters)
+}
+
+fn open_image(path: &CStr) -> Result<(File, Image), Refused> {
+    let (file, status) =
+        door::open_private(path, Access::ReadWrite).map_err(|closed| match closed {
+            Closed::Errno(Errno(errno)) => Refused {
+                reason: Reason::NoImage,
+                errno,
+            },
+            Closed::NotPrivate => Reason::ImageNotPrivate.into(),
+        })?;
+    let mut header = [0; size_of::<Image>()];
+    file.read_at(&mut header, 0)
+        .map_err(failed(Reason::NoImage))?;
+    let image = Image::read(&header, status.length as u64);
+    Ok((file, image.map_err(|_| Reason::ImageRefused)?))
+}
+
+/// The module's executable segments are where the image has them, in whole pages.
+fn check_layout(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
+    let mut regions = image.regions().iter();
+    let pages = PAGE - 1;
+    let same = module.executable().all(|segment| {
+        regions.next().is_some_and(|region| {
+            let start = segment.address & !pages;
+            let end = segment
+                .address
+                .wrapping_add(segment.size)
+                .wrapping_add(pages)
+                & !pages;
+            region.address.get() == start && region.length.get() == end.wrapping_sub(start)
+        })
+    });
+    if same && regions.next().is_none() {
+        Ok(())
+    } else {
+        Err(Reason::OtherLayout.into())
+    }
+}
+
+/// The module's text is the one that the image was made of: its file has not been touched since,
+/// or else the text in memory is the same.
+fn check_bytes(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
+    let path = if module.path.is_empty() {
+        c"/proc/self/exe"
+    } else {
+        module.path
+    };
+    if system::status(path).is_ok_and(|status| stamp_of(&status) == image.stamp) {
+        return Ok(());
+    }
+    if image.module.build_id().is_none() {
+        return Err(Reason::ModuleChanged.into());
+    }
+    let same = image.regions().iter().all(|region| {
+        let start = module.bias.wrapping_add(region.address.get() as usize) as *const u8;
+        // SAFETY: the layout was checked: these pages are the module's loaded text.
+        let text = unsafe { slice::from_raw_parts(start, region.length.get() as usize) };
+        checksum(text) == region.original.get()
+    });
+    if same {
+        Ok(())
+    } else {
+        Err(Reason::ModuleChanged.into())
+    }
+}
+
+fn stamp_of(status: &system::Status) -> FileStamp {
+    let [seconds, nanoseconds] = status.modified;
+    FileStamp {
+        device: status.device.into(),
+        inode: status.inode.into(),
+        length: (status.length as u64).into(),
+        modified: seconds
+            .wrapping_mul(1_000_000_000)
+            .wrapping_add(nanoseconds)
+            .into(),
+    }
+}
+
+/// Maps trampolines, marks and aliases at their distance from the text, then the text itself.
+fn map_all(
+    module: &Module<'_>,
+    image: &Image,
+    file: &File,
+    record: &File,
+    counters: Counters,
+) -> Result<(), Refused> {
+    let Some(first) = image.regions().first() else {
+        return Err(Reason::ImageRefused.into());
+    };
+    let origin = module.bias.wrapping_add(first.address.get() as usize);
+    let start = origin.wrapping_add_signed(image.distance.get() as isize);
+    let length = image.companion_length() as usize;
+    if !armed::has_room(image.regions().len()) {
+        return Err(Reason::NoRoom.into());
+    }
+    let windows = map_windows(image, file)?;
+    if !windows.is_empty() {
+        // Before the text: what prepares for traps must not meet them.
+        trap::expect();
+    }
+    system::reserve(start, length).map_err(failed(Reason::NoRoom))?;
+    let place = Place {
+        origin,
+        image,
+        file,
+    };
+    let mapped = place
+        .map_companions(record)
+        .and_then(|()| place.map_texts(module));
+    if let Err(Errno(errno)) = mapped {
+        // SAFETY: no text leads there, because none was mapped.
+        unsafe { system::unmap(start, length) };
+        let reason = Reason::NotMapped;
+        return Err(Refused { reason, errno });
+    }
+    place.publish(module, windows, counters);
+    Ok(())
+}
+
+/// The trap table, mapped for as long as the process lives and checked.
+fn map_windows(image: &Image, file: &File) -> Result<&'static [Window], Refused> {
+    let (offset, count) = (image.windows.get(), image.window_count.get());
+    if count == 0 {
+        return Ok(&[]);
+    }
+    // What a consistent image states does not overflow.
+    let before = offset % PAGE;
+    let length = (before + count * size_of::<Window>() as u64) as usize;
+    let mapped = system::map(length, Protection::Read, file, offset - before);
+    let start = mapped.map_err(failed(Reason::NotMapped))?;
+    // SAFETY: mapped just now, never unmapped, and nobody writes this part of an image.
+    let bytes = unsafe { slice::from_raw_parts(start, length) };
+    let table = bytes.get(before as usize..);
+    let checked = table.and_then(|table| image.windows_in(table).ok());
+    checked.ok_or_else(|| Reason::ImageRefused.into())
+}
+
+/// Where an image goes.
+struct Place<'i> {
+    origin: usize,
+    image: &'i Image,
+    file: &'i File,
+}
+
+impl Place<'_> {
+    fn at(&self, distance: i64) -> usize {
+        self.origin.wrapping_add_signed(distance as isize)
+    }
+
+    fn text(&self, module: &Module<'_>, region: &Region) -> usize {
+        module.bias.wrapping_add(region.address.get() as usize)
+    }
+
+    /// Everything but the text, over the reservation.
+    fn map_companions(&self, record: &File) -> Result<(), Errno> {
+        let image = self.image;
+        let trampolines = image.trampolines_length.get() as usize;
+        let marks = image.marks_length() as usize;
+        if trampolines > 0 {
+            let (to, from) = (self.at(image.distance.get()), image.trampolines.get());
+            // SAFETY: inside the reservation, of which nobody else knows; so for the others here.
+            unsafe {
+                system::map_over(to, trampolines, Protection::ReadExecute, self.file, from)?;
+            }
+        }
+        if marks > 0 {
+            let to = self.at(image.marks_distance());
+            // SAFETY: as above.
+            unsafe { system::map_over(to, marks, Protection::ReadWrite, record, MARKS)? };
+        }
+        for (index, region) in image.regions().iter().enumerate() {
+            let to = self.at(image.alias_distance(index));
+            let (length, from) = (region.length.get() as usize, region.offset.get());
+            // SAFETY: as above.
+            unsafe { system::map_over(to, length, Protection::ReadWrite, self.file, from)? };
+        }
+        Ok(())
+    }
+
+    /// The patched text over the module's own. Fails only if nothing was changed: a region that
+    /// the system will not map after another one was just stays as it is.
+    fn map_texts(&self, module: &Module<'_>) -> Result<(), Errno> {
+        let mut result = Ok(());
+        for (index, region) in self.image.regions().iter().enumerate() {
+            let (length, from) = (region.length.get() as usize, region.offset.get());
+            let to = self.text(module, region);
+            // SAFETY: the text there is the one that the image was made of, and no thread runs in
+            // it. The patched text does what it did; where it leads is mapped already.
+            let mapped =
+                unsafe { system::map_over(to, length, Protection::ReadExecute, self.file, from) };
+            if index == 0 && mapped.is_err() {
+                result = mapped;
+                break;
+            }
+        }
+        result
+    }
+
+    fn publish(&self, module: &Module<'_>, windows: &'static [Window], counters: Counters) {
+        for (index, region) in self.image.regions().iter().enumerate() {
+            armed::add(armed::Region {
+                start: self.text(module, region),
+                length: region.length.get() as usize,
+                alias: self.at(self.image.alias_distance(index)) as *mut u8,
+                origin: self.origin,
+                windows,
+                marks: self.at(self.image.marks_distance()) as *mut u8,
+                counters,
+                companions: self.at(self.image.distance.get()),
+                companions_length: match index {
+                    0 => self.image.companion_length() as usize,
+                    _ => 0,
+                },
+            });
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What is armed, as the handler needs it: a table that only grows, read without locks.
+
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use tomo_wire::image::Window;
+use tomo_wire::record::{self, Field};
+
+use crate::{loader, system};
+
+/// The counters of a record, mapped for as long as the process lives.
+#[derive(Clone, Copy)]
+pub(crate) struct Counters(*mut u8);
+
+impl Counters {
+    /// The counters of the record whose first page is mapped at `page`.
+    ///
+    /// # Safety
+    /// The page stays mapped, for reading and writing.
+    pub(crate) unsafe fn at(page: *mut u8) -> Self {
+        Self(page)
+    }
+
+    fn field(&self, field: Field) -> &AtomicU64 {
+        // SAFETY: the offset is inside the page and a multiple of eight for the fields that are
+        // used (see the assertions below); everybody changes them atomically.
+        unsafe { AtomicU64::from_ptr(self.0.add(record::live_offset(field) as usize).cast()) }
+    }
+
+    /// Counts one more.
+    pub(crate) fn count(&self, field: Field) {
+        self.field(field).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that this process is armed.
+    pub(crate) fn note_armed(&self, process: u32) {
+        self.count(Field::Armed);
+        self.field(Field::Process)
+            .store(process.into(), Ordering::Relaxed);
+    }
+
+    /// Notes that this process is not armed, and why.
+    pub(crate) fn note_refused(&self, reason: record::Reason, errno: u32) {
+        self.count(Field::Refused);
+        // Reason and error number are neighbours, and so written at once.
+        let both = u64::from(reason as u32) | u64::from(errno) << 32;
+        self.field(Field::Reason).store(both, Ordering::Relaxed);
+    }
+}
+
+const _: () = {
+    use record::live_offset;
+    assert!(live_offset(Field::Errno) == live_offset(Field::Reason) + 4);
+    assert!(
+        live_offset(Field::Armed).is_multiple_of(8)
+            && live_offset(Field::Refused).is_multiple_of(8)
+    );
+    assert!(
+        live_offset(Field::Reason).is_multiple_of(8)
+            && live_offset(Field::Process).is_multiple_of(8)
+    );
+    assert!(
+        live_offset(Field::Traps).is_multiple_of(8)
+            && live_offset(Field::ForeignTraps).is_multiple_of(8)
+    );
+};
+
+/// A region of an armed module: text, its writable alias, and what was there before.
+#[derive(Clone, Copy)]
+pub(crate) struct Region {
+    /// Where its text is.
+    pub(crate) start: usize,
+    /// Bytes of it.
+    pub(crate) length: usize,
+    /// The same bytes, writable.
+    pub(crate) alias: *mut u8,
+    /// The module's first region, from which windows are counted.
+    pub(crate) origin: usize,
+    /// The module's windows, by offset.
+    pub(crate) windows: &'static [Window],
+    /// The module's marks.
+    pub(crate) marks: *mut u8,
+    /// The module's counters.
+    pub(crate) counters: Counters,
+    /// Where trampolines, marks and aliases of the module start.
+    pub(crate) companions: usize,
+    /// Bytes of them; 0 in all but the first region of a module.
+    pub(crate) companions_length: usize,
+}
+
+/// Regions that are armed at most; further modules stay as they are.
+const MOST: usize = 1024;
+
+struct Table(UnsafeCell<[MaybeUninit<Region>; MOST]>);
+
+// SAFETY: an element is written once, before the count that covers it is published; after that
+// it is only read. There is one writer at a time: the loader's lock is held while modules are armed.
+unsafe impl Sync for Table {}
+
+static TABLE: Table = Table(UnsafeCell::new([MaybeUninit::uninit(); MOST]));
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// By region: whether its module was unloaded.
+static GONE: [AtomicBool; MOST] = [const { AtomicBool::new(false) }; MOST];
+
+/// Whether `more` regions fit.
+pub(crate) fn has_room(more: usize) -> bool {
+    COUNT.load(Ordering::Relaxed) + more <= MOST
+}
+
+/// Adds a region, from now on seen by the handler.
+pub(crate) fn add(region: Region) {
+    let count = COUNT.load(Ordering::Relaxed);
+    if count < MOST {
+        let first: *mut MaybeUninit<Region> = TABLE.0.get().cast();
+        // SAFETY: inside the table, and not yet covered by the count, so that nobody reads it.
+        unsafe { first.add(count).write(MaybeUninit::new(region)) };
+        COUNT.store(count + 1, Ordering::Release);
+    }
+}
+
+/// The regions that are armed.
+pub(crate) fn regions() -> impl Iterator<Item = &'static Region> {
+    let all = written().iter().zip(&GONE);
+    all.filter(|(_, gone)| !gone.load(Ordering::Relaxed))
+        .map(|(region, _)| region)
+}
+
+/// All that were ever armed.
+fn written() -> &'static [Region] {
+    let count = COUNT.load(Ordering::Acquire);
+    // SAFETY: the first `count` elements were written before the count was, and never again.
+    unsafe { core::slice::from_raw_parts(TABLE.0.get().cast(), count) }
+}
+
+/// Whether an armed region starts at `address`.
+pub(crate) fn starts_at(address: usize) -> bool {
+    regions().any(|region| region.start == address)
+}
+
+/// Forgets the regions whose modules are loaded no more, and gives their companions back. Called
+/// with the loader's lock held.
+pub(crate) fn forget_unloaded() {
+    for (region, gone) in written().iter().zip(&GONE) {
+        if gone.load(Ordering::Relaxed) {
+            continue;
+        }
+        let mut loaded = false;
+        loader::for_each(|module| loaded |= module.holds(region.start));
+        if !loaded {
+            gone.store(true, Ordering::Relaxed);
+            // SAFETY: only the module's own code leads there, and the loader has unmapped it; a handler
+            // that still worked for it would have been called by code that is gone.
+            unsafe { system::unmap(region.companions, region.companions_length) };
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Modules that are loaded after the start.
+//!
+//! The loader calls an empty function whenever its list of modules has changed, so that debuggers may
+//! stop there; the program's dynamic table leads to its address (System V ABI, "Dynamic Linking",
+//! `DT_DEBUG`; glibc's `link.h`, `struct r_debug`). A jump to [`changed`] is put there. What was added is
+//! mapped by then, but nothing of it has run: glibc calls once all modules of a `dlopen` are mapped, before it
+//! relocates them and runs their constructors, and holds its lock all the while.
+//!
+//! The jump is made only for a roster that says that modules may come later, before the program's own
+//! start, while there is one thread and it is here. Other C libraries call while they hold a lock
+//! that we would need, so in them nothing is put anywhere.
+
+use core::cell::UnsafeCell;
+use core::ffi::CStr;
+use core::slice;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use tomo_wire::PAGE;
+use tomo_wire::roster::{Entry, RosterView};
+
+use crate::loader::{self, Module, weak};
+use crate::system::{self, Protection};
+use crate::{arm, armed};
+
+/// What the loader tells debuggers; `struct r_debug`.
+#[repr(C)]
+struct Debug {
+    version: i32,
+    modules: usize,
+    /// The function that is called.
+    called: usize,
+    /// 0 when the list is whole.
+    state: i32,
+    loader: usize,
+}
+
+/// The tag of a program's dynamic table under which the loader puts the address of a [`Debug`].
+const DEBUG: u64 = 21;
+
+static WATCHED: AtomicPtr<Debug> = AtomicPtr::new(core::ptr::null_mut());
+static ROSTER: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+static ROSTER_LENGTH: AtomicUsize = AtomicUsize::new(0);
+static ROSTER_PATH: Path = Path(UnsafeCell::new([0; 4096]));
+
+/// A copy of the roster's path: programs write over their environment to change what they are
+/// called.
+struct Path(UnsafeCell<[u8; 4096]>);
+
+// SAFETY: written once, by `watch`, while there is one thread; read by who finds `WATCHED` set after.
+unsafe impl Sync for Path {}
+
+/// Whether modules of the roster may come later.
+pub(crate) fn has_late(roster: &RosterView<'_>) -> bool {
+    roster.entries.iter().any(is_late)
+}
+
+fn is_late(entry: &Entry) -> bool {
+    entry.late.get() != 0
+}
+
+/// From now on modules of the roster in `bytes`, which stays mapped, are armed when they are loaded.
+/// `None` where that cannot be done; then nothing was changed.
+pub(crate) fn watch(bytes: &'static [u8], path: &CStr) -> Option<()> {
+    if weak!("gnu_get_libc_version") == 0 {
+        return None;
+    }
+    let mut debug = None;
+    loader::for_each(|module| {
+        debug = debug.or_else(|| module.told(DEBUG));
+    });
+    let debug = debug.filter(|address| *address != 0)? as *mut Debug;
+    // SAFETY: the loader put the address of this structure there, which lives as long as it does.
+    let place = unsafe { (*debug).called };
+    if !debug.is_aligned() || place == 0 {
+        return None;
+    }
+    // SAFETY: nobody reads it before `WATCHED` is set.
+    let copy = unsafe { (*ROSTER_PATH.0.get()).get_mut(..path.to_bytes_with_nul().len())? };
+    copy.copy_from_slice(path.to_bytes_with_nul());
+    ROSTER_LENGTH.store(bytes.len(), Ordering::Relaxed);
+    ROSTER.store(bytes.as_ptr().cast_mut(), Ordering::Relaxed);
+    WATCHED.store(debug, Ordering::Release);
+    put_jump(place)
+}
+
+/// Bytes of a jump with a 32-bit displacement.
+const JUMP: usize = 5;
+
+/// Puts a jump to [`changed`] over the empty function at `place`.
+fn put_jump(place: usize) -> Option<()> {
+    let mut text = false;
+    loader::for_each(|module| text |= module.runs(place, JUMP + 8));
+    if !text {
+        return None;
+    }
+    // SAFETY: these bytes lie in a module's executable segment, which is mapped.
+    let found = unsafe { slice::from_raw_parts(place as *const u8, JUMP + 8) };
+    if !is_empty_function(found) {
+        return None;
+    }
+    let after = place.wrapping_add(JUMP);
+    let distance = (changed as *const () as usize).wrapping_sub(after) as isize;
+    let [a, b, c, d] = i32::try_from(distance).ok()?.to_le_bytes();
+    let page = PAGE as usize;
+    let first = place / page * page;
+    let length = after.next_multiple_of(page).wrapping_sub(first);
+    // SAFETY: the pages are the loader's text. This is the only thread, it is in none of them, and
+    // no handler of a signal is installed before the program's own start. The function did nothing, and what
+    // is behind its `ret` never ran, so nobody misses these bytes; `changed` has its type.
+    unsafe {
+        system::protect(first, length, Protection::ReadWrite).ok()?;
+        let to = place as *mut u8;
+        for (at, byte) in [0xe9, a, b, c, d].into_iter().enumerate() {
+            to.add(at).write_volatile(byte);
+        }
+        system::protect(first, length, Protection::ReadExecute).ok()
+    }
+}
+
+/// Whether these are a `ret`, perhaps behind an `endbr64`, and filling that never runs.
+fn is_empty_function(bytes: &[u8]) -> bool {
+    let rest = bytes
+        .strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa])
+        .unwrap_or(bytes);
+    let Some(filling) = rest.strip_prefix(&[0xc3]) else {
+        return false;
+    };
+    let needed = JUMP.saturating_sub(bytes.len() - filling.len());
+    let long = [0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
+    let prefixes = filling.iter().take_while(|byte| **byte == 0x66).count();
+    let behind = filling.get(prefixes..).unwrap_or(&[]);
+    let plain = |byte: u8| filling.iter().take(needed).all(|found| *found == byte);
+    let one_long = behind
+        .iter()
+        .zip(&long)
+        .all(|(found, wanted)| found == wanted);
+    plain(0x90) || plain(0xcc) || (one_long && prefixes > 0)
+}
+
+/// The loader's list of modules has changed.
+extern "C" fn changed() {
+    let debug = WATCHED.load(Ordering::Acquire);
+    // SAFETY: what `watch` put there, aligned and alive as long as the loader.
+    if debug.is_null() || unsafe { (&raw const (*debug).state).read_volatile() } != 0 {
+        return;
+    }
+    let (start, length) = (
+        ROSTER.load(Ordering::Relaxed),
+        ROSTER_LENGTH.load(Ordering::Relaxed),
+    );
+    // SAFETY: `watch` was given these bytes, which stay mapped and are never written, and put a path
+    // there that ends with a zero byte.
+    let (bytes, path) = unsafe {
+        (
+            slice::from_raw_parts(start.cast_const(), length),
+            CStr::from_ptr(ROSTER_PATH.0.get().cast()),
+        )
+    };
+    let Ok(roster) = RosterView::read(bytes) else {
+        return;
+    };
+    armed::forget_unloaded();
+    loader::for_each(|module| {
+        if !is_armed(&module) {
+            arm::arm(&module, &roster, path, is_late);
+        }
+    });
+}
+
+/// Whether the module's text is an image's already.
+fn is_armed(module: &Module<'_>) -> bool {
+    let starts = module.executable().map(|segment| {
+        let page = segment.address & !(PAGE - 1);
+        module.bias.wrapping_add(page as usize)
+    });
+    starts.into_iter().any(armed::starts_at)
+}

@@ -1,0 +1,56 @@
+//! What lives in the target.
+//!
+//! The agent is small and dumb. Loaded into a program by the dynamic loader, it looks for a
+//! [roster](tomo_wire::roster), maps the armed images of the modules that it names over their text,
+//! installs one signal handler if an image has traps, and is otherwise not there. All thinking was done before, by
+//! others. It allocates nothing, locks nothing, formats nothing, and links to nothing: system calls
+//! are its own, and the few symbols of the C library that it uses are weak.
+//!
+//! **It fails open.** Whatever is not as it should be, the module stays as it was, the reason is
+//! counted in the record if there is one, and the program runs.
+//!
+//! | file | what |
+//! |---|---|
+//! | `start.rs` | when and whether anything happens at all |
+//! | `door.rs` | files are opened, and refused when others could have written them |
+//! | `loader.rs` | the modules that are loaded |
+//! | `symbols.rs` | functions of other modules |
+//! | `late.rs` | modules that are loaded after the start |
+//! | `arm.rs` | an image is mapped over a module |
+//! | `armed.rs` | what is armed, for the handler |
+//! | `trap.rs` | the handler; all that may run in it |
+//! | `signals.rs` | the C library's functions on signals, kept from hiding SIGTRAP |
+//! | `system.rs` | system calls |
+//! | `memory.rs` | what compilers want of every library |
+
+#![cfg_attr(feature = "carried", no_std)]
+#![expect(
+    unsafe_code,
+    reason = "it maps code over code and handles signals; SAFETY.md argues each step"
+)]
+#![cfg_attr(
+    not(feature = "carried"),
+    expect(dead_code, reason = "without its entry points nothing is used")
+)]
+
+mod arm;
+mod armed;
+mod door;
+mod late;
+mod loader;
+#[cfg(feature = "carried")]
+mod memory;
+mod signals;
+mod start;
+mod symbols;
+mod system;
+mod trap;
+
+/// The optimiser removes every panic (a test looks for this function in the library). If one were
+/// left and happened, it would end the program at once, by an illegal instruction.
+#[cfg(feature = "carried")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    // SAFETY: the instruction ends the program; nothing is assumed after it.
+    unsafe { core::arch::asm!("ud2", options(noreturn, nostack)) }
+}

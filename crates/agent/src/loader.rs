@@ -1,0 +1,205 @@
+//! The modules that the dynamic loader has loaded.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::transmute;
+use core::slice;
+
+/// The address of a symbol of the program, 0 where nobody defines it.
+macro_rules! weak {
+    ($name:literal) => {{
+        let address: usize;
+        // SAFETY: reads a slot that the loader filled before any of our code ran.
+        unsafe {
+            core::arch::asm!(
+                concat!(".weak ", $name),
+                concat!("mov {}, qword ptr [rip + ", $name, "@GOTPCREL]"),
+                out(reg) address,
+                options(nostack, pure, readonly, preserves_flags),
+            );
+        }
+        address
+    }};
+}
+pub(crate) use weak;
+
+/// A program header of a 64-bit ELF file.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Segment {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    pub(crate) address: u64,
+    physical: u64,
+    file_size: u64,
+    pub(crate) size: u64,
+    alignment: u64,
+}
+
+const LOAD: u32 = 1;
+const DYNAMIC: u32 = 2;
+const NOTE: u32 = 4;
+const EXECUTABLE: u32 = 1;
+
+/// A loaded module.
+#[derive(Clone, Copy)]
+pub(crate) struct Module<'m> {
+    /// From stated to loaded addresses.
+    pub(crate) bias: usize,
+    /// Its path; empty for the program itself.
+    pub(crate) path: &'m CStr,
+    segments: &'m [Segment],
+}
+
+impl<'m> Module<'m> {
+    /// Its segments that hold code.
+    pub(crate) fn executable(&self) -> impl Iterator<Item = &'m Segment> + use<'m> {
+        let segments = self.segments.iter();
+        segments.filter(|s| s.kind == LOAD && s.flags & EXECUTABLE != 0)
+    }
+
+    /// What the linker wrote to tell this build from others.
+    pub(crate) fn build_id(&self) -> Option<&'m [u8]> {
+        let notes = self.segments.iter().filter(|s| s.kind == NOTE);
+        notes.into_iter().find_map(|note| {
+            self.is_loaded(note).then_some(())?;
+            let start = self.bias.wrapping_add(note.address as usize) as *const u8;
+            // SAFETY: the bytes lie in a segment that the loader has mapped for as long as the
+            // module is loaded, which is at least as long as this borrow.
+            let bytes = unsafe { slice::from_raw_parts(start, note.size as usize) };
+            build_id_in(bytes)
+        })
+    }
+
+    /// Whether `address` is in it.
+    pub(crate) fn holds(&self, address: usize) -> bool {
+        let stated = address.wrapping_sub(self.bias) as u64;
+        let inside = |s: &Segment| s.kind == LOAD && stated.wrapping_sub(s.address) < s.size;
+        self.segments.iter().any(inside)
+    }
+
+    /// Whether the `length` bytes from `address` are code of it.
+    pub(crate) fn runs(&self, address: usize, length: usize) -> bool {
+        let stated = address.wrapping_sub(self.bias) as u64;
+        let inside = |s: &Segment| {
+            let offset = stated.wrapping_sub(s.address);
+            offset < s.size && s.size - offset >= length as u64
+        };
+        self.executable().any(inside)
+    }
+
+    /// What the loader is told about it: tags and their values.
+    pub(crate) fn dynamic(&self) -> &'m [(u64, u64)] {
+        let Some(table) = self.segments.iter().find(|s| s.kind == DYNAMIC) else {
+            return &[];
+        };
+        let start = self.bias.wrapping_add(table.address as usize) as *const (u64, u64);
+        let count = table.size as usize / size_of::<(u64, u64)>();
+        if !start.is_aligned() || !self.is_loaded(table) {
+            return &[];
+        }
+        // SAFETY: the bytes lie in a segment that is mapped as long as the module, are aligned, and
+        // are pairs of words whatever they hold.
+        unsafe { slice::from_raw_parts(start, count) }
+    }
+
+    /// The value of `tag`, unless the table ends before it.
+    pub(crate) fn told(&self, tag: u64) -> Option<u64> {
+        let table = self.dynamic().iter().take_while(|(tag, _)| *tag != 0);
+        table.into_iter().find(|(t, _)| *t == tag).map(|(_, v)| *v)
+    }
+
+    /// The address that `tag` holds; some loaders have added the bias to it already.
+    pub(crate) fn told_address(&self, tag: u64) -> Option<usize> {
+        let value = self.told(tag)? as usize;
+        Some(match value < self.bias {
+            true => self.bias.wrapping_add(value),
+            false => value,
+        })
+    }
+
+    /// Whether memory holds all of what `part` states.
+    fn is_loaded(&self, part: &Segment) -> bool {
+        let end = part.address.checked_add(part.size);
+        self.segments.iter().any(|s| {
+            let last = s.address.checked_add(s.file_size);
+            s.kind == LOAD && s.address <= part.address && end.is_some() && end <= last
+        })
+    }
+}
+
+/// The build id in a segment of notes.
+fn build_id_in(mut notes: &[u8]) -> Option<&[u8]> {
+    const BUILD_ID: u32 = 3;
+    let word = |bytes: &[u8], at: usize| {
+        let bytes = bytes.get(at..at.checked_add(4)?)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    };
+    loop {
+        let name_size = word(notes, 0)? as usize;
+        let size = word(notes, 4)? as usize;
+        let kind = word(notes, 8)?;
+        let name_end = 12_usize.checked_add(name_size)?;
+        let start = name_end.checked_next_multiple_of(4)?;
+        let end = start.checked_add(size)?;
+        if kind == BUILD_ID && notes.get(12..name_end)? == b"GNU\0" {
+            return notes.get(start..end);
+        }
+        notes = notes.get(end.checked_next_multiple_of(4)?..)?;
+    }
+}
+
+/// `struct dl_phdr_info`, as far as all C libraries have it.
+#[repr(C)]
+struct Info {
+    bias: usize,
+    path: *const c_char,
+    segments: *const Segment,
+    count: u16,
+}
+
+// SAFETY: (of their callers) the callback gets what it is called with, and the description lives during
+// the call.
+type Callback = unsafe extern "C" fn(*const Info, usize, *mut c_void) -> c_int;
+type Iterate = unsafe extern "C" fn(Callback, *mut c_void) -> c_int;
+
+/// Calls `visit` for each loaded module, the program first.
+pub(crate) fn for_each<V: FnMut(Module<'_>)>(mut visit: V) {
+    /// # Safety
+    /// The description is valid, and `data` points at a `V` that nobody else uses.
+    unsafe extern "C" fn one<V: FnMut(Module<'_>)>(
+        info: *const Info,
+        _: usize,
+        data: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader hands over a valid description that lives during this call, and the
+        // pointer that was given to it below, which nobody else uses meanwhile.
+        let (info, visit) = unsafe { (&*info, &mut *data.cast::<V>()) };
+        if info.segments.is_null() {
+            return 0;
+        }
+        let path = if info.path.is_null() {
+            c""
+        } else {
+            // SAFETY: the loader's names end with a zero byte.
+            unsafe { CStr::from_ptr(info.path) }
+        };
+        // SAFETY: the loader states where the headers are and how many.
+        let segments = unsafe { slice::from_raw_parts(info.segments, info.count.into()) };
+        visit(Module {
+            bias: info.bias,
+            path,
+            segments,
+        });
+        0
+    }
+    let iterate = weak!("dl_iterate_phdr");
+    if iterate == 0 {
+        return;
+    }
+    // SAFETY: the symbol of this name has this type in every C library.
+    let iterate = unsafe { transmute::<usize, Iterate>(iterate) };
+    let data = (&raw mut visit).cast();
+    // SAFETY: `one` takes what it is given here.
+    unsafe { iterate(one::<V>, data) };
+}

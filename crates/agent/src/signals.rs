@@ -1,0 +1,250 @@
+//! The C library's functions on signals, kept from hiding SIGTRAP.
+//!
+//! An `int3` that is met while SIGTRAP is blocked ends the program. So these functions stand before the C library's of the
+//! same names: they take SIGTRAP out of every set of signals that is to be blocked, and keep what
+//! the program wants done on SIGTRAP instead of telling the kernel; everything else goes
+//! on to the functions of the C library. Without an armed image they change nothing.
+//!
+//! Not seen: masks that a program sets by system calls of its own, in the saved context of a
+//! signal or of `setcontext`.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::mem::transmute;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::symbols;
+use crate::system::{SIGTRAP, SIGTRAP_BIT};
+use crate::trap::Disposition;
+
+/// Whether traps may be met, now or later.
+static WATCHING: AtomicBool = AtomicBool::new(false);
+
+/// From now on SIGTRAP stays deliverable; whether it did not before.
+pub(crate) fn watch() -> bool {
+    !WATCHING.swap(true, Ordering::Relaxed)
+}
+
+fn is_watching() -> bool {
+    WATCHING.load(Ordering::Relaxed)
+}
+
+/// `sigset_t` of the C libraries.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Set([u64; 16]);
+
+/// `struct sigaction` of the C libraries.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Action {
+    handler: usize,
+    mask: Set,
+    flags: c_int,
+    restorer: usize,
+}
+
+/// Calls `with` with the set at `set`, without SIGTRAP if there may be traps.
+///
+/// # Safety
+/// `set` is null or points at a set.
+unsafe fn without_trap<R>(set: *const Set, with: impl FnOnce(*const Set) -> R) -> R {
+    if set.is_null() || !is_watching() {
+        return with(set);
+    }
+    // SAFETY: the caller's.
+    let mut copy = unsafe { *set };
+    copy.0[0] &= !SIGTRAP_BIT;
+    with(&raw const copy)
+}
+
+/// The next definition of a function after ours, looked up before the program's own start.
+struct Real {
+    name: &'static CStr,
+    address: AtomicUsize,
+}
+
+impl Real {
+    const fn new(name: &'static CStr) -> Self {
+        Self {
+            name,
+            address: AtomicUsize::new(0),
+        }
+    }
+
+    fn address(&self) -> usize {
+        let known = self.address.load(Ordering::Relaxed);
+        if known == 0 {
+            // Somebody calls before our start: another library that was asked to be the first.
+            look_up();
+            return self.address.load(Ordering::Relaxed);
+        }
+        known
+    }
+}
+
+/// Looks everything up that no earlier call has.
+pub(crate) fn look_up() {
+    let names = REALS.map(|real| real.name);
+    symbols::after_ours(&names, |number, address| {
+        if let Some(real) = REALS.get(number) {
+            real.address.store(address, Ordering::Relaxed);
+        }
+    });
+}
+
+/// Defines the functions: how each changes its arguments before the real one gets them.
+macro_rules! stand_before {
+    ($($real:ident: $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $failed:expr, |$call:ident| $body:expr)*) => {
+        $(static $real: Real = Real::new(
+            // SAFETY: one zero byte, at the end.
+            unsafe { CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes()) }
+        );)*
+        static REALS: [&Real; [$(stringify!($real)),*].len()] = [$(&$real),*];
+        $(
+            /// Stands before the C library's function of this name.
+            #[cfg_attr(feature = "carried", unsafe(no_mangle))]
+            unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+                type Function = unsafe extern "C" fn($($type),*) -> $result;
+                let address = $real.address();
+                let $call = |$($argument: $type),*| {
+                    if address == 0 {
+                        return $failed;
+                    }
+                    // SAFETY: the C library's function of this name has this type, and gets what
+                    // the program gave, or a copy of it that lives during the call.
+                    unsafe { transmute::<usize, Function>(address)($($argument),*) }
+                };
+                $body
+            }
+        )*
+    };
+}
+
+const BLOCK_OR_SET: [c_int; 2] = [0, 2];
+const ERROR: usize = usize::MAX;
+
+/// Takes SIGTRAP out of a set unless it is to be unblocked.
+///
+/// # Safety
+/// As for [`without_trap`].
+unsafe fn masked<R>(how: c_int, set: *const Set, with: impl FnOnce(*const Set) -> R) -> R {
+    if BLOCK_OR_SET.contains(&how) {
+        // SAFETY: the caller's.
+        unsafe { without_trap(set, with) }
+    } else {
+        with(set)
+    }
+}
+
+/// What the program wants done on SIGTRAP, instead of what it wanted before.
+fn exchange(wanted: &Disposition) -> usize {
+    let before = Disposition::get().handler;
+    wanted.set();
+    before
+}
+
+/// `sigaction` for SIGTRAP.
+///
+/// # Safety
+/// Both are null or point at actions.
+unsafe fn trap_action(new: *const Action, old: *mut Action) -> c_int {
+    let before = Disposition::get();
+    if !new.is_null() {
+        // SAFETY: the caller's.
+        let new = unsafe { &*new };
+        let wanted = Disposition {
+            handler: new.handler,
+            flags: new.flags as u32 as u64,
+            mask: new.mask.0[0],
+        };
+        wanted.set();
+    }
+    if !old.is_null() {
+        let mut mask = Set([0; 16]);
+        mask.0[0] = before.mask;
+        // SAFETY: the caller's.
+        unsafe {
+            (*old).handler = before.handler;
+            (*old).mask = mask;
+            (*old).flags = before.flags as c_int;
+        }
+    }
+    0
+}
+
+/// `signal` and its kin: only SIGTRAP is ours.
+fn simple(signal: c_int, handler: usize, real: impl FnOnce(c_int, usize) -> usize) -> usize {
+    const NO_DEFER_NOR_RESET: u64 = 0;
+    if signal != SIGTRAP || !is_watching() {
+        return real(signal, handler);
+    }
+    exchange(&Disposition {
+        handler,
+        flags: NO_DEFER_NOR_RESET,
+        mask: 0,
+    })
+}
+
+stand_before! {
+    SIGACTION: sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int = -1, |real| {
+        if signal == SIGTRAP && is_watching() {
+            // SAFETY: what `sigaction` asks of its callers.
+            unsafe { trap_action(new, old) }
+        } else if new.is_null() || !is_watching() {
+            real(signal, new, old)
+        } else {
+            // SAFETY: not null, and so an action.
+            let mut copy = unsafe { *new };
+            copy.mask.0[0] &= !SIGTRAP_BIT;
+            real(signal, &raw const copy, old)
+        }
+    }
+    SIGNAL: signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
+    BSD_SIGNAL: bsd_signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
+    SYSV_SIGNAL: sysv_signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
+    SYSV_SIGNAL_2: __sysv_signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
+    SIGSET: sigset(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
+    SIGPROCMASK: sigprocmask(how: c_int, set: *const Set, old: *mut Set) -> c_int = -1, |real| {
+        // SAFETY: what `sigprocmask` asks of its callers.
+        unsafe { masked(how, set, |set| real(how, set, old)) }
+    }
+    PTHREAD_SIGMASK: pthread_sigmask(how: c_int, set: *const Set, old: *mut Set) -> c_int = 22, |real| {
+        // SAFETY: what `pthread_sigmask` asks of its callers.
+        unsafe { masked(how, set, |set| real(how, set, old)) }
+    }
+    SIGHOLD: sighold(signal: c_int) -> c_int = -1, |real| {
+        if signal == SIGTRAP && is_watching() { 0 } else { real(signal) }
+    }
+    SIGBLOCK: sigblock(mask: c_int) -> c_int = -1, |real| {
+        real(if is_watching() { mask & !(SIGTRAP_BIT as c_int) } else { mask })
+    }
+    SIGSETMASK: sigsetmask(mask: c_int) -> c_int = -1, |real| {
+        real(if is_watching() { mask & !(SIGTRAP_BIT as c_int) } else { mask })
+    }
+    SIGSUSPEND: sigsuspend(set: *const Set) -> c_int = -1, |real| {
+        // SAFETY: what `sigsuspend` asks of its callers.
+        unsafe { without_trap(set, real) }
+    }
+    PPOLL: ppoll(files: *mut c_void, count: usize, time: *const c_void, set: *const Set) -> c_int = -1, |real| {
+        // SAFETY: what `ppoll` asks of its callers.
+        unsafe { without_trap(set, |set| real(files, count, time, set)) }
+    }
+    PSELECT: pselect(count: c_int, read: *mut c_void, write: *mut c_void, other: *mut c_void, time: *const c_void, set: *const Set) -> c_int = -1, |real| {
+        // SAFETY: what `pselect` asks of its callers.
+        unsafe { without_trap(set, |set| real(count, read, write, other, time, set)) }
+    }
+    EPOLL_PWAIT: epoll_pwait(file: c_int, events: *mut c_void, most: c_int, time: c_int, set: *const Set) -> c_int = -1, |real| {
+        // SAFETY: what `epoll_pwait` asks of its callers.
+        unsafe { without_trap(set, |set| real(file, events, most, time, set)) }
+    }
+    EPOLL_PWAIT2: epoll_pwait2(file: c_int, events: *mut c_void, most: c_int, time: *const c_void, set: *const Set) -> c_int = -1, |real| {
+        // SAFETY: what `epoll_pwait2` asks of its callers.
+        unsafe { without_trap(set, |set| real(file, events, most, time, set)) }
+    }
+    ATTRIBUTE_MASK: pthread_attr_setsigmask_np(attributes: *mut c_void, set: *const Set) -> c_int = 22, |real| {
+        // SAFETY: what `pthread_attr_setsigmask_np` asks of its callers.
+        unsafe { without_trap(set, |set| real(attributes, set)) }
+    }
+}
+
+const _: () = assert!(size_of::<Action>() == 152);

@@ -1,0 +1,97 @@
+//! When and whether anything happens: once, before the program's own start.
+
+use core::ffi::{CStr, c_char, c_int};
+use core::slice;
+
+use tomo_wire::environment;
+use tomo_wire::roster::RosterView;
+
+use crate::loader::{self, weak};
+use crate::system::{self, Access, Protection};
+use crate::{arm, door, late, signals, trap};
+
+/// Largest roster that is looked at, in bytes.
+const LARGEST_ROSTER: i64 = 16 << 20;
+
+// SAFETY: what stands in this section is called once by the loader, with arguments of these types or
+// with none, which `start` finds out before it looks at them.
+#[cfg_attr(feature = "carried", used, unsafe(link_section = ".init_array"))]
+static START: unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) = start;
+
+/// Called by the loader.
+///
+/// # Safety
+/// glibc hands over the program's arguments and environment; other libraries need not.
+unsafe extern "C" fn start(_: c_int, _: *const *const c_char, environment: *const *const c_char) {
+    // Only glibc hands the environment over; others have set their variable by now.
+    let environment = if weak!("gnu_get_libc_version") != 0 {
+        environment
+    } else {
+        let variable = weak!("__environ") as *const *const *const c_char;
+        if variable.is_null() {
+            return;
+        }
+        // SAFETY: the C library's variable of this name.
+        unsafe { *variable }
+    };
+    // SAFETY: a list of strings that ends with null, from the loader or the C library.
+    if let Some(path) = unsafe { value_of(environment, environment::ROSTER.as_bytes()) } {
+        // While no lock of the loader is held and nothing is armed.
+        signals::look_up();
+        let _ = arm_all(path);
+    }
+}
+
+/// The value of the variable `name`.
+///
+/// # Safety
+/// `environment` is null, or a list of strings that ends with null.
+unsafe fn value_of<'e>(environment: *const *const c_char, name: &[u8]) -> Option<&'e CStr> {
+    if environment.is_null() {
+        return None;
+    }
+    let mut next = environment;
+    loop {
+        // SAFETY: not behind the null at the end, at which this returns.
+        let entry = unsafe { *next };
+        if entry.is_null() {
+            return None;
+        }
+        // SAFETY: an entry is a string that ends with a zero byte.
+        let entry = unsafe { CStr::from_ptr(entry) };
+        let rest = entry.to_bytes_with_nul().strip_prefix(name);
+        if let Some(value) = rest.and_then(|rest| rest.strip_prefix(b"=")) {
+            return CStr::from_bytes_with_nul(value).ok();
+        }
+        // SAFETY: as above.
+        next = unsafe { next.add(1) };
+    }
+}
+
+/// Arms every loaded module that the roster at `path` names.
+fn arm_all(path: &CStr) -> Option<()> {
+    if !door::is_in_private_folder(path) {
+        return None;
+    }
+    let (file, status) = door::open_private(path, Access::Read).ok()?;
+    if status.length <= 0 || status.length > LARGEST_ROSTER {
+        return None;
+    }
+    let length = status.length as usize;
+    let start = system::map(length, Protection::Read, &file, 0).ok()?;
+    // SAFETY: mapped just now, and unmapped below unless something refers to it. A roster is
+    // replaced by renaming, never written in place.
+    let bytes = unsafe { slice::from_raw_parts(start, length) };
+    let later = RosterView::read(bytes).is_ok_and(|roster| {
+        loader::for_each(|module| arm::arm(&module, &roster, path, |_| true));
+        late::has_late(&roster)
+    });
+    if later && late::watch(bytes, path).is_some() {
+        // What comes later may have traps, and masks are made now.
+        trap::expect();
+        return Some(());
+    }
+    // SAFETY: what was armed keeps nothing of the roster.
+    unsafe { system::unmap(start as usize, length) };
+    Some(())
+}

@@ -1,0 +1,151 @@
+//! Functions of other modules, found in their tables of symbols.
+//!
+//! `dlsym` would do, but older C libraries have it in a library that need not be loaded, and it takes
+//! the loader's locks, which a handler of a signal must not.
+//!
+//! Sources: System V ABI, "Dynamic Linking" (symbol table); the GNU hash table as GNU binutils
+//! write it: buckets, then for each bucket a chain of hashes, of which the last has its lowest bit set.
+
+use core::ffi::CStr;
+
+use crate::loader::{self, Module};
+
+const STRINGS: u64 = 5;
+const SYMBOLS: u64 = 6;
+const HASHES: u64 = 4;
+const GNU_HASHES: u64 = 0x6fff_fef5;
+
+/// A symbol of a 64-bit ELF file.
+#[repr(C)]
+struct Symbol {
+    name: u32,
+    kind: u8,
+    other: u8,
+    section: u16,
+    value: u64,
+    size: u64,
+}
+
+const FUNCTION: u8 = 2;
+
+/// Calls `found` with the number and address of each of `names` that a module after ours defines, in
+/// the order of the loader: the first definition counts.
+pub(crate) fn after_ours(names: &[&CStr], mut found: impl FnMut(usize, usize)) {
+    let mut left = [true; 64];
+    let mut behind = false;
+    loader::for_each(|module| {
+        if module.holds(hash as *const () as usize) {
+            behind = true;
+            return;
+        }
+        let table = if behind { Table::of(&module) } else { None };
+        let Some(table) = table else {
+            return;
+        };
+        for (number, (name, left)) in names.iter().zip(&mut left).enumerate() {
+            let address = if *left { table.address(name) } else { None };
+            if let Some(address) = address {
+                *left = false;
+                found(number, address);
+            }
+        }
+    });
+}
+
+/// The symbols that a module offers to others.
+struct Table {
+    bias: usize,
+    strings: *const u8,
+    symbols: *const Symbol,
+    hashes: Hashes,
+}
+
+#[derive(Clone, Copy)]
+enum Hashes {
+    Gnu(*const u32),
+    /// The older table; only its number of symbols is used.
+    All(*const u32),
+}
+
+impl Table {
+    fn of(module: &Module<'_>) -> Option<Self> {
+        let address = |tag| {
+            let address = module.told_address(tag)?;
+            (module.holds(address) && address.is_multiple_of(4)).then_some(address)
+        };
+        let hashes = match address(GNU_HASHES) {
+            Some(gnu) => Hashes::Gnu(gnu as *const u32),
+            None => Hashes::All(address(HASHES)? as *const u32),
+        };
+        let symbols = address(SYMBOLS)? as *const Symbol;
+        let strings = module.told_address(STRINGS)?;
+        (module.holds(strings) && symbols.is_aligned()).then_some(Self {
+            bias: module.bias,
+            strings: strings as *const u8,
+            symbols,
+            hashes,
+        })
+    }
+
+    /// Where the function `name` is.
+    fn address(&self, name: &CStr) -> Option<usize> {
+        match self.hashes {
+            Hashes::Gnu(table) => self.by_hash(table, name),
+            Hashes::All(table) => {
+                // SAFETY: the second word of this table is the number of symbols.
+                let count = unsafe { *table.add(1) };
+                (1..count).find_map(|index| self.function(index, name))
+            }
+        }
+    }
+
+    fn by_hash(&self, table: *const u32, name: &CStr) -> Option<usize> {
+        let hash = hash(name);
+        // SAFETY: the loader uses this very table for each symbol that it binds. It has four words, a
+        // filter of `filter` double words, `buckets` buckets, and the chains, whose last element has
+        // its lowest bit set.
+        unsafe {
+            let (buckets, first, filter) = (*table, *table.add(1), *table.add(2));
+            let start = table.add(4 + 2 * filter as usize);
+            if buckets == 0 {
+                return None;
+            }
+            let mut index = *start.add((hash % buckets) as usize);
+            let chains = start.add(buckets as usize);
+            while index >= first {
+                let here = *chains.add((index - first) as usize);
+                if (here ^ hash) >> 1 == 0
+                    && let Some(address) = self.function(index, name)
+                {
+                    return Some(address);
+                }
+                if here & 1 != 0 {
+                    return None;
+                }
+                index += 1;
+            }
+        }
+        None
+    }
+
+    /// The address of symbol `index` if it is a function of this name that the module defines.
+    fn function(&self, index: u32, name: &CStr) -> Option<usize> {
+        // SAFETY: the index is of a symbol of the module, as its tables say, and the name of each lies
+        // in its table of strings, and ends with a zero byte.
+        let (symbol, called) = unsafe {
+            let symbol = &*self.symbols.add(index as usize);
+            let called = self.strings.add(symbol.name as usize).cast();
+            (symbol, CStr::from_ptr(called))
+        };
+        let defined = symbol.section != 0 && symbol.kind & 15 == FUNCTION;
+        let wanted = defined && called.to_bytes() == name.to_bytes();
+        wanted.then(|| self.bias.wrapping_add(symbol.value as usize))
+    }
+}
+
+fn hash(name: &CStr) -> u32 {
+    let bytes = name.to_bytes().iter();
+    bytes.fold(5381, |hash: u32, byte| {
+        hash.wrapping_mul(33).wrapping_add(u32::from(*byte))
+    })
+}

@@ -1,0 +1,306 @@
+//! System calls, without the C library: its wrappers set `errno`, which belongs to the program.
+
+use core::arch::asm;
+use core::ffi::{CStr, c_int, c_void};
+
+/// The system's error number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Errno(pub(crate) u32);
+
+const READ_AT: usize = 17;
+const OPEN: usize = 2;
+const CLOSE: usize = 3;
+const STAT: usize = 4;
+const STAT_OPEN: usize = 5;
+const MAP: usize = 9;
+const PROTECT: usize = 10;
+const UNMAP: usize = 11;
+const SIGNAL_ACTION: usize = 13;
+const SIGNAL_MASK: usize = 14;
+const PROCESS: usize = 39;
+const THREAD: usize = 186;
+const USER: usize = 102;
+const GROUP: usize = 104;
+const EFFECTIVE_USER: usize = 107;
+const EFFECTIVE_GROUP: usize = 108;
+const QUEUE_TO_THREAD: usize = 297;
+const SEND_TO_THREAD: usize = 234;
+
+/// Makes a system call.
+///
+/// # Safety
+/// What it does to memory is the caller's to argue.
+unsafe fn call(number: usize, arguments: [usize; 6]) -> Result<usize, Errno> {
+    let [a, b, c, d, e, f] = arguments;
+    let result: isize;
+    // SAFETY: the kernel changes rax, rcx, r11 and what the call is asked to change, which the
+    // caller vouches for; the stack below the red zone is not touched.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    if (-4095..0).contains(&result) {
+        Err(Errno(result.unsigned_abs() as u32))
+    } else {
+        Ok(result as usize)
+    }
+}
+
+/// An open file, closed when it is dropped.
+pub(crate) struct File(usize);
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: the number is of a file that this value opened and that nobody else knows.
+        let _ = unsafe { call(CLOSE, [self.0, 0, 0, 0, 0, 0]) };
+    }
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy)]
+pub(crate) enum Access {
+    Read = 0,
+    ReadWrite = 2,
+}
+
+const CLOSE_ON_EXEC: usize = 0o2_000_000;
+const NO_FOLLOW: usize = 0o400_000;
+const NO_TERMINAL: usize = 0o400;
+const NO_WAIT: usize = 0o4_000;
+
+/// Opens `path`, which is not to be a symbolic link unless `follow`.
+pub(crate) fn open(path: &CStr, access: Access, follow: bool) -> Result<File, Errno> {
+    let follow = if follow { 0 } else { NO_FOLLOW };
+    let flags = access as usize | CLOSE_ON_EXEC | NO_TERMINAL | NO_WAIT | follow;
+    // SAFETY: the path ends with a zero byte; the call reads it and changes nothing in memory.
+    unsafe { call(OPEN, [path.as_ptr() as usize, flags, 0, 0, 0, 0]) }.map(File)
+}
+
+/// What the system tells of a file; as `struct stat` of x86-64 has it.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct Status {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    links: u64,
+    pub(crate) mode: u32,
+    pub(crate) user: u32,
+    group: u32,
+    padding: u32,
+    special: u64,
+    pub(crate) length: i64,
+    block: i64,
+    blocks: i64,
+    accessed: [i64; 2],
+    pub(crate) modified: [i64; 2],
+    changed: [i64; 2],
+    reserved: [i64; 3],
+}
+
+impl File {
+    pub(crate) fn status(&self) -> Result<Status, Errno> {
+        let mut status = Status::default();
+        let to = (&raw mut status) as usize;
+        // SAFETY: the kernel fills one `struct stat`, which has this type's size and layout.
+        unsafe { call(STAT_OPEN, [self.0, to, 0, 0, 0, 0]) }.map(|_| status)
+    }
+
+    /// Reads from `offset` as much as there is, at most the length of `buffer`.
+    pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+        let to = buffer.as_mut_ptr() as usize;
+        // SAFETY: the kernel writes at most `buffer.len()` bytes into the buffer, which is ours.
+        unsafe { call(READ_AT, [self.0, to, buffer.len(), offset as usize, 0, 0]) }
+    }
+}
+
+/// What the system tells of the file at `path`, links followed.
+pub(crate) fn status(path: &CStr) -> Result<Status, Errno> {
+    let mut status = Status::default();
+    let to = (&raw mut status) as usize;
+    // SAFETY: the path ends with a zero byte; the kernel fills one `struct stat`.
+    unsafe { call(STAT, [path.as_ptr() as usize, to, 0, 0, 0, 0]) }.map(|_| status)
+}
+
+/// What may be done with mapped memory.
+#[derive(Clone, Copy)]
+pub(crate) enum Protection {
+    None = 0,
+    Read = 1,
+    ReadWrite = 3,
+    ReadExecute = 5,
+}
+
+const SHARED: usize = 0x01;
+const PRIVATE: usize = 0x02;
+const FIXED: usize = 0x10;
+const ANONYMOUS: usize = 0x20;
+const NO_RESERVE: usize = 0x4000;
+const FIXED_NO_REPLACE: usize = 0x10_0000;
+/// The kernel's word for "something is mapped there".
+const EXISTS: Errno = Errno(17);
+
+/// Takes `length` bytes at `address`, none of which may be mapped, so that nothing else gets them.
+pub(crate) fn reserve(address: usize, length: usize) -> Result<(), Errno> {
+    let flags = PRIVATE | ANONYMOUS | NO_RESERVE | FIXED_NO_REPLACE;
+    let none = Protection::None as usize;
+    // SAFETY: the kernel refuses to map over anything; new memory that nobody knows harms nobody.
+    let got = unsafe { call(MAP, [address, length, none, flags, usize::MAX, 0]) }?;
+    if got == address {
+        return Ok(());
+    }
+    // A kernel before 4.17 takes the address for a hint.
+    // SAFETY: the memory was mapped by the call above and is known to nobody.
+    let _ = unsafe { call(UNMAP, [got, length, 0, 0, 0, 0]) };
+    Err(EXISTS)
+}
+
+/// Maps `length` bytes of `file` from `offset` over what is at `address`.
+///
+/// # Safety
+/// What is mapped there may be replaced: by the caller's own reservation, or for text by bytes
+/// that run as the old ones would.
+pub(crate) unsafe fn map_over(
+    address: usize,
+    length: usize,
+    protection: Protection,
+    file: &File,
+    offset: u64,
+) -> Result<(), Errno> {
+    let flags = SHARED | FIXED;
+    let arguments = [
+        address,
+        length,
+        protection as usize,
+        flags,
+        file.0,
+        offset as usize,
+    ];
+    // SAFETY: the caller's.
+    unsafe { call(MAP, arguments) }.map(|_| ())
+}
+
+/// Maps `length` bytes of `file` from `offset` wherever there is room; never unmapped.
+pub(crate) fn map(
+    length: usize,
+    protection: Protection,
+    file: &File,
+    offset: u64,
+) -> Result<*mut u8, Errno> {
+    let arguments = [
+        0,
+        length,
+        protection as usize,
+        SHARED,
+        file.0,
+        offset as usize,
+    ];
+    // SAFETY: the kernel chooses a place where nothing is.
+    unsafe { call(MAP, arguments) }.map(|address| address as *mut u8)
+}
+
+/// Gives memory back.
+///
+/// # Safety
+/// Nothing may use it any more.
+pub(crate) unsafe fn unmap(address: usize, length: usize) {
+    // SAFETY: the caller's.
+    let _ = unsafe { call(UNMAP, [address, length, 0, 0, 0, 0]) };
+}
+
+/// Changes what may be done with mapped pages.
+///
+/// # Safety
+/// Nobody may be hindered: no thread runs in pages that are not executable from now on, or writes
+/// where that is not allowed any more.
+pub(crate) unsafe fn protect(
+    address: usize,
+    length: usize,
+    protection: Protection,
+) -> Result<(), Errno> {
+    let arguments = [address, length, protection as usize, 0, 0, 0];
+    // SAFETY: the caller's.
+    unsafe { call(PROTECT, arguments) }.map(|_| ())
+}
+
+/// A signal's disposition as the kernel takes it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Action {
+    pub(crate) handler: usize,
+    pub(crate) flags: u64,
+    pub(crate) restorer: usize,
+    pub(crate) mask: u64,
+}
+
+pub(crate) const SIGTRAP: c_int = 5;
+/// Bit of SIGTRAP in a kernel's signal mask.
+pub(crate) const SIGTRAP_BIT: u64 = 1 << (SIGTRAP - 1);
+
+/// Sets the disposition of SIGTRAP.
+///
+/// # Safety
+/// The handler must be one for the flags, and may run at any time from now on.
+pub(crate) unsafe fn set_trap_action(action: &Action) -> Result<(), Errno> {
+    let new = (&raw const *action) as usize;
+    // SAFETY: the kernel reads one action; the caller vouches for the handler.
+    unsafe { call(SIGNAL_ACTION, [SIGTRAP as usize, new, 0, 8, 0, 0]) }.map(|_| ())
+}
+
+/// How a thread's mask is changed.
+#[derive(Clone, Copy)]
+pub(crate) enum How {
+    Block = 0,
+    Unblock = 1,
+    Set = 2,
+}
+
+/// Changes this thread's signal mask; gives what it was.
+pub(crate) fn change_mask(how: How, mask: u64) -> u64 {
+    let mut old = 0_u64;
+    let (new, to) = ((&raw const mask) as usize, (&raw mut old) as usize);
+    // SAFETY: the kernel reads eight bytes and writes eight bytes, both on this stack.
+    let _ = unsafe { call(SIGNAL_MASK, [how as usize, new, to, 8, 0, 0]) };
+    old
+}
+
+fn number(call_number: usize) -> u32 {
+    // SAFETY: these calls take nothing and touch no memory.
+    unsafe { call(call_number, [0; 6]) }.unwrap_or(0) as u32
+}
+
+/// This process.
+pub(crate) fn process() -> u32 {
+    number(PROCESS)
+}
+
+/// Whom files must belong to.
+pub(crate) fn effective_user() -> u32 {
+    number(EFFECTIVE_USER)
+}
+
+/// Whether user or group were raised.
+pub(crate) fn is_raised() -> bool {
+    number(USER) != number(EFFECTIVE_USER) || number(GROUP) != number(EFFECTIVE_GROUP)
+}
+
+/// Sends SIGTRAP to this very thread, with the cause that `info` states.
+pub(crate) fn send_trap_again(info: *const c_void) {
+    let (process, thread) = (number(PROCESS) as usize, number(THREAD) as usize);
+    let signal = SIGTRAP as usize;
+    // SAFETY: the kernel reads one `siginfo_t`, which the caller got from the kernel.
+    let sent = unsafe {
+        call(
+            QUEUE_TO_THREAD,
+            [process, thread, signal, info as usize, 0, 0],
+        )
+    };
+    if sent.is_err() {
+        // SAFETY: touches no memory.
+        let _ = unsafe { call(SEND_TO_THREAD, [process, thread, signal, 0, 0, 0]) };
+    }
+}

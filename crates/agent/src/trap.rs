@@ -1,0 +1,227 @@
+//! The handler of SIGTRAP, and all that may run in it.
+//!
+//! Everything here is async-signal-safe: it reads what was published before, stores bytes, and makes
+//! system calls. It may run on any thread, at any instruction, on any stack, several times at once.
+//!
+//! A trap is ours if the kernel raised it for an `int3` at a place of the trap table, whether or not that
+//! byte is still an `int3`: another thread may have met the same one and restored it meanwhile.
+//! Everything else goes where it would have gone without us.
+
+use core::ffi::{c_int, c_void};
+use core::mem::transmute;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, compiler_fence};
+
+use tomo_wire::image::Window;
+use tomo_wire::record::Field;
+
+use crate::armed::{self, Region};
+use crate::signals;
+use crate::system::{self, Action, How, SIGTRAP, SIGTRAP_BIT};
+
+/// The disposition that takes the default action.
+pub(crate) const DEFAULT: usize = 0;
+/// The disposition that ignores the signal.
+pub(crate) const IGNORE: usize = 1;
+
+const WITH_INFO: u64 = 4;
+const ON_STACK: u64 = 0x0800_0000;
+const NO_DEFER: u64 = 0x4000_0000;
+const RESET: u64 = 0x8000_0000;
+const RESTORER: u64 = 0x0400_0000;
+
+/// What the program wants done on SIGTRAP. The parts may be seen from two different calls of
+/// `sigaction` if one happens just now on another thread, as little as that is defined anyway.
+static HANDLER: AtomicUsize = AtomicUsize::new(DEFAULT);
+static FLAGS: AtomicU64 = AtomicU64::new(0);
+static MASK: AtomicU64 = AtomicU64::new(0);
+
+// Back from a handler. Debuggers and unwinders know a signal's frame by exactly these bytes.
+core::arch::global_asm!(
+    ".pushsection .text.tomo_agent_restore, \"ax\", @progbits",
+    ".local tomo_agent_restore",
+    "nop",
+    "tomo_agent_restore:",
+    ".byte 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05",
+    ".popsection",
+);
+
+fn restorer() -> usize {
+    let address: usize;
+    // SAFETY: computes an address.
+    unsafe {
+        core::arch::asm!(
+            "lea {}, [rip + tomo_agent_restore]",
+            out(reg) address,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    address
+}
+
+/// From now on traps may be met: SIGTRAP stays deliverable, and the handler is installed.
+pub(crate) fn expect() {
+    if signals::watch() {
+        install();
+    }
+}
+
+/// Installs the handler, and makes SIGTRAP deliverable to this thread.
+fn install() {
+    let action = Action {
+        handler: handle as *const () as usize,
+        flags: WITH_INFO | ON_STACK | NO_DEFER | RESTORER,
+        restorer: restorer(),
+        mask: 0,
+    };
+    // SAFETY: `handle` takes what WITH_INFO hands over, and may run at any time.
+    unsafe {
+        let _ = system::set_trap_action(&action);
+    }
+    system::change_mask(How::Unblock, SIGTRAP_BIT);
+}
+
+/// What the program's `sigaction` asks for SIGTRAP, and what it had asked before.
+pub(crate) struct Disposition {
+    pub(crate) handler: usize,
+    pub(crate) flags: u64,
+    pub(crate) mask: u64,
+}
+
+impl Disposition {
+    pub(crate) fn get() -> Self {
+        Self {
+            handler: HANDLER.load(Ordering::Relaxed),
+            flags: FLAGS.load(Ordering::Relaxed),
+            mask: MASK.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn set(&self) {
+        FLAGS.store(self.flags, Ordering::Relaxed);
+        MASK.store(self.mask, Ordering::Relaxed);
+        HANDLER.store(self.handler, Ordering::Relaxed);
+    }
+}
+
+/// `siginfo_t`, as far as it matters.
+#[repr(C)]
+struct Info {
+    signal: c_int,
+    error: c_int,
+    code: c_int,
+}
+
+/// The kernel's cause of a signal that an `int3` raised.
+const BY_KERNEL: c_int = 0x80;
+
+/// The instruction of one byte that traps.
+const BREAKPOINT: u8 = 0xcc;
+
+/// Where the instruction pointer is in a `ucontext_t`, in bytes.
+const INSTRUCTION_POINTER: usize = 168;
+
+/// Called by the kernel.
+///
+/// # Safety
+/// `info` and `context` are what the kernel hands to a handler that asked for them.
+unsafe extern "C" fn handle(signal: c_int, info: *const Info, context: *mut c_void) {
+    // SAFETY: the kernel hands over a full `ucontext_t`, on this stack and aligned.
+    let (pointer, info_ref) = unsafe {
+        (
+            &mut *context.byte_add(INSTRUCTION_POINTER).cast::<usize>(),
+            &*info,
+        )
+    };
+    let at = pointer.wrapping_sub(1);
+    let ours = if info_ref.code == BY_KERNEL {
+        find(at)
+    } else {
+        None
+    };
+    if let Some((region, window)) = ours {
+        restore(region, window, at);
+        region.counters.count(Field::Traps);
+        *pointer = at;
+        return;
+    }
+    if let Some(region) = armed::regions().next() {
+        region.counters.count(Field::ForeignTraps);
+    }
+    pass_on(signal, info, context);
+}
+
+/// The window that starts at `address`.
+fn find(address: usize) -> Option<(&'static Region, &'static Window)> {
+    let inside = |r: &&Region| address.wrapping_sub(r.start) < r.length;
+    let region = armed::regions().find(inside)?;
+    let offset = u32::try_from(address.wrapping_sub(region.origin)).ok()?;
+    let found = region
+        .windows
+        .binary_search_by_key(&offset, |window| window.offset.get());
+    let window = region.windows.get(found.ok()?)?;
+    // Where the program has a breakpoint of its own no probe is put; if one were, to restore it and
+    // go there again would never end.
+    (window.original[0] != BREAKPOINT).then_some((region, window))
+}
+
+/// Marks the probe and puts its bytes back, the first one last: until then whoever comes traps, and
+/// does the same. Doing it twice, or finishing what another thread began, changes nothing.
+fn restore(region: &Region, window: &Window, address: usize) {
+    let within = address.wrapping_sub(region.start);
+    let length = usize::from(window.length).clamp(1, window.original.len());
+    // SAFETY: a checked image's probes number its marks, which are mapped as long as its text. The
+    // window lies in the region (its start was compared with the bounds, and images are made with
+    // whole windows inside), so these bytes are its alias'. They are changed by plain stores of bytes
+    // that several threads may make at once; all store the same.
+    unsafe {
+        region
+            .marks
+            .add(window.probe.get() as usize)
+            .write_volatile(1);
+        let alias = region.alias.add(within);
+        for (at, byte) in window.original.iter().enumerate().take(length).skip(1) {
+            alias.add(at).write_volatile(*byte);
+        }
+        compiler_fence(Ordering::SeqCst);
+        alias.write_volatile(window.original[0]);
+    }
+}
+
+type WithInfo = unsafe extern "C" fn(c_int, *const Info, *mut c_void);
+
+/// Does what the program wants done on a SIGTRAP that is none of ours.
+fn pass_on(signal: c_int, info: *const Info, context: *mut c_void) {
+    let wanted = Disposition::get();
+    // SAFETY: the kernel hands over a full `siginfo_t`.
+    let forced = unsafe { (*info).code } > 0;
+    match wanted.handler {
+        IGNORE if !forced => {}
+        DEFAULT | IGNORE => end(info),
+        handler => {
+            if wanted.flags & RESET != 0 {
+                HANDLER.store(DEFAULT, Ordering::Relaxed);
+            }
+            let before = system::change_mask(How::Block, wanted.mask & !SIGTRAP_BIT);
+            // SAFETY: the program gave this handler for this signal. One that takes fewer
+            // arguments does not look at the others.
+            unsafe { transmute::<usize, WithInfo>(handler)(signal, info, context) };
+            system::change_mask(How::Set, before);
+        }
+    }
+}
+
+/// Takes the default action, once the program's own registers are back: this very signal once more.
+fn end(info: *const Info) {
+    let default = Action {
+        handler: DEFAULT,
+        flags: RESTORER,
+        restorer: restorer(),
+        mask: 0,
+    };
+    system::change_mask(How::Block, 1 << (SIGTRAP - 1));
+    // SAFETY: the default action is no function.
+    unsafe {
+        let _ = system::set_trap_action(&default);
+    }
+    system::send_trap_again(info.cast());
+}

@@ -1,0 +1,309 @@
+//! `tomo cover`: which parts of a program ran.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use tomo_launch::{
+    Agent, Arming, Chosen, Ended, Observed, Pool, Run, RunFolder, Target, TargetError,
+};
+use tomo_wire::record::{Live, Reason};
+
+use crate::bar::Bar;
+use crate::observe::{Store, What};
+use crate::options::expanded;
+
+/// Run a program and record which of its functions, blocks and edges ran.
+///
+/// The program runs as it is, at its own speed: each probe removes itself when it is hit. Its
+/// output, its exit code and its signals are its own. `tomo report` shows what was recorded, even
+/// while it runs or after it was killed.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES, args_override_self = true)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    what: What,
+
+    /// Put the run's record into DIR, in a folder of its own. In DIR %p stands for the process id
+    /// of tomo, %m for the build id of the program, %% for a percent sign.
+    #[arg(short, long, value_name = "DIR", default_value = "tomo-out")]
+    output: PathBuf,
+
+    /// Share an image, and so what was seen, with all runs that use the pool in DIR: what one of
+    /// them has hit, the others no longer pay for. The pool keeps the record of all of them.
+    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    pool: Option<PathBuf>,
+
+    /// Say afterwards how many probes were hit, and how.
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// The program and its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    command: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tomo cover -- ./prog --its-flags         then: tomo report
+  tomo cover -o out -- python3 script.py   records of several runs in one folder
+  tomo cover --module libz -- ./prog       a library instead of the program
+  tomo cover --pool p -- ./test-7          one of many runs that share what they saw
+
+TOMO_OPTIONS in the environment holds flags for every `tomo cover` and `tomo
+env`, as in TOMO_OPTIONS=output=out/%p:level=edge; flags on the command line
+count more.
+
+Exit code: the program's own; 128 and its number where a signal ended it; 2
+where it cannot be observed at all, 127 where it is not found. Where something
+goes wrong on our side the program runs all the same, and one line on standard
+error says at its end why it was not observed.";
+
+/// Runs the program; gives its exit code.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    tomo_launch::keep_going();
+    let [name, rest @ ..] = arguments.command.as_slice() else {
+        return Ok(ExitCode::from(2));
+    };
+    let target = match Target::find(name, std::env::var_os("PATH").as_deref()) {
+        Err(error @ TargetError::NotFound(_)) => {
+            eprintln!("tomo: {error}");
+            return Ok(ExitCode::from(127));
+        }
+        found => found?,
+    };
+    let run = Run {
+        command: arguments.command.clone(),
+        started: SystemTime::now(),
+    };
+    let ended = match Session::prepare(arguments, &target) {
+        Ok(session) => session.run(arguments, &target, name, rest, &run)?,
+        Err(error) => {
+            let ended = tomo_launch::run(&target, name, rest, None)?;
+            eprintln!(
+                "tomo: {} was not observed: {error:#}",
+                target.executable.display()
+            );
+            ended
+        }
+    };
+    Ok(ExitCode::from(ended.code()))
+}
+
+/// What a run needs.
+struct Session {
+    agent: Agent,
+    place: Place,
+    roster: PathBuf,
+    sanitized: bool,
+}
+
+enum Place {
+    Run(RunFolder),
+    Pool,
+}
+
+impl Session {
+    fn prepare(arguments: &Arguments, target: &Target) -> Result<Self> {
+        let what = &arguments.what;
+        let store = Store::open()?;
+        let modules = what.modules(target)?;
+        let bar = Bar::new();
+        if let Some(path) = &arguments.pool {
+            let pool = Pool::open(path)?;
+            pool.add(
+                &modules.observed,
+                &store.images,
+                what.level(),
+                what.placement(),
+                &bar,
+            )?;
+            return Ok(Self {
+                agent: Agent::in_cache(pool.path())?,
+                roster: pool.roster(),
+                sanitized: modules.sanitized,
+                place: Place::Pool,
+            });
+        }
+        let stem = Observed::of(&Chosen {
+            path: target.executable.clone(),
+            late: false,
+        });
+        let output = match arguments.output.to_str() {
+            Some(pattern) => expanded(pattern, std::process::id(), &stem?.name())?.into(),
+            None => arguments.output.clone(),
+        };
+        let mut folder = RunFolder::create(&output)?;
+        for module in &modules.observed {
+            folder.arm(module, &store.images, what.level(), what.placement(), &bar)?;
+        }
+        Ok(Self {
+            agent: Agent::in_cache(&store.folder)?,
+            roster: folder.roster()?,
+            sanitized: modules.sanitized,
+            place: Place::Run(folder),
+        })
+    }
+
+    fn run(
+        &self,
+        arguments: &Arguments,
+        target: &Target,
+        name: &OsStr,
+        rest: &[OsString],
+        run: &Run,
+    ) -> Result<Ended> {
+        self.describe(target, run, None);
+        let arming = Arming {
+            agent: &self.agent,
+            roster: &self.roster,
+            sanitized: self.sanitized,
+        };
+        let ended = tomo_launch::run(target, name, rest, Some(arming))?;
+        self.describe(target, run, Some(ended));
+        self.say_what_went_wrong(arguments.verbose);
+        Ok(ended)
+    }
+
+    fn describe(&self, target: &Target, run: &Run, ended: Option<Ended>) {
+        if let Place::Run(folder) = &self.place
+            && let Err(error) = folder.describe(target, run, ended)
+        {
+            eprintln!("tomo: {error}");
+        }
+    }
+
+    /// One line for each module that was not observed, or not in each process.
+    fn say_what_went_wrong(&self, verbose: bool) {
+        let Place::Run(folder) = &self.place else {
+            return;
+        };
+        for (armed, live) in folder.lives() {
+            let path = armed.module.path.display();
+            match live {
+                Some(live) => {
+                    if let Some(problem) = problem(&live, armed.module.late) {
+                        eprintln!("tomo: {path} was not observed{problem}");
+                    }
+                    if verbose {
+                        eprintln!("tomo: {path}: {}", numbers(&live, &armed.record));
+                    }
+                }
+                None => eprintln!("tomo: {path}: its record cannot be read"),
+            }
+        }
+    }
+}
+
+/// Why a module was not observed, or not always.
+fn problem(live: &Live, late: bool) -> Option<String> {
+    let (armed, refused) = (live.armed.get(), live.refused.get());
+    if armed == 0 && refused == 0 && !late {
+        return Some(": no process loaded both it and the agent".into());
+    }
+    if refused == 0 {
+        return None;
+    }
+    let reason = Reason::from_number(live.reason.get()).map_or("unknown reason", Reason::words);
+    let errno = live.errno.get();
+    let system = if errno == 0 {
+        String::new()
+    } else {
+        format!(" ({})", std::io::Error::from_raw_os_error(errno as i32))
+    };
+    let share = if armed == 0 {
+        String::new()
+    } else {
+        format!(" in {refused} of {} processes", armed + refused)
+    };
+    Some(format!("{share}: {reason}{system}"))
+}
+
+fn numbers(live: &Live, record: &Path) -> String {
+    let bytes = std::fs::read(record).unwrap_or_default();
+    let marks = tomo_wire::record::RecordView::read(&bytes).map_or(&[][..], |view| view.marks);
+    let hit = marks.iter().filter(|mark| **mark != 0).count();
+    format!(
+        "{hit} of {} probes hit, {} traps, {} foreign traps, {} processes",
+        marks.len(),
+        live.traps,
+        live.foreign_traps,
+        live.armed
+    )
+}
+
+/// `tomo env`: arms programs wherever they are started.
+pub(crate) mod environment {
+    use super::*;
+
+    /// Print shell commands that arm programs wherever they are started from then on.
+    ///
+    /// For test runners, service files and the like: no launcher stands between. What the programs
+    /// do is recorded in the pool; `tomo report DIR` shows it.
+    #[derive(Args)]
+    #[command(
+        args_override_self = true,
+        after_long_help = "\
+Example:
+  eval \"$(tomo env --pool pool ./prog)\" && make test && tomo report pool"
+    )]
+    pub(crate) struct Arguments {
+        #[command(flatten)]
+        what: What,
+
+        /// The folder that the programs' runs share.
+        #[arg(long, value_name = "DIR")]
+        pool: PathBuf,
+
+        /// The programs.
+        #[arg(required = true, value_name = "PROGRAM")]
+        programs: Vec<OsString>,
+    }
+
+    /// Bakes the images and prints the commands.
+    pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+        let what = &arguments.what;
+        tomo_launch::keep_going();
+        let store = Store::open()?;
+        let pool = Pool::open(&arguments.pool)?;
+        let bar = Bar::new();
+        let mut sanitized = false;
+        for program in &arguments.programs {
+            let target = Target::find(program, std::env::var_os("PATH").as_deref())?;
+            let modules = what.modules(&target)?;
+            sanitized |= modules.sanitized;
+            pool.add(
+                &modules.observed,
+                &store.images,
+                what.level(),
+                what.placement(),
+                &bar,
+            )?;
+        }
+        let agent = Agent::in_cache(pool.path())?;
+        drop(bar);
+        let arming = Arming {
+            agent: &agent,
+            roster: &pool.roster(),
+            sanitized,
+        };
+        for (name, value) in arming.variables(|_| None) {
+            let text = value.to_str().context("the pool's path is not UTF-8")?;
+            let quoted = text.replace('\'', r"'\''");
+            let before = match name == tomo_wire::environment::ROSTER {
+                true => String::new(),
+                false => format!("\"${{{name}:+:${name}}}\""),
+            };
+            println!("export {name}='{quoted}'{before}");
+        }
+        Ok(())
+    }
+}

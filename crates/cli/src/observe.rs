@@ -1,0 +1,110 @@
+//! What `tomo cover` and `tomo env` have in common: what to observe, and how it is prepared.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum};
+use tomo_launch::{Choice, Images, Observed, Target, modules};
+use tomo_program::Cache;
+use tomo_weave::Placement;
+use tomo_wire::plan::Level;
+
+/// What to observe, and where probes go.
+#[derive(Args)]
+pub(crate) struct What {
+    /// What to observe: which functions were entered, which blocks ran, or blocks and the edges
+    /// between them (for branches).
+    #[arg(long, value_enum, default_value_t = LevelName::Block)]
+    level: LevelName,
+
+    /// Where probes go: to all units, or only to those from which the others follow. Either way the
+    /// result is the same; fewer probes cost less where each counts.
+    #[arg(long, value_enum, default_value_t = PlacementName::All)]
+    placement: PlacementName,
+
+    /// Observe the modules whose file names contain NAME instead of the executable and the
+    /// libraries that come with it; `all` observes every module that is loaded at the start. A NAME
+    /// with a slash is the path of a module, or of a folder of modules, also of those that the
+    /// program loads later (dlopen). May be given several times.
+    #[arg(long, value_name = "NAME|PATH|all")]
+    module: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LevelName {
+    Function,
+    Block,
+    Edge,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PlacementName {
+    All,
+    Reduced,
+}
+
+impl What {
+    pub(crate) fn level(&self) -> Level {
+        match self.level {
+            LevelName::Function => Level::Function,
+            LevelName::Block => Level::Block,
+            LevelName::Edge => Level::Edge,
+        }
+    }
+
+    pub(crate) fn placement(&self) -> Placement {
+        match self.placement {
+            PlacementName::All => Placement::All,
+            PlacementName::Reduced => Placement::Reduced,
+        }
+    }
+
+    fn choice(&self) -> Choice {
+        if self.module.is_empty() {
+            Choice::Own
+        } else if self.module.iter().any(|name| name == "all") {
+            Choice::All
+        } else {
+            Choice::Named(self.module.clone())
+        }
+    }
+
+    /// The modules of `target` that are to be observed.
+    pub(crate) fn modules(&self, target: &Target) -> Result<Modules> {
+        let found = modules(target, &self.choice()).context("asking the loader")?;
+        if let Some(name) = found.missing.first() {
+            let program = target.executable.display();
+            bail!("{program} loads no module called {name:?} at its start; give its path");
+        }
+        let each = found.chosen.iter();
+        let observed =
+            each.map(|one| Observed::of(one).with_context(|| one.path.display().to_string()));
+        Ok(Modules {
+            observed: observed.collect::<Result<_>>()?,
+            sanitized: found.sanitized,
+        })
+    }
+}
+
+/// The modules of a program that are observed.
+pub(crate) struct Modules {
+    pub(crate) observed: Vec<Observed>,
+    /// See [`tomo_launch::Found`].
+    pub(crate) sanitized: bool,
+}
+
+/// Where models, images and the agent are kept.
+pub(crate) struct Store {
+    pub(crate) folder: PathBuf,
+    pub(crate) images: Images,
+}
+
+impl Store {
+    pub(crate) fn open() -> Result<Self> {
+        let cache = Cache::from_environment(|name| std::env::var_os(name));
+        let cache = cache.context("there is no cache directory: set TOMO_CACHE_DIR")?;
+        let folder = cache.directory().to_path_buf();
+        let images = Images::in_cache(&folder)?;
+        Ok(Self { folder, images })
+    }
+}

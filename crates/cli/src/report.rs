@@ -1,0 +1,254 @@
+//! `tomo report`: what ran, from the records of runs and pools.
+
+mod gather;
+mod text;
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum};
+use tomo_export::{Paths, Picture, cobertura, drcov, html, json, lcov};
+
+use crate::bar::Bar;
+
+pub(crate) use gather::say_refused;
+
+/// Show which functions, lines, branches and blocks ran.
+///
+/// Reads what `tomo cover` and `tomo env` recorded, of any number of runs and pools, also of ones
+/// that still run. What is truncated, damaged or of another build is named and left out.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Folders with records: what was given to `tomo cover` as --output or --pool.
+    #[arg(value_name = "DIR", default_value = "tomo-out")]
+    folders: Vec<PathBuf>,
+
+    /// How to write what is shown.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+
+    /// Write to FILE (a folder for html) instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Write HTML pages with the source coloured to DIR, beside what else is shown.
+    #[arg(long, value_name = "DIR")]
+    html: Option<PathBuf>,
+
+    /// Show the HTML pages in the browser; they go to tomo-html unless --html says otherwise.
+    #[arg(long)]
+    open: bool,
+
+    /// Show only source files whose path matches GLOB: src, 'src/**/*.c', '*.h', /usr/include.
+    #[arg(long, value_name = "GLOB")]
+    include: Vec<String>,
+
+    /// Leave out source files whose path matches GLOB.
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<String>,
+
+    /// Where source paths start with A, let them start with B instead.
+    #[arg(long, value_name = "A:B")]
+    replace_src_path: Vec<String>,
+
+    /// Exit with code 1 if fewer than N percent of the lines ran.
+    #[arg(long, value_name = "N", value_parser = percentage)]
+    fail_under_lines: Option<f64>,
+
+    /// List functions below their files.
+    #[arg(short = 'l', long)]
+    functions: bool,
+
+    /// List all files, however many there are; folders alone beyond a hundred otherwise.
+    #[arg(long)]
+    files: bool,
+
+    /// Where the program, or one of its libraries, is now, if it has moved since.
+    #[arg(long, value_name = "PATH")]
+    program: Vec<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tomo report                                  the runs in tomo-out
+  tomo report pool out --html cov --open       runs and a pool together, in the browser
+  tomo report --include src --functions        only the program's own source
+  tomo report --format lcov -o cov.info        for genhtml, codecov and the like
+  tomo report --fail-under-lines 80            exit code 1 if fewer ran
+
+A line ran if a block of machine code that begins a statement of it ran. What
+could not be observed counts neither as run nor as missed; each report says how
+much that is, and how much was inferred.
+
+Exit code: 0; 1 where fewer lines ran than demanded; 2 where nothing could be
+reported or written.";
+
+/// How to write what is shown.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table by folder and file, for people.
+    Text,
+    /// One JSON document with everything that is known (tomo.coverage/1).
+    Json,
+    /// lcov's tracefile.
+    Lcov,
+    /// Cobertura's XML.
+    Cobertura,
+    /// drcov's log, version 2, for Lighthouse and other tools of reverse engineers.
+    Drcov,
+    /// Pages with the source coloured, in the folder that --output names.
+    Html,
+}
+
+fn percentage(text: &str) -> Result<f64, String> {
+    let number: f64 = text
+        .trim_end_matches('%')
+        .parse()
+        .map_err(|_| "no number")?;
+    match (0.0..=100.0).contains(&number) {
+        true => Ok(number),
+        false => Err("not between 0 and 100".into()),
+    }
+}
+
+/// Does what the arguments ask for.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let paths = Paths::new(
+        &arguments.include,
+        &arguments.exclude,
+        &arguments.replace_src_path,
+    )?;
+    let bar = Bar::new();
+    let picture = gather::gather(&arguments.folders, &arguments.program, &paths, &bar)?;
+    let pages = arguments.pages();
+    let index = match &pages {
+        Some(folder) => Some(html::write(folder, &picture, &bar)?),
+        None => None,
+    };
+    bar.finish();
+    if arguments.format != Format::Html {
+        arguments.show(&picture)?;
+    }
+    if let Some(index) = index.filter(|_| arguments.open) {
+        open(&index)?;
+    }
+    Ok(arguments.verdict(&picture))
+}
+
+impl Arguments {
+    /// The folder for pages, if any are wanted.
+    fn pages(&self) -> Option<PathBuf> {
+        let asked = self.format == Format::Html;
+        let output = self.output.clone().filter(|_| asked);
+        let usual = (asked || self.open).then(|| "tomo-html".into());
+        self.html.clone().or(output).or(usual)
+    }
+
+    fn show(&self, picture: &Picture) -> Result<()> {
+        let Some(path) = &self.output else {
+            let stdout = io::stdout();
+            let terminal = stdout.is_terminal();
+            if terminal && self.format == Format::Drcov {
+                bail!("drcov is binary; write it to a file with --output");
+            }
+            let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());
+            self.write(&mut out, picture, Look::of_stdout(terminal))?;
+            return Ok(out.flush()?);
+        };
+        let create = || -> Result<()> {
+            let mut out = BufWriter::with_capacity(1 << 16, File::create(path)?);
+            self.write(&mut out, picture, Look::plain())?;
+            Ok(out.flush()?)
+        };
+        create().with_context(|| format!("writing {}", path.display()))
+    }
+
+    fn write(&self, out: &mut dyn Write, picture: &Picture, look: Look) -> Result<()> {
+        match self.format {
+            Format::Text | Format::Html => {
+                let detail = text::Detail {
+                    functions: self.functions,
+                    files: self.files || self.functions,
+                };
+                text::write(out, picture, detail, look)?;
+            }
+            Format::Json => json::write(out, picture)?,
+            Format::Lcov => lcov::write(out, picture)?,
+            Format::Cobertura => cobertura::write(out, picture)?,
+            Format::Drcov if drcov::has_blocks(picture) => drcov::write(out, picture)?,
+            Format::Drcov => bail!("drcov lists blocks, and only functions were observed"),
+        }
+        Ok(())
+    }
+
+    /// Whether enough lines ran.
+    fn verdict(&self, picture: &Picture) -> ExitCode {
+        let Some(demanded) = self.fail_under_lines else {
+            return ExitCode::SUCCESS;
+        };
+        let lines = picture.totals().lines;
+        if lines.known() == 0 {
+            eprintln!("tomo: no line is known, so it cannot be said how many ran");
+            return ExitCode::from(1);
+        }
+        let reached = lines.share() * 100.0;
+        if reached >= demanded {
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("tomo: {reached:.1} % of the lines ran, {demanded} % are demanded");
+        ExitCode::from(1)
+    }
+}
+
+/// How the table may look.
+#[derive(Clone, Copy)]
+pub(crate) struct Look {
+    /// Columns to fill.
+    pub(crate) width: usize,
+    /// Whether to use colours.
+    pub(crate) colours: bool,
+}
+
+impl Look {
+    fn plain() -> Self {
+        Self {
+            width: 80,
+            colours: false,
+        }
+    }
+
+    /// Columns are those of the terminal, within reason; colours are for terminals whose user did
+    /// not say no (no-color.org).
+    fn of_stdout(terminal: bool) -> Self {
+        if !terminal {
+            return Self::plain();
+        }
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self {
+            width: usize::from(console::Term::stdout().size().1).clamp(60, 160),
+            colours: !refused && console::colors_enabled(),
+        }
+    }
+}
+
+/// Shows a page in whatever the desktop uses for that.
+fn open(index: &Path) -> Result<()> {
+    let path = index.canonicalize()?;
+    let mut command = Command::new("xdg-open");
+    command
+        .arg(&path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    let status = command.stderr(Stdio::null()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        _ => bail!(
+            "xdg-open shows no pages here; they are in {}",
+            index.display()
+        ),
+    }
+}

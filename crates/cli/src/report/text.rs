@@ -1,0 +1,361 @@
+//! The table for people: folders, files, functions; below it what could not be observed.
+//!
+//! It fits the terminal: where there is no room for numbers and shares in all columns, the shares
+//! alone remain, from the right to the left; names are cut in the middle at last.
+
+use std::io::{self, Write};
+
+use console::{Style, measure_text_width};
+use tomo_export::words::{grouped, level_name};
+use tomo_export::{Function, Module, Picture, Tally, Totals};
+use tomo_wire::plan::Level;
+
+use super::Look;
+
+/// What to list.
+#[derive(Clone, Copy)]
+pub(super) struct Detail {
+    /// Functions below their files.
+    pub(super) functions: bool,
+    /// All files, however many.
+    pub(super) files: bool,
+}
+
+/// Files beyond which only folders are listed.
+const MOST_FILES: usize = 100;
+/// Functions of a module without lines that are listed unasked.
+const MOST_FUNCTIONS: usize = 30;
+
+/// Writes the table.
+pub(super) fn write(
+    out: &mut dyn Write,
+    picture: &Picture,
+    detail: Detail,
+    look: Look,
+) -> io::Result<()> {
+    write_title(out, picture)?;
+    let (mut table, mut notes) = (Table::default(), Vec::new());
+    if !picture.files.is_empty() {
+        fill_with_files(&mut table, picture, detail, &mut notes);
+    }
+    for module in &picture.modules {
+        if !module.has_lines || picture.files.is_empty() {
+            fill_with_functions(&mut table, module, detail, &mut notes);
+        }
+    }
+    if picture.files.is_empty() || picture.elsewhere != Totals::default() {
+        let elsewhere = !picture.files.is_empty();
+        if elsewhere {
+            table.push(Kind::Folder, "(no source line known)", picture.elsewhere);
+        }
+    }
+    table.push(Kind::All, "all", picture.totals());
+    table.write(out, look)?;
+    writeln!(out)?;
+    notes.extend(unknown(picture));
+    notes.extend(picture.remarks());
+    notes
+        .iter()
+        .try_for_each(|note| wrapped(out, note, look.width))
+}
+
+fn write_title(out: &mut dyn Write, picture: &Picture) -> io::Result<()> {
+    let plural = |count: usize, what: &str| {
+        let end = if count == 1 { "" } else { "s" };
+        format!("{} {what}{end}", grouped(count as u64))
+    };
+    writeln!(
+        out,
+        "{} of {}, {} level\n",
+        plural(picture.records, "record"),
+        plural(picture.modules.len(), "module"),
+        level_name(picture.level())
+    )
+}
+
+/// Lines and branches of which nothing is known.
+fn unknown(picture: &Picture) -> Option<String> {
+    let totals = picture.totals();
+    let parts = [
+        (totals.lines.unknown, "lines"),
+        (totals.branches.unknown, "sides of branches"),
+    ];
+    let parts: Vec<_> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", grouped(*count)))
+        .collect();
+    let hint = match totals.branches.unknown > 0 && picture.level() < Level::Edge {
+        true => " (--level edge observes branches)",
+        false => "",
+    };
+    (!parts.is_empty()).then(|| {
+        format!(
+            "Neither counted as run nor as missed, since unknown: {}{hint}.",
+            parts.join(", ")
+        )
+    })
+}
+
+fn fill_with_files(table: &mut Table, picture: &Picture, detail: Detail, notes: &mut Vec<String>) {
+    let all = detail.files || picture.files.len() <= MOST_FILES;
+    let mut files = picture.files.iter();
+    for (folder, rows) in picture.folders() {
+        table.push(Kind::Folder, &folder.name, folder.totals);
+        for row in rows {
+            let file = files.next();
+            if all {
+                table.push(Kind::File, &row.name, row.totals);
+            }
+            for (_, function) in file
+                .iter()
+                .filter(|_| detail.functions)
+                .flat_map(|file| picture.functions_of(file))
+            {
+                table.push(Kind::Function, &function.title, function.totals);
+            }
+        }
+    }
+    if !all {
+        let count = grouped(picture.files.len() as u64);
+        notes.push(format!(
+            "Folders alone are shown; --files lists all {count} files."
+        ));
+    }
+}
+
+/// The functions of a module whose lines are not known: those that ran most of their blocks first.
+fn fill_with_functions(
+    table: &mut Table,
+    module: &Module,
+    detail: Detail,
+    notes: &mut Vec<String>,
+) {
+    table.push(Kind::Folder, &module.path.to_string_lossy(), module.totals);
+    let shown = |function: &&Function| function.shown && function.file.is_none();
+    let mut functions: Vec<&Function> = module.functions.iter().filter(shown).collect();
+    let order = |it: &&Function| {
+        let (blocks, entered) = (&it.totals.blocks, it.entered);
+        (
+            std::cmp::Reverse((blocks.ran, entered, blocks.missed)),
+            it.entry,
+        )
+    };
+    functions.sort_by_key(order);
+    let most = match detail.functions {
+        true => functions.len(),
+        false => MOST_FUNCTIONS,
+    };
+    for function in functions.iter().take(most) {
+        table.push(Kind::File, &function.title, function.totals);
+    }
+    if let more @ 1.. = functions.len().saturating_sub(most) {
+        let (more, path) = (grouped(more as u64), module.path.display());
+        notes.push(format!(
+            "{path} has {more} more functions; --functions lists all."
+        ));
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Folder,
+    File,
+    Function,
+    All,
+}
+
+impl Kind {
+    fn indent(self) -> usize {
+        match self {
+            Self::Folder | Self::All => 0,
+            Self::File => 2,
+            Self::Function => 4,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    rows: Vec<(Kind, String, Totals)>,
+}
+
+const NAMES: [&str; 4] = ["lines", "branches", "functions", "blocks"];
+
+fn tallies(totals: &Totals) -> [Tally; 4] {
+    [
+        totals.lines,
+        totals.branches,
+        totals.functions,
+        totals.blocks,
+    ]
+}
+
+/// Columns of names below which numbers make room.
+const LEAST_NAME: usize = 24;
+
+/// How a column is shown.
+#[derive(Clone, Copy)]
+struct Column {
+    index: usize,
+    /// Columns of the numbers; 0 where only shares are shown.
+    fraction: usize,
+}
+
+/// Columns of a share: `99.9 %`.
+const SHARE: usize = 6;
+const GAP: usize = 3;
+
+impl Column {
+    fn width(self) -> usize {
+        let numbers = match self.fraction {
+            0 => 0,
+            width => width + 1,
+        };
+        (numbers + SHARE).max(NAMES[self.index].len())
+    }
+}
+
+impl Table {
+    fn push(&mut self, kind: Kind, name: &str, totals: Totals) {
+        let name = name.chars().map(|letter| match letter.is_control() {
+            true => '\u{fffd}',
+            false => letter,
+        });
+        self.rows.push((kind, name.collect(), totals));
+    }
+
+    /// The columns that have anything, as wide as there is room for.
+    fn columns(&self, width: usize) -> Vec<Column> {
+        let known = |index: usize| move |row: &(Kind, String, Totals)| tallies(&row.2)[index];
+        let widest = |index: usize| {
+            let cells = self.rows.iter().map(known(index));
+            cells
+                .map(|it| it.fraction().chars().count())
+                .max()
+                .unwrap_or(0)
+        };
+        let mut columns: Vec<Column> = (0..NAMES.len())
+            .filter(|&index| self.rows.iter().map(known(index)).any(|it| it.known() > 0))
+            .map(|index| Column {
+                index,
+                fraction: widest(index),
+            })
+            .collect();
+        let longest = self
+            .rows
+            .iter()
+            .map(|(kind, name, _)| kind.indent() + measure_text_width(name));
+        let wanted = longest.max().unwrap_or(0).min(LEAST_NAME);
+        // The numbers of lines stay whatever happens.
+        for index in (1..columns.len()).rev() {
+            if width_of(&columns) + wanted > width {
+                columns[index].fraction = 0;
+            }
+        }
+        columns
+    }
+
+    fn write(&self, out: &mut dyn Write, look: Look) -> io::Result<()> {
+        let columns = self.columns(look.width);
+        let room = look.width.saturating_sub(width_of(&columns));
+        let longest = self
+            .rows
+            .iter()
+            .map(|(kind, name, _)| kind.indent() + measure_text_width(name));
+        let names = longest.max().unwrap_or(0).min(room);
+        let heads = columns.iter().map(|column| {
+            let (name, width) = (NAMES[column.index], column.width());
+            format!("{:GAP$}{name:>width$}", "")
+        });
+        let line = format!("{:names$}{}", "", heads.collect::<String>());
+        writeln!(out, "{}", styled(&line, Style::new().dim(), look))?;
+        for (kind, name, totals) in &self.rows {
+            if *kind == Kind::All {
+                writeln!(out)?;
+            }
+            let indent = kind.indent();
+            let name = cut(name, names.saturating_sub(indent));
+            let padding = names.saturating_sub(indent + measure_text_width(&name));
+            let name = match kind {
+                Kind::Folder | Kind::All => styled(&name, Style::new().bold(), look),
+                Kind::File | Kind::Function => name,
+            };
+            write!(out, "{:indent$}{name}{:padding$}", "", "")?;
+            for column in &columns {
+                let cell = cell(tallies(totals)[column.index], *column, look);
+                write!(out, "{:GAP$}{cell}", "")?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+}
+
+fn width_of(columns: &[Column]) -> usize {
+    columns.iter().map(|column| column.width() + GAP).sum()
+}
+
+fn cell(tally: Tally, column: Column, look: Look) -> String {
+    let share = format!("{:>SHARE$}", tally.percent());
+    let padding = column.width() - SHARE - column.fraction - usize::from(column.fraction > 0);
+    let style = match tally.share() {
+        _ if tally.known() == 0 => Style::new().dim(),
+        0.9.. => Style::new().green(),
+        0.5.. => Style::new().yellow(),
+        _ => Style::new().red(),
+    };
+    let share = styled(&share, style, look);
+    let numbers = match column.fraction {
+        0 => String::new(),
+        // A dash is said once.
+        width if tally.known() == 0 => format!("{:width$} ", ""),
+        width => format!("{:>width$} ", tally.fraction()),
+    };
+    format!("{:padding$}{numbers}{share}", "")
+}
+
+fn styled(text: &str, style: Style, look: Look) -> String {
+    style.force_styling(look.colours).apply_to(text).to_string()
+}
+
+/// A name of at most `width` columns, without its middle if need be: the end tells most.
+fn cut(name: &str, width: usize) -> String {
+    if measure_text_width(name) <= width {
+        return name.to_owned();
+    }
+    let letters: Vec<char> = name.chars().collect();
+    let start = width / 3;
+    let mut end = letters.len();
+    let fits = |end: usize| {
+        let text: String = letters[..start].iter().chain(&letters[end..]).collect();
+        measure_text_width(&text) < width
+    };
+    while end > start && fits(end - 1) {
+        end -= 1;
+    }
+    let (start, end) = (&letters[..start.min(letters.len())], &letters[end..]);
+    start.iter().chain(&['…']).chain(end).collect()
+}
+
+/// A sentence, its further lines indented. A number stays with its sign of percent.
+fn wrapped(out: &mut dyn Write, text: &str, width: usize) -> io::Result<()> {
+    let text: String = text
+        .chars()
+        .filter(|letter| !letter.is_control())
+        .collect::<String>()
+        .replace(" %", "\u{a0}%");
+    let mut line = String::new();
+    for word in text.split(' ') {
+        let used = measure_text_width(&line);
+        if used > 2 && used + 1 + measure_text_width(word) > width {
+            writeln!(out, "{}", line.replace('\u{a0}', " "))?;
+            line = "  ".into();
+        }
+        if !line.trim().is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    writeln!(out, "{}", line.replace('\u{a0}', " "))
+}

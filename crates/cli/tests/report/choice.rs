@@ -1,0 +1,64 @@
+//! What is chosen by flags: files, names, demands.
+
+use crate::bench::{Bench, RAN, Seen};
+use crate::formats::lcov;
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
+    bench
+}
+
+#[test]
+fn files_are_chosen_and_renamed() {
+    let bench = bench();
+    let files = |flags: &[&str]| -> Vec<String> {
+        let said = bench.tomo(&[&["report", "--format", "lcov"], flags].concat());
+        lcov(&said.well()).into_keys().collect()
+    };
+    let (a, b) = ("/src/demo/a.c", "/src/demo/lib/b.h");
+    assert_eq!(files(&[]), [a, b]);
+    assert_eq!(files(&["--include", "demo/*.c"]), [a]);
+    assert_eq!(files(&["--exclude", "lib"]), [a]);
+    assert_eq!(files(&["--include", "*.c", "--include", "*.h"]), [a, b]);
+    assert_eq!(files(&["--include", "demo", "--exclude", "*.c"]), [b]);
+    assert_eq!(
+        files(&[
+            "--replace-src-path",
+            "/src/demo:/here",
+            "--include",
+            "/here/lib"
+        ]),
+        ["/here/lib/b.h"]
+    );
+    assert!(files(&["--include", "nothing"]).is_empty());
+    for bad in [
+        ["--include", "["],
+        ["--replace-src-path", "nothing"],
+        ["--fail-under-lines", "101"],
+    ] {
+        assert_eq!(
+            bench.tomo(&["report", bad[0], bad[1]]).code,
+            Some(2),
+            "{bad:?}"
+        );
+    }
+}
+
+#[test]
+fn demands_are_held_against_what_is_shown() {
+    let bench = bench();
+    // 7 of 10 lines ran, of those in a.c 6 of 8.
+    for (demand, code) in [("70", 0), ("70.1", 1), ("0", 0), ("100%", 1)] {
+        assert_eq!(
+            bench.tomo(&["report", "--fail-under-lines", demand]).code,
+            Some(code),
+            "{demand}"
+        );
+    }
+    let of_a = bench.tomo(&["report", "--fail-under-lines", "75", "--include", "a.c"]);
+    assert_eq!(of_a.code, Some(0));
+    let nothing = bench.tomo(&["report", "--fail-under-lines", "1", "--include", "nothing"]);
+    assert_eq!(nothing.code, Some(1), "no lines are not enough lines");
+}

@@ -1,0 +1,177 @@
+//! Records that are cut, damaged or foreign: each is named and left out, and the rest is reported.
+
+use std::fs;
+
+use crate::bench::{Bench, RAN, Seen};
+
+#[test]
+fn a_record_cut_anywhere_is_named_and_the_rest_merges() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("out", 1, &program, &Seen::blocks(&RAN));
+    let expected = bench.tomo(&["report", "out", "--format", "lcov"]).well();
+    let (plan, record) = Seen::blocks(&[0x1010]).files(program.id, 9);
+    let ends: Vec<usize> = (0..record.len())
+        .step_by(61)
+        .chain([record.len() - 1])
+        .collect();
+    for end in &ends {
+        let stem = bench.path("out").join(format!("cut-{end}"));
+        fs::write(stem.with_extension("record"), &record[..*end]).expect("written");
+        fs::write(stem.with_extension("plan"), &plan).expect("written");
+    }
+    let said = bench.tomo(&["report", "out", "--format", "lcov"]);
+    assert_eq!((said.code, said.out), (Some(0), expected));
+    assert_eq!(said.err.lines().count(), ends.len());
+    for (end, line) in ends.iter().zip(&ends) {
+        assert!(
+            said.err.contains(&format!("cut-{end}.record: it is ")),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn plans_that_are_damaged_or_missing() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("out", 1, &program, &Seen::blocks(&RAN));
+    bench.run("out", 2, &program, &Seen::blocks(&[0x1000]));
+    bench.run("out", 3, &program, &Seen::blocks(&[0x1000]));
+    let plan = |number: u8| bench.path(format!("out/run-{number}/m.plan"));
+    // The plan of the first record is damaged, that of the second is the same one, and sound.
+    let mut bytes = fs::read(plan(1)).expect("there");
+    *bytes.last_mut().expect("not empty") ^= 1;
+    fs::write(plan(1), bytes).expect("written");
+    fs::remove_file(plan(3)).expect("there");
+    let said = bench.tomo(&["report", "out"]);
+    assert_eq!(said.code, Some(0));
+    let complaints: Vec<_> = said.err.lines().collect();
+    assert_eq!(
+        complaints.len(),
+        1,
+        "the third finds its plan beside another record: {complaints:?}"
+    );
+    assert!(complaints[0].contains("run-1") && complaints[0].contains("checksum"));
+    assert!(said.out.starts_with("2 records"), "{}", said.out);
+}
+
+#[test]
+fn nothing_to_report() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    let refused = |arguments: &[&str], lines: &[&str]| {
+        let said = bench.tomo(arguments);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
+        let err = bench.clean(&said.err);
+        assert_eq!(err.lines().collect::<Vec<_>>(), lines);
+    };
+    let last = "tomo: there is nothing to report";
+    refused(
+        &["report"],
+        &["tomo: tomo-out: no such file or directory", last],
+    );
+    fs::create_dir(bench.path("empty")).expect("made");
+    refused(
+        &["report", "empty"],
+        &["tomo: empty: holds no records", last],
+    );
+    refused(
+        &["merge", "-o", "m", "empty"],
+        &[
+            "tomo: empty: holds no records",
+            "tomo: there is nothing to merge",
+        ],
+    );
+    bench.run("out", 1, &program, &Seen::blocks(&RAN));
+    fs::write(bench.path("out/run-1/m.record"), b"hello").expect("written");
+    refused(
+        &["report", "out"],
+        &["tomo: out/run-1/m.record: it is no such file", last],
+    );
+}
+
+/// The program is gone, is another build, or has moved.
+#[test]
+fn programs_that_changed() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("out", 1, &program, &Seen::blocks(&RAN));
+    let expected = bench.tomo(&["report", "out"]).well();
+    fs::rename(&program.path, bench.path("moved")).expect("ours");
+    let said = bench.tomo(&["report", "out"]);
+    assert_eq!(said.code, Some(2));
+    assert!(
+        said.err.contains("sample: no such file or directory"),
+        "{}",
+        said.err
+    );
+    fs::copy(env!("CARGO_BIN_EXE_tomo"), &program.path).expect("copied");
+    let said = bench.tomo(&["report", "out"]);
+    assert!(said.err.contains("is another build by now"), "{}", said.err);
+    let moved = bench
+        .tomo(&["report", "out", "--program", "./moved"])
+        .well();
+    let moved = bench.table(&moved).replace("./moved", "DIR/sample");
+    assert_eq!(moved, bench.table(&expected));
+}
+
+/// Units that the module does not have.
+#[test]
+fn plans_of_something_else() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    for stranger in [0x1001, 0x9000, 0] {
+        let mut seen = Seen::blocks(&RAN);
+        seen.probes.push((stranger, true));
+        bench.run(&format!("out-{stranger}"), 1, &program, &seen);
+        let said = bench.tomo(&["report", &format!("out-{stranger}")]);
+        assert_eq!(said.code, Some(2));
+        assert!(
+            said.err
+                .contains(&format!("a unit at {stranger:#x} that the module has not")),
+            "{}",
+            said.err
+        );
+    }
+}
+
+/// Names that a program could choose to break out of a format.
+#[test]
+fn hostile_names_stay_names() {
+    let bench = Bench::new();
+    let source = crate::bench::SAMPLE
+        .replace("/src/demo/a.c", "/src/<script>&\\\"'.c")
+        .replace("unused", "\"a<b>&\\033[31m\"");
+    let flags = [
+        "-nostdlib",
+        "-nostartfiles",
+        "-Wl,-e,main",
+        "-Wl,--build-id",
+    ];
+    let program = bench.build("sample", "sample.s", &source, &flags);
+    bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
+    let xml = bench.tomo(&["report", "--format", "cobertura"]).well();
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    roxmltree::Document::parse_with_options(&xml, options).expect("XML");
+    crate::formats::lcov(&bench.tomo(&["report", "--format", "lcov"]).well());
+    crate::formats::json(&bench, &[]);
+    let table = bench
+        .tomo(&["report", "--functions", "--html", "pages"])
+        .well();
+    assert!(
+        !table.contains('\u{1b}') && table.contains("a<b>&"),
+        "{table}"
+    );
+    for page in crate::pages::pages(&bench.path("pages")) {
+        let text = fs::read_to_string(&page).expect("a page");
+        assert!(
+            !text.contains("<script") && !text.contains("a<b>"),
+            "{}",
+            page.display()
+        );
+    }
+}

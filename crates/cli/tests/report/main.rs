@@ -1,0 +1,9 @@
+//! `tomo report` and `tomo merge` as a user meets them: records made by hand of programs built here.
+
+mod bench;
+mod choice;
+mod formats;
+mod hostile;
+mod merging;
+mod pages;
+mod truth;

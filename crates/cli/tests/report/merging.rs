@@ -1,0 +1,133 @@
+//! `tomo merge`: order, grouping and repetition do not matter, to the byte.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use crate::bench::{BLOCKS, Bench, Seen};
+
+/// Everything in a folder.
+fn content(bench: &Bench, folder: &str) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(bench.path(folder)).expect("a folder");
+    entries
+        .map(|entry| entry.expect("an entry"))
+        .map(|it| {
+            (
+                it.file_name().into_string().expect("UTF-8"),
+                fs::read(it.path()).expect("readable"),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn merging_is_a_monoid() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    let subset = || prop::collection::vec(any::<bool>(), BLOCKS.len());
+    let mut runner = TestRunner::new_with_rng(
+        Config {
+            cases: 6,
+            failure_persistence: None,
+            ..Config::default()
+        },
+        proptest::test_runner::TestRng::deterministic_rng(
+            proptest::test_runner::RngAlgorithm::ChaCha,
+        ),
+    );
+    let rounds = std::cell::Cell::new(0);
+    let outcome = runner.run(&prop::collection::vec(subset(), 3), |runs| {
+        let round = rounds.get() + 1;
+        rounds.set(round);
+        let name = |what: &str| format!("{what}{round}");
+        let folders = ["a", "b", "c"].map(&name);
+        for (number, (folder, hit)) in (1..).zip(folders.iter().zip(&runs)) {
+            let hit: Vec<u64> = BLOCKS
+                .into_iter()
+                .zip(hit)
+                .filter(|it| *it.1)
+                .map(|it| it.0)
+                .collect();
+            bench.run(folder, number, &program, &Seen::blocks(&hit));
+        }
+        let merge = |out: &str, inputs: &[&str]| {
+            let out = name(out);
+            assert_eq!(
+                bench
+                    .tomo(&[&["merge", "-o", &out], inputs].concat())
+                    .well(),
+                ""
+            );
+            content(&bench, &out)
+        };
+        let [a, b, c] = [0, 1, 2].map(|index| folders[index].as_str());
+        let all = merge("all", &[a, b, c]);
+        prop_assert_eq!(&all, &merge("reversed", &[c, b, a]));
+        prop_assert_eq!(&all, &merge("twice", &[a, b, a, c, b]));
+        merge("two", &[b, c]);
+        prop_assert_eq!(&all, &merge("grouped", &[&name("two"), a]));
+        prop_assert_eq!(&all, &merge("again", &[&name("all"), &name("two")]));
+        let lcov = |folders: &[&str]| {
+            bench
+                .tomo(&[&["report", "--format", "lcov"], folders].concat())
+                .well()
+        };
+        prop_assert_eq!(lcov(&[a, b, c]), lcov(&[&name("all")]));
+        Ok(())
+    });
+    outcome.expect("a monoid");
+}
+
+#[test]
+fn builds_are_not_mixed() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("out", 1, &program, &Seen::blocks(&[0x1000]));
+    let changed = crate::bench::SAMPLE.replace("mov $9", "mov $8");
+    let flags = [
+        "-nostdlib",
+        "-nostartfiles",
+        "-Wl,-e,main",
+        "-Wl,--build-id",
+    ];
+    let other = bench.build("sample", "sample.s", &changed, &flags);
+    assert_ne!(other.id, program.id);
+    bench.run("out", 2, &other, &Seen::blocks(&[0x1004]));
+    let refused = bench.tomo(&["merge", "-o", "merged", "out"]);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""));
+    assert!(
+        refused
+            .err
+            .contains("sample: records of 2 builds of it cannot be merged"),
+        "{}",
+        refused.err
+    );
+    assert!(!bench.path("merged").exists());
+    // A report names the one that is gone, and shows the other.
+    let said = bench.tomo(&["report", "out", "--format", "lcov"]);
+    assert_eq!(said.code, Some(0));
+    assert!(said.err.contains("records of 2 builds"), "{}", said.err);
+    assert!(
+        said.out.contains("DA:4,1") && said.out.contains("DA:3,0"),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn other_records_are_not_overwritten_or_mixed_in() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("out", 1, &program, &Seen::blocks(&[0x1000]));
+    fs::create_dir(bench.path("pool")).expect("made");
+    fs::write(bench.path("pool/x.record"), b"something").expect("written");
+    let refused = bench.tomo(&["merge", "-o", "pool", "out"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(
+        refused.err.contains("holds other records"),
+        "{}",
+        refused.err
+    );
+}

@@ -1,0 +1,89 @@
+//! The HTML pages.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::bench::{Bench, RAN, Seen};
+
+/// All pages below a folder.
+pub(crate) fn pages(folder: &Path) -> Vec<PathBuf> {
+    let list = |folder: &Path| {
+        fs::read_dir(folder)
+            .expect("a folder")
+            .map(|it| it.expect("an entry").path())
+    };
+    let mut all: Vec<_> = list(folder)
+        .chain(list(&folder.join("files")))
+        .filter(|it| it.is_file())
+        .collect();
+    all.sort();
+    all
+}
+
+fn body(page: &Path) -> String {
+    let text = fs::read_to_string(page).expect("a page");
+    let (head, body) = text.split_once("<body>").expect("a body");
+    assert!(head.contains("viewport") && head.contains("prefers-color-scheme:dark"));
+    body.to_owned()
+}
+
+#[test]
+fn pages_show_the_source_or_say_why_not() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
+    let source: String = (1..=23).map(|line| format!("line <{line}>\n")).collect();
+    fs::create_dir(bench.path("lib")).expect("made");
+    fs::write(bench.path("a.c"), source).expect("written");
+    let here = format!("/src/demo:{}", bench.path("").display());
+    let here = here.trim_end_matches('/');
+    bench
+        .tomo(&[
+            "report",
+            "--format",
+            "html",
+            "-o",
+            "pages",
+            "--replace-src-path",
+            here,
+        ])
+        .well();
+    let index = body(&bench.path("pages/index.html"));
+    insta::assert_snapshot!("index", bench.clean(&index));
+    insta::assert_snapshot!(
+        "source",
+        bench.clean(&body(&bench.path("pages/files/s-a.c.html")))
+    );
+    let missing = body(&bench.path("pages/files/s-b.h.html"));
+    assert!(missing.contains("The source is not shown: no such file or directory."));
+    assert!(
+        missing.contains("<tr class=\"ran\" id=\"12\">")
+            && missing.contains("<tr class=\"missed\" id=\"30\">")
+    );
+}
+
+/// No page needs anything from elsewhere, and each link leads to a page that is there.
+#[test]
+fn pages_stand_by_themselves() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
+    let table = bench.tomo(&["report", "--html", "pages"]).well();
+    assert!(table.contains("blocks"), "the table is shown, too");
+    let pages = pages(&bench.path("pages"));
+    assert_eq!(pages.len(), 4);
+    for page in pages {
+        let text = fs::read_to_string(&page).expect("a page");
+        for outside in ["http:", "https:", "src=", "<script", "@import", "url("] {
+            assert!(!text.contains(outside), "{outside} in {}", page.display());
+        }
+        let links = text
+            .split("href=\"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next());
+        for link in links.filter(|link| !link.starts_with('#')) {
+            let target = page.parent().expect("a folder").join(link);
+            assert!(target.is_file(), "{link} of {}", page.display());
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! The marks of a module's plans read into what is known of each of its units, by the units' numbers
+//! in the model.
+//!
+//! Functions are read by themselves, in parallel ([`tomo_profile::units`]). Inference needs a graph
+//! that shows all ways in and all edges: an *exact* function that no other one jumps into the middle
+//! of. In all others only the probes themselves are believed. A plan of functions is one of entry
+//! blocks: a function was entered exactly if the first byte of its entry block ran.
+//!
+//! Where control may stop is what plans are made for (`Ending::AtStops`): behind calls. Runs that are
+//! known to have been cut are read as such. O(m log n) in the size of each function.
+
+use rayon::prelude::*;
+use tomo_profile::coverage::Mark;
+use tomo_profile::merge::Finding;
+use tomo_profile::records::RecordError;
+use tomo_profile::units::{Findings as OfFunction, Marked, believe, infer};
+use tomo_program::{
+    ANALYSIS_VERSION, Address, BlockView, EdgeView, FunctionView, Graphs, Model, ModelError, Status,
+};
+use tomo_wire::plan::{Entry, Level, PlanView, Tactic};
+
+use crate::Group;
+
+/// What is known of all units of a module.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// By block.
+    pub blocks: Vec<Finding>,
+    /// By edge.
+    pub edges: Vec<Finding>,
+    /// By function: whether it was entered.
+    pub functions: Vec<Finding>,
+    /// The finest level that was asked for.
+    pub level: Level,
+    /// Functions whose marks no execution of the model leaves.
+    pub contradictions: usize,
+}
+
+/// Why a group of records says nothing about a model.
+#[derive(Debug, thiserror::Error)]
+pub enum UnitError {
+    /// The plan was made by another analysis.
+    #[error(
+        "observed by another version of tomo (analysis {found}, this is {ANALYSIS_VERSION}): observe it anew"
+    )]
+    Analysis {
+        /// The version that the plan names.
+        found: u32,
+    },
+    /// The plan names what the model does not have.
+    #[error("its plan has a unit at {0} that the module has not")]
+    Stranger(Address),
+    /// The model is damaged.
+    #[error("its model {0}")]
+    Model(#[from] ModelError),
+    /// The plan is damaged.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+impl Findings {
+    /// What no run at all says about a module of that size.
+    #[must_use]
+    pub fn none(model: &Model) -> Self {
+        let of = |count: u64| vec![Finding::default(); usize::try_from(count).unwrap_or(0)];
+        let summary = model.summary();
+        Self {
+            blocks: of(summary.blocks),
+            edges: of(summary.edges),
+            functions: of(summary.functions),
+            level: Level::Function,
+            contradictions: 0,
+        }
+    }
+
+    /// Adds what the records of a group say.
+    ///
+    /// # Errors
+    /// Where the group's plan does not fit the model.
+    pub fn add(&mut self, model: &Model, group: &Group) -> Result<(), UnitError> {
+        let plan = PlanView::read(&group.plan).map_err(RecordError::Plan)?;
+        let found = plan.header.analysis.get();
+        if found != ANALYSIS_VERSION {
+            return Err(UnitError::Analysis { found });
+        }
+        let graphs = model.graphs()?;
+        let mut marks = Marks::none(self);
+        for (index, unit) in plan.units.iter().enumerate() {
+            let hit = group.marks.hits.get(index).copied();
+            marks.set(&graphs, plan.level, unit, hit)?;
+        }
+        self.level = self.level.max(plan.level);
+        self.read(&graphs, &marks, group.kind.cut);
+        Ok(())
+    }
+
+    fn read(&mut self, graphs: &Graphs<'_>, marks: &Marks, cut: bool) {
+        let functions: Vec<_> = graphs.functions().collect();
+        let entered_inside = entered_inside(graphs, &functions);
+        let read: Vec<_> = functions
+            .par_iter()
+            .zip(&entered_inside)
+            .map(|(function, &inside)| Reader::of(*function, marks, cut).read(inside))
+            .collect();
+        let (mut block, mut edge) = (0, 0);
+        for (index, found) in read.into_iter().enumerate() {
+            block += join(&mut self.blocks[block..], &found.blocks);
+            edge += join(&mut self.edges[edge..], &found.edges);
+            self.functions[index] = self.functions[index].or(found.entered);
+            self.contradictions += usize::from(!found.fits);
+        }
+    }
+}
+
+/// Adds findings to the first ones of `all`; says how many there were.
+fn join(all: &mut [Finding], more: &[Finding]) -> usize {
+    for (mine, theirs) in all.iter_mut().zip(more) {
+        *mine = mine.or(*theirs);
+    }
+    more.len().min(all.len())
+}
+
+/// For each function, whether another one jumps into its middle.
+fn entered_inside(graphs: &Graphs<'_>, functions: &[FunctionView<'_>]) -> Vec<bool> {
+    let targets = |function: &FunctionView<'_>| {
+        let outward = function.edges().filter(|edge| edge.block().is_none());
+        let inside = outward.filter_map(|edge| {
+            let block = graphs.block_at(edge.address)?;
+            let function = block.function()?;
+            (function.entry() != edge.address).then(|| function.id().index())
+        });
+        inside.collect::<Vec<_>>()
+    };
+    let mut entered = vec![false; functions.len()];
+    let found: Vec<_> = functions.par_iter().flat_map_iter(targets).collect();
+    for function in found {
+        entered[function] = true;
+    }
+    entered
+}
+
+/// What the probes of one plan say, by unit.
+struct Marks {
+    blocks: Vec<Mark>,
+    edges: Vec<Mark>,
+}
+
+impl Marks {
+    fn none(findings: &Findings) -> Self {
+        Self {
+            blocks: vec![Mark::None; findings.blocks.len()],
+            edges: vec![Mark::None; findings.edges.len()],
+        }
+    }
+
+    /// Notes what the probe of a unit saw; units without one are left as they are.
+    fn set(
+        &mut self,
+        graphs: &Graphs<'_>,
+        level: Level,
+        unit: &Entry,
+        hit: Option<bool>,
+    ) -> Result<(), UnitError> {
+        let from = Address(unit.from.get());
+        let block = graphs.block_at(from).filter(|it| it.address() == from);
+        let probe = Tactic::from_number(unit.tactic.get()).is_some_and(Tactic::is_probe);
+        let Some(block) = block else {
+            // A function of which not even the entry block is known has no probe.
+            let known = !probe && graphs.function_starting_at(from).is_some();
+            return known.then_some(()).ok_or(UnitError::Stranger(from));
+        };
+        let mark = match hit.filter(|_| probe) {
+            None => return Ok(()),
+            Some(false) => Mark::Silent,
+            Some(true) => Mark::Hit,
+        };
+        if unit.is_edge.get() == 0 || level != Level::Edge {
+            self.blocks[block.id().index()] = mark;
+            return Ok(());
+        }
+        let to = Address(unit.to.get());
+        let mut edges = block.successors().filter(|edge| edge.address == to);
+        match (edges.next(), edges.next()) {
+            (Some(edge), None) => self.edges[edge.id.index()] = mark,
+            // Parallel edges look the same in a plan; what it says is of both together.
+            (Some(_), Some(_)) => {}
+            (None, _) => return Err(UnitError::Stranger(to)),
+        }
+        Ok(())
+    }
+}
+
+/// What is known of one function.
+struct Found {
+    blocks: Vec<Finding>,
+    edges: Vec<Finding>,
+    entered: Finding,
+    fits: bool,
+}
+
+struct Reader<'g, 'm> {
+    function: FunctionView<'g>,
+    cut: bool,
+    /// Number of the first block.
+    first: usize,
+    blocks: &'m [Mark],
+    edges: Vec<EdgeView>,
+    edge_marks: Vec<Mark>,
+}
+
+impl<'g, 'm> Reader<'g, 'm> {
+    fn of(function: FunctionView<'g>, marks: &'m Marks, cut: bool) -> Self {
+        let first = function
+            .blocks()
+            .next()
+            .map_or(0, |block| block.id().index());
+        let blocks = marks.blocks.get(first..first + function.block_count());
+        let edges: Vec<_> = function.edges().collect();
+        let mark = |edge: &EdgeView| marks.edges.get(edge.id.index()).copied();
+        Self {
+            function,
+            cut,
+            first,
+            blocks: blocks.unwrap_or_default(),
+            edge_marks: edges
+                .iter()
+                .map(|edge| mark(edge).unwrap_or(Mark::None))
+                .collect(),
+            edges,
+        }
+    }
+
+    fn read(&self, entered_inside: bool) -> Found {
+        let is_exact = self.function.status() == Status::Exact && !entered_inside;
+        let entry = self.function.entry_block().map(|it| self.position(it));
+        if self
+            .edge_marks
+            .iter()
+            .chain(self.blocks)
+            .all(|mark| *mark == Mark::None)
+        {
+            return self.all(Finding::Unknown, Finding::Unknown);
+        }
+        // Most functions of most programs: the entry did not run, so nothing did.
+        let silent = entry.is_some_and(|entry| self.blocks.get(entry) == Some(&Mark::Silent));
+        let hit = self
+            .edge_marks
+            .iter()
+            .chain(self.blocks)
+            .any(|mark| *mark == Mark::Hit);
+        if is_exact && silent && !hit {
+            return self.all(Finding::NotRunInferred, Finding::NotRun);
+        }
+        let found = match is_exact {
+            true => self.infer(),
+            false => self.believe(),
+        };
+        self.with_all_edges(found, entry)
+    }
+
+    fn position(&self, block: BlockView<'_>) -> usize {
+        block.id().index().wrapping_sub(self.first)
+    }
+
+    /// Units without a probe are `inferred`, those with one that was not hit are `silent`.
+    fn all(&self, inferred: Finding, silent: Finding) -> Found {
+        let finding = |mark: &Mark| match mark {
+            Mark::Silent => silent,
+            _ => inferred,
+        };
+        let blocks: Vec<_> = self.blocks.iter().map(finding).collect();
+        let entry = self.function.entry_block().map(|it| self.position(it));
+        Found {
+            entered: entry
+                .and_then(|entry| blocks.get(entry).copied())
+                .unwrap_or(Finding::Unknown),
+            edges: self.edge_marks.iter().map(finding).collect(),
+            blocks,
+            fits: true,
+        }
+    }
+
+    /// The marks of the edges that stay inside.
+    fn inner_marks(&self) -> Vec<Mark> {
+        let all = self.edges.iter().zip(&self.edge_marks);
+        all.filter(|(edge, _)| self.is_inner(edge))
+            .map(|(_, mark)| *mark)
+            .collect()
+    }
+
+    /// Whether an edge is one of the function's graph; the same rule as
+    /// [`FunctionView::flow_graph`] has.
+    fn is_inner(&self, edge: &EdgeView) -> bool {
+        edge.block()
+            .is_some_and(|block| self.function.position_of(block).is_some())
+    }
+
+    fn infer(&self) -> OfFunction {
+        let Some(graph) = self.function.flow_graph() else {
+            return self.believe();
+        };
+        let mut stops = vec![false; self.blocks.len()];
+        for call in self.function.calls() {
+            let block = call.block().index().wrapping_sub(self.first);
+            if let Some(stop) = stops.get_mut(block) {
+                *stop = true;
+            }
+        }
+        let edges = self.inner_marks();
+        let marked = Marked {
+            blocks: self.blocks,
+            edges: &edges,
+        };
+        infer(&graph, |block| stops[block], self.cut, marked)
+    }
+
+    fn believe(&self) -> OfFunction {
+        let edges = self.inner_marks();
+        let inner = self.edges.iter().filter(|edge| self.is_inner(edge));
+        let node = |block| self.function.node(block);
+        let ends = inner.filter_map(|edge| Some((node(edge.from)?, node(edge.block()?)?)));
+        let marked = Marked {
+            blocks: self.blocks,
+            edges: &edges,
+        };
+        believe(ends, marked)
+    }
+
+    /// Puts the edges that leave the function among the others.
+    fn with_all_edges(&self, found: OfFunction, entry: Option<usize>) -> Found {
+        let mut inner = found.edges.into_iter();
+        let outer = |edge: &EdgeView, mark: Mark| match mark {
+            Mark::Hit => Finding::Ran,
+            Mark::Silent => Finding::NotRun,
+            Mark::None => {
+                let from = edge.from.index().wrapping_sub(self.first);
+                match found.blocks.get(from).copied() {
+                    Some(Finding::NotRun) => Finding::NotRunInferred,
+                    Some(finding) if finding.ran() == Some(false) => finding,
+                    _ => Finding::Unknown,
+                }
+            }
+        };
+        let all = self.edges.iter().zip(&self.edge_marks);
+        let edges = all.map(|(edge, &mark)| match self.is_inner(edge) {
+            true => inner.next().unwrap_or(Finding::Unknown),
+            false => outer(edge, mark),
+        });
+        let edges = edges.collect();
+        let entered = entry.and_then(|entry| found.blocks.get(entry).copied());
+        let some_ran = found.blocks.iter().any(|block| block.ran() == Some(true));
+        Found {
+            entered: match entered.unwrap_or(Finding::Unknown) {
+                // Its code ran, so somebody entered it.
+                Finding::Unknown if some_ran => Finding::RanInferred,
+                known => known,
+            },
+            edges,
+            fits: found.fits,
+            blocks: found.blocks,
+        }
+    }
+}

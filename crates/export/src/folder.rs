@@ -1,0 +1,265 @@
+//! Record folders: what a run, a pool or a merge left behind.
+//!
+//! A folder holds pairs `STEM.plan`, `STEM.record`, and perhaps a [manifest](manifest); runs are
+//! folders `run-…` in it. Records are read a few at a time and merged as they come, so that a thousand
+//! runs need the memory of one. A plan is read once, however many records name it: where the plan
+//! beside one record is damaged and that beside another is not, both records count.
+
+mod manifest;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use tomo_profile::merge::Marks;
+use tomo_profile::records::{Kind, RecordError, Sighting, read_plan, read_record};
+use tomo_program::Progress;
+use tomo_wire::ModuleId;
+
+use manifest::Manifest;
+
+/// Records that are read before they are merged and their memory is freed.
+const BATCH: usize = 16;
+/// How records say that a signal ended the run.
+const BY_SIGNAL: u32 = 2;
+
+/// Something that was left out, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// What all records of one plan say together.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The plan, and whether the runs were cut.
+    pub kind: Kind,
+    /// The module that was observed.
+    pub module: ModuleId,
+    /// The plan's file.
+    pub plan: Vec<u8>,
+    /// The merged marks.
+    pub marks: Marks,
+    /// Where the module's file was, as manifests say.
+    pub paths: BTreeSet<PathBuf>,
+    /// The records, each once: their runs, and when they were made.
+    pub records: BTreeSet<([u8; 16], i64)>,
+}
+
+/// What folders hold.
+#[derive(Clone, Debug, Default)]
+pub struct Collected {
+    /// Merged records, by plan.
+    pub groups: Vec<Group>,
+    /// What was left out.
+    pub refused: Vec<Refused>,
+}
+
+impl Collected {
+    /// Paths at which several builds were observed, with those builds.
+    #[must_use]
+    pub fn conflicts(&self) -> Vec<(&Path, Vec<ModuleId>)> {
+        let mut builds: BTreeMap<&Path, Vec<ModuleId>> = BTreeMap::new();
+        for group in &self.groups {
+            for path in &group.paths {
+                let known = builds.entry(path).or_default();
+                if !known.contains(&group.module) {
+                    known.push(group.module);
+                }
+            }
+        }
+        builds.retain(|_, modules| modules.len() > 1);
+        builds.into_iter().collect()
+    }
+}
+
+/// A record's file.
+struct Candidate<'m> {
+    path: PathBuf,
+    manifest: &'m Manifest,
+}
+
+/// Reads and merges all records in `folders` and one level of runs below.
+#[must_use]
+pub fn collect(folders: &[PathBuf], progress: &dyn Progress) -> Collected {
+    let mut collector = Collector::default();
+    let places: Vec<(PathBuf, Manifest)> = folders
+        .iter()
+        .flat_map(|folder| collector.places(folder))
+        .collect();
+    let candidates: Vec<Candidate<'_>> = places
+        .iter()
+        .flat_map(|(folder, manifest)| {
+            let records = files(folder, |name| name.ends_with(".record"));
+            records
+                .into_iter()
+                .map(move |path| Candidate { path, manifest })
+        })
+        .collect();
+    progress.stage("reading records", candidates.len() as u64);
+    for batch in candidates.chunks(BATCH) {
+        let read: Vec<_> = batch.par_iter().map(read).collect();
+        for (candidate, sighting) in batch.iter().zip(read) {
+            collector.add(candidate, sighting);
+            progress.advance(1);
+        }
+    }
+    collector.finish()
+}
+
+/// The entries of `folder` whose name pleases, sorted.
+pub(crate) fn files(folder: &Path, pleases: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(&pleases))
+        .map(|entry| entry.path())
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn read(candidate: &Candidate<'_>) -> Result<Sighting, String> {
+    let bytes = fs::read(&candidate.path).map_err(|error| error.to_string())?;
+    let mut sighting = read_record(&bytes).map_err(|error| error.to_string())?;
+    if let Some(signal) = candidate.manifest.signal() {
+        sighting.kind.cut = true;
+        sighting.marks.live.outcome = (BY_SIGNAL, signal);
+    }
+    Ok(sighting)
+}
+
+/// A plan that some record has shown to be sound.
+struct Plan {
+    /// Its module and number of probes.
+    shape: (ModuleId, usize),
+    bytes: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Collector {
+    plans: BTreeMap<u64, Plan>,
+    groups: BTreeMap<Kind, Group>,
+    refused: Vec<Refused>,
+}
+
+impl Collector {
+    fn refuse(&mut self, path: &Path, why: impl ToString) {
+        self.refused.push(Refused {
+            path: path.into(),
+            why: why.to_string(),
+        });
+    }
+
+    /// The folders that may hold records, each with its manifest.
+    fn places(&mut self, folder: &Path) -> Vec<(PathBuf, Manifest)> {
+        if let Err(error) = fs::read_dir(folder) {
+            self.refuse(folder, plain(&error));
+            return Vec::new();
+        }
+        let runs = files(folder, |name| name.starts_with("run-"));
+        let runs = runs.into_iter().filter(|path| path.is_dir());
+        let places: Vec<_> = [folder.to_path_buf()]
+            .into_iter()
+            .chain(runs)
+            .map(|path| (Manifest::read(&path), path))
+            .map(|((manifest, problem), path)| {
+                if let Some((path, why)) = problem {
+                    self.refuse(&path, why);
+                }
+                (path, manifest)
+            })
+            .collect();
+        let is_record = |name: &str| name.ends_with(".record");
+        if places
+            .iter()
+            .all(|(path, _)| files(path, is_record).is_empty())
+        {
+            self.refuse(folder, "holds no records");
+        }
+        places
+    }
+
+    fn add(&mut self, candidate: &Candidate<'_>, sighting: Result<Sighting, String>) {
+        let added = sighting.and_then(|sighting| self.join(candidate, sighting));
+        if let Err(why) = added {
+            self.refuse(&candidate.path, why);
+        }
+    }
+
+    fn join(&mut self, candidate: &Candidate<'_>, sighting: Sighting) -> Result<(), String> {
+        self.learn_plan(&candidate.path, &sighting)?;
+        let id = (sighting.marks.run, sighting.marks.created);
+        let stem = candidate.path.file_stem().and_then(|stem| stem.to_str());
+        let path = stem.and_then(|stem| candidate.manifest.path_of(stem));
+        let group = match self.groups.entry(sighting.kind) {
+            std::collections::btree_map::Entry::Vacant(free) => free.insert(Group {
+                kind: sighting.kind,
+                module: sighting.module,
+                plan: Vec::new(),
+                marks: sighting.marks,
+                paths: BTreeSet::new(),
+                records: BTreeSet::new(),
+            }),
+            std::collections::btree_map::Entry::Occupied(known) => {
+                let group = known.into_mut();
+                if group.module != sighting.module || !group.marks.join(&sighting.marks) {
+                    return Err(RecordError::Contradiction.to_string());
+                }
+                group
+            }
+        };
+        group.paths.extend(path.map(Path::to_path_buf));
+        group.records.insert(id);
+        Ok(())
+    }
+
+    /// Sees to it that the plan of a record is known and fits it.
+    fn learn_plan(&mut self, record: &Path, sighting: &Sighting) -> Result<(), String> {
+        let name = sighting.kind.plan;
+        let shape = (sighting.module, sighting.marks.hits.len());
+        if let Some(plan) = self.plans.get(&name) {
+            let fits = plan.shape == shape;
+            return fits
+                .then_some(())
+                .ok_or(RecordError::Contradiction.to_string());
+        }
+        let path = record.with_extension("plan");
+        let bytes = fs::read(&path)
+            .map_err(|error| format!("its plan {}: {}", path.display(), plain(&error)))?;
+        read_plan(&bytes, sighting).map_err(|error| error.to_string())?;
+        self.plans.insert(name, Plan { shape, bytes });
+        Ok(())
+    }
+
+    fn finish(mut self) -> Collected {
+        let mut groups: Vec<Group> = self.groups.into_values().collect();
+        for group in &mut groups {
+            // At most twice: for runs that were cut, and for others.
+            group.plan = match group.kind.cut {
+                true => self.plans.remove(&group.kind.plan).map(|plan| plan.bytes),
+                false => self
+                    .plans
+                    .get(&group.kind.plan)
+                    .map(|plan| plan.bytes.clone()),
+            }
+            .unwrap_or_default();
+        }
+        Collected {
+            groups,
+            refused: self.refused,
+        }
+    }
+}
+
+/// What a system error says, without its number.
+pub(crate) fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let message = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = message.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}

@@ -1,0 +1,56 @@
+//! What stands beside records: `run.json` of a run, `pool.json` of a pool or of a merged folder. It
+//! tells where the modules' files are and how the run ended; records are read without it, too.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// The part of such a document that reports need.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Manifest {
+    #[serde(default)]
+    modules: Vec<Entry>,
+    #[serde(default)]
+    outcome: Option<Outcome>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Entry {
+    path: PathBuf,
+    stem: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Outcome {
+    #[serde(default)]
+    signal: Option<u32>,
+}
+
+const NAMES: [&str; 2] = ["run.json", "pool.json"];
+
+impl Manifest {
+    /// The document in `folder`, or an empty one; and what is wrong with the one that is there.
+    pub(super) fn read(folder: &Path) -> (Self, Option<(PathBuf, String)>) {
+        for path in NAMES.map(|name| folder.join(name)) {
+            let Ok(bytes) = std::fs::read(&path) else {
+                continue;
+            };
+            return match serde_json::from_slice(&bytes) {
+                Ok(manifest) => (manifest, None),
+                Err(error) => (Self::default(), Some((path, error.to_string()))),
+            };
+        }
+        (Self::default(), None)
+    }
+
+    /// Where the module was whose record has this stem. Merged folders append to a module's stem.
+    pub(super) fn path_of(&self, stem: &str) -> Option<&Path> {
+        let entry = self.modules.iter().find(|entry| entry.stem == stem)?;
+        Some(&entry.path)
+    }
+
+    /// The signal that ended the run.
+    pub(super) fn signal(&self) -> Option<u32> {
+        self.outcome.as_ref()?.signal
+    }
+}

@@ -1,0 +1,121 @@
+//! HTML: an index of folders and files, and a page for each source file with its lines coloured.
+//!
+//! The pages need nothing but themselves: no network, no script. Colours follow the reader's choice of
+//! light or dark. What is inferred has a dotted edge, what could not be observed is grey and says so.
+//! Everything that comes from outside passes through `Text` of `markup.rs`.
+
+mod page;
+mod style;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use tomo_program::Progress;
+
+use crate::folder::plain;
+use crate::markup::Text;
+use crate::words::{grouped, level_name};
+use crate::{File, Picture};
+
+/// A file that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {}", .0.display(), plain(.1))]
+pub struct HtmlError(PathBuf, io::Error);
+
+/// Where the folder of pages is, in the folder that is written.
+const PAGES: &str = "files";
+
+/// Writes `index.html` and the pages into `folder`, which is made if need be; returns the index's path.
+///
+/// # Errors
+/// Where a file cannot be written.
+pub fn write(
+    folder: &Path,
+    picture: &Picture,
+    progress: &dyn Progress,
+) -> Result<PathBuf, HtmlError> {
+    let pages = folder.join(PAGES);
+    fs::create_dir_all(&pages).map_err(|error| HtmlError(pages.clone(), error))?;
+    let names = names(picture);
+    progress.stage("writing pages", picture.files.len() as u64);
+    picture
+        .files
+        .par_iter()
+        .zip(&names)
+        .try_for_each(|(file, name)| {
+            let text = page::source(picture, file);
+            progress.advance(1);
+            put(pages.join(name), &text)
+        })?;
+    for (index, module) in picture.modules.iter().enumerate() {
+        put(
+            pages.join(module_page(index)),
+            &page::functions(picture, module),
+        )?;
+    }
+    let index = folder.join("index.html");
+    put(index.clone(), &page::index(picture, &names))?;
+    Ok(index)
+}
+
+fn put(path: PathBuf, text: &str) -> Result<(), HtmlError> {
+    fs::write(&path, text).map_err(|error| HtmlError(path, error))
+}
+
+fn module_page(index: usize) -> String {
+    format!("module-{index}.html")
+}
+
+/// The names of the files' pages: what is readable of their last name, and a number where several
+/// files would get the same. They depend on nothing but the files, so links stay.
+fn names(picture: &Picture) -> Vec<String> {
+    let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+    let name = |file: &File| {
+        let plain = |letter: char| match letter {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '-' | '_' => letter,
+            _ => '_',
+        };
+        let last = file.path.rsplit('/').next().unwrap_or_default();
+        let readable: String = last.chars().map(plain).take(100).collect();
+        // File systems that do not tell case apart would mix two pages up.
+        let count = taken.entry(readable.to_lowercase()).or_default();
+        *count += 1;
+        match *count {
+            1 => format!("s-{readable}.html"),
+            more => format!("s-{readable}~{more}.html"),
+        }
+    };
+    picture.files.iter().map(name).collect()
+}
+
+/// What stands at the top of each page.
+fn head(title: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n",
+        Text(title),
+        style::STYLE
+    )
+}
+
+const FOOT: &str = "</body>\n</html>\n";
+
+/// One line about the whole.
+fn summary(picture: &Picture) -> String {
+    let (modules, records) = (picture.modules.len() as u64, picture.records as u64);
+    let one_or_more = |count: u64, what: &str| {
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{} {what}{plural}", grouped(count))
+    };
+    format!(
+        "{} of {}, {} level",
+        one_or_more(records, "record"),
+        one_or_more(modules, "module"),
+        level_name(picture.level())
+    )
+}

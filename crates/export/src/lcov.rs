@@ -1,0 +1,103 @@
+//! lcov's tracefile, as geninfo(1) describes it: `genhtml`, `lcov` and most services read it.
+//!
+//! Hits are 0 or 1: what is recorded is that something ran, not how often. What could not be observed
+//! has no record at all, as code that was not instrumented; but a branch of which only one side is
+//! known has both, the other as `-`. A branch in a block that did not run has `-` twice, as the format
+//! demands. A comment says what was inferred.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use tomo_profile::merge::Finding;
+
+use crate::{Branch, File, Picture};
+
+/// Writes the tracefile.
+///
+/// # Errors
+/// Where `out` cannot be written.
+pub fn write(out: &mut dyn Write, picture: &Picture) -> io::Result<()> {
+    for remark in picture.remarks() {
+        writeln!(out, "# {}", one_line(&remark))?;
+    }
+    for file in &picture.files {
+        writeln!(out, "TN:\nSF:{}", one_line(&file.path))?;
+        write_functions(out, picture, file)?;
+        write_branches(out, file)?;
+        write_lines(out, file)?;
+        writeln!(out, "end_of_record")?;
+    }
+    Ok(())
+}
+
+/// Names come from outside; a line break in one would be a record of its own.
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], "?")
+}
+
+/// `FN` and `FNDA`. Functions of one name (copies in several modules, instances) are one.
+fn write_functions(out: &mut dyn Write, picture: &Picture, file: &File) -> io::Result<()> {
+    let mut functions: BTreeMap<String, (u32, bool)> = BTreeMap::new();
+    for (module, function) in picture.functions_of(file) {
+        let Some(ran) = function.entered.ran() else {
+            continue;
+        };
+        let graphs = module.model.graphs().ok();
+        let view = graphs
+            .as_ref()
+            .and_then(|graphs| graphs.function(function.id));
+        let name = view.and_then(|view| view.name());
+        let name = one_line(name.unwrap_or(&function.title));
+        let entry = functions.entry(name).or_insert((function.line, false));
+        entry.0 = entry.0.min(function.line);
+        entry.1 |= ran;
+    }
+    for (name, (line, _)) in &functions {
+        writeln!(out, "FN:{line},{name}")?;
+    }
+    for (name, (_, ran)) in &functions {
+        writeln!(out, "FNDA:{},{name}", u8::from(*ran))?;
+    }
+    let ran = functions.values().filter(|(_, ran)| *ran).count();
+    writeln!(out, "FNF:{}\nFNH:{ran}", functions.len())
+}
+
+fn write_branches(out: &mut dyn Write, file: &File) -> io::Result<()> {
+    let (mut found, mut hit) = (0, 0);
+    for branches in file.branches.chunk_by(|one, next| one.line == next.line) {
+        let known = branches.iter().filter(|branch| is_known(branch));
+        for (block, branch) in known.enumerate() {
+            for (side, finding) in [branch.taken, branch.not_taken].into_iter().enumerate() {
+                let taken = sign(branch, finding);
+                writeln!(out, "BRDA:{},{block},{side},{taken}", branch.line)?;
+                found += 1;
+                hit += usize::from(taken == "1");
+            }
+        }
+    }
+    writeln!(out, "BRF:{found}\nBRH:{hit}")
+}
+
+/// Whether anything is known of a branch.
+fn is_known(branch: &Branch) -> bool {
+    let all = [branch.block, branch.taken, branch.not_taken];
+    all.into_iter().any(|finding| finding != Finding::Unknown)
+}
+
+fn sign(branch: &Branch, side: Finding) -> &'static str {
+    match side.ran() {
+        Some(true) => "1",
+        Some(false) if branch.block.ran() == Some(true) => "0",
+        _ => "-",
+    }
+}
+
+fn write_lines(out: &mut dyn Write, file: &File) -> io::Result<()> {
+    for line in &file.lines {
+        if let Some(ran) = line.finding.ran() {
+            writeln!(out, "DA:{},{}", line.number, u8::from(ran))?;
+        }
+    }
+    let lines = &file.totals.lines;
+    writeln!(out, "LF:{}\nLH:{}", lines.known(), lines.ran)
+}

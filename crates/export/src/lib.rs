@@ -1,0 +1,37 @@
+//! What happened, in the formats that people know: from folders of records to a [`Picture`], and from
+//! that to lcov, Cobertura, JSON, drcov and HTML.
+//!
+//! | step | file |
+//! |---|---|
+//! | records found, read and merged | `folder.rs` |
+//! | the file of each module found, its model loaded | `module.rs` |
+//! | marks read into what is known of each unit | `findings.rs` |
+//! | units put beside source lines | `picture/` |
+//! | views of the picture | the other files |
+//!
+//! Linear in records, units and rows of line tables, plus sorting; on all processors.
+
+#![forbid(unsafe_code)]
+
+pub mod cobertura;
+pub mod drcov;
+mod findings;
+mod folder;
+pub mod html;
+pub mod json;
+pub mod lcov;
+mod markup;
+mod merged;
+mod module;
+mod paths;
+mod picture;
+pub mod words;
+
+pub use findings::{Findings, UnitError};
+pub use folder::{Collected, Group, Refused, collect};
+pub use merged::{MergeError, write_merged};
+pub use module::{Located, ModuleError, locate};
+pub use paths::{BadPattern, Paths};
+pub use picture::{
+    Branch, Brief, File, Function, Line, Module, Observed, Picture, Row, Tally, Totals, Unobserved,
+};

@@ -1,0 +1,106 @@
+//! Writing what was merged as one record folder, which every reader of records reads like any other.
+//!
+//! For each plan a pair of files, named by module and plan, so that the same records give the same
+//! folder in whatever order and grouping they were merged; and a `pool.json` that says where the
+//! modules' files are.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tomo_program::hexadecimal;
+
+use crate::folder::{files, plain};
+use crate::{Collected, Group};
+
+/// Why nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// Records of several builds of one program.
+    #[error("{}: records of {builds} builds of it cannot be merged ({}); merge each build by itself", path.display(), ids.join(", "))]
+    Builds {
+        /// The program.
+        path: PathBuf,
+        /// How many.
+        builds: usize,
+        /// Their build ids.
+        ids: Vec<String>,
+    },
+    /// The folder has records that would be mixed up with the merged ones.
+    #[error("{}: holds other records than those that are merged; choose another folder", .0.display())]
+    Occupied(PathBuf),
+    /// A file cannot be written.
+    #[error("{}: {}", .0.display(), plain(.1))]
+    Io(PathBuf, io::Error),
+}
+
+/// Writes `collected` into the folder `out`, which is made if need be. Earlier merges of the same plans
+/// are replaced.
+///
+/// # Errors
+/// Where several builds of one program would be mixed, `out` holds other records, or a file cannot be
+/// written.
+pub fn write_merged(collected: &Collected, out: &Path) -> Result<(), MergeError> {
+    if let Some((path, builds)) = collected.conflicts().first() {
+        return Err(MergeError::Builds {
+            path: path.to_path_buf(),
+            builds: builds.len(),
+            ids: builds.iter().map(|id| hexadecimal(id.name())).collect(),
+        });
+    }
+    let failed = |path: &Path| {
+        let path = path.to_path_buf();
+        move |error| MergeError::Io(path, error)
+    };
+    let mut folder = fs::DirBuilder::new();
+    folder.recursive(true).mode(0o700);
+    folder.create(out).map_err(failed(out))?;
+    let stems: Vec<String> = collected.groups.iter().map(stem).collect();
+    let is_other = |name: &str| {
+        let stem = name.strip_suffix(".record");
+        stem.is_some_and(|name| stems.iter().all(|stem| stem != name))
+    };
+    if !files(out, is_other).is_empty() {
+        return Err(MergeError::Occupied(out.into()));
+    }
+    let mut modules = Vec::new();
+    for (group, stem) in collected.groups.iter().zip(&stems) {
+        let record = group.marks.to_record(group.module, group.kind.plan);
+        for (kind, bytes) in [("plan", &group.plan), ("record", &record)] {
+            let path = out.join(format!("{stem}.{kind}"));
+            replace(out, &path, bytes).map_err(failed(&path))?;
+        }
+        // Of several names for one file, the first: it does not depend on the order of records.
+        if let Some(path) = group.paths.first() {
+            modules.push(json!({
+                "path": path.to_string_lossy(),
+                "build_id": group.module.build_id().map(hexadecimal),
+                "stem": stem,
+            }));
+        }
+    }
+    let document = json!({ "schema": "tomo.pool/1", "modules": modules });
+    let path = out.join("pool.json");
+    replace(out, &path, format!("{document:#}\n").as_bytes()).map_err(failed(&path))
+}
+
+/// What names a group's files: the module, the plan, and whether the runs were cut.
+fn stem(group: &Group) -> String {
+    let cut = if group.kind.cut { "-cut" } else { "" };
+    format!(
+        "{}-{:016x}-{:016x}{cut}",
+        hexadecimal(group.module.name()),
+        group.module.fingerprint.get(),
+        group.kind.plan
+    )
+}
+
+/// Whoever opens the file finds the old or the new one, whole.
+fn replace(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! The picture: what is known of lines, branches, functions and blocks, put together from all modules.
+//!
+//! A line *ran* if a block that it belongs to ran ([`tomo_program::dwarf::block_lines`]), in whichever
+//! module; it did not if none of them did; else it is unknown. A branch is a conditional branch of the
+//! machine code, at the line of its instruction, with two sides. A function belongs to the file that
+//! its entry comes from, and its blocks to the same.
+
+mod build;
+mod function;
+mod tally;
+
+use std::path::PathBuf;
+
+use tomo_profile::merge::Finding;
+use tomo_program::{Address, FunctionId, Model};
+use tomo_wire::plan::Level;
+
+use crate::Findings;
+use crate::module::Located;
+
+pub use tally::{Row, Tally, Totals};
+
+/// What happened in all modules.
+#[derive(Debug, Default)]
+pub struct Picture {
+    /// The modules, by path.
+    pub modules: Vec<Module>,
+    /// Source files that are shown, by path.
+    pub files: Vec<File>,
+    /// What belongs to no file that is known.
+    pub elsewhere: Totals,
+    /// Records that were put together.
+    pub records: usize,
+    /// When the first of them was made, in nanoseconds since 1970.
+    pub created: i64,
+}
+
+/// A module whose records are to be put into a picture.
+#[derive(Debug)]
+pub struct Observed {
+    /// The module.
+    pub located: Located,
+    /// What is known of its units.
+    pub findings: Findings,
+}
+
+/// A module.
+#[derive(Debug)]
+pub struct Module {
+    /// Where its file is.
+    pub path: PathBuf,
+    /// Its model.
+    pub model: Model,
+    /// What is known of its units.
+    pub findings: Findings,
+    /// Its functions, by number in the model.
+    pub functions: Vec<Function>,
+    /// Where it starts, as it states itself: its first loaded byte, rounded down to a page.
+    pub base: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// Whether any line is known.
+    pub has_lines: bool,
+    /// What could not be observed.
+    pub unobserved: Unobserved,
+    /// Of those functions that are shown.
+    pub totals: Totals,
+}
+
+/// What a module kept to itself, and what was concluded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unobserved {
+    /// Functions of which it is unknown whether they were entered, of all.
+    pub functions: (u64, u64),
+    /// Blocks of which it is unknown whether they ran, of all.
+    pub blocks: (u64, u64),
+    /// Bytes of code in those blocks, or in none that is known, of all that are not filling.
+    pub bytes: (u64, u64),
+    /// Blocks, or functions where only these were asked for, that are known from others' probes.
+    pub inferred: u64,
+}
+
+/// A function.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Which it is.
+    pub id: FunctionId,
+    /// Its name for people.
+    pub title: String,
+    /// Where it is entered.
+    pub entry: Address,
+    /// The file that its entry comes from: an index into [`Picture::files`].
+    pub file: Option<u32>,
+    /// The line there, or 0.
+    pub line: u32,
+    /// Whether it was entered.
+    pub entered: Finding,
+    /// Whether the choice of files lets it be shown.
+    pub shown: bool,
+    /// Its own lines, branches and blocks; itself under functions.
+    pub totals: Totals,
+}
+
+/// A source file.
+#[derive(Clone, Debug, Default)]
+pub struct File {
+    /// Its name, after replacement.
+    pub path: String,
+    /// Lines with code, ascending.
+    pub lines: Vec<Line>,
+    /// Branches, by line and then by module and address.
+    pub branches: Vec<Branch>,
+    /// Functions, as module and function, by line.
+    pub functions: Vec<(u32, FunctionId)>,
+    /// All of it.
+    pub totals: Totals,
+}
+
+/// A line with code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Whether it ran.
+    pub finding: Finding,
+}
+
+/// A conditional branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// The line that it comes from.
+    pub line: u32,
+    /// The module.
+    pub module: u32,
+    /// Where the block starts that ends with it.
+    pub address: Address,
+    /// Whether its block ran.
+    pub block: Finding,
+    /// Whether it was taken.
+    pub taken: Finding,
+    /// Whether it was passed.
+    pub not_taken: Finding,
+}
+
+/// A finding as people and machines read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Brief {
+    /// `ran`, `not-run` or `unknown`.
+    pub state: &'static str,
+    /// `observed`, `inferred` or `unobservable`.
+    pub how: &'static str,
+    /// Whether it holds only if the runs ended otherwise than by a signal.
+    pub if_whole: bool,
+}
+
+impl From<Finding> for Brief {
+    fn from(finding: Finding) -> Self {
+        let state = match finding.ran() {
+            Some(true) => "ran",
+            Some(false) => "not-run",
+            None => "unknown",
+        };
+        let how = match finding {
+            Finding::Unknown => "unobservable",
+            Finding::Ran | Finding::NotRun => "observed",
+            _ => "inferred",
+        };
+        let if_whole = matches!(finding, Finding::RanIfWhole | Finding::NotRunIfWhole);
+        Self {
+            state,
+            how,
+            if_whole,
+        }
+    }
+}
+
+impl Picture {
+    /// Everything that is shown.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let files = self.files.iter().map(|file| file.totals);
+        files.fold(self.elsewhere, |all, file| all + file)
+    }
+
+    /// The finest level that was asked for in any module.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        let levels = self.modules.iter().map(|module| module.findings.level);
+        levels.max().unwrap_or(Level::Function)
+    }
+
+    /// Whether anything is known of lines.
+    #[must_use]
+    pub fn has_lines(&self) -> bool {
+        self.level() > Level::Function && self.files.iter().any(|file| !file.lines.is_empty())
+    }
+
+    /// The functions of a file, with their modules.
+    pub fn functions_of<'p>(
+        &'p self,
+        file: &'p File,
+    ) -> impl Iterator<Item = (&'p Module, &'p Function)> {
+        file.functions.iter().filter_map(|(module, function)| {
+            let module = self.modules.get(*module as usize)?;
+            Some((module, module.functions.get(function.index())?))
+        })
+    }
+}

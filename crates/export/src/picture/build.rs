@@ -1,0 +1,300 @@
+//! Putting the picture together: modules one after the other, their functions in parallel, then files
+//! in parallel. Paths are compared once a file, not once a line.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use tomo_profile::merge::Finding;
+use tomo_program::dwarf::{BlockLines, block_lines};
+use tomo_program::{Graphs, Model, ModelError, Progress, Range};
+use tomo_wire::plan::Level;
+
+use super::function::{Read, Source, finding, keep_greatest, read};
+use super::{Branch, File, Line, Module, Observed, Picture, Tally, Totals, Unobserved};
+use crate::{Findings, Paths};
+
+impl Picture {
+    /// The picture of these modules, with the source files that `paths` chooses.
+    ///
+    /// # Errors
+    /// Where a model is damaged.
+    pub fn of(
+        mut observed: Vec<Observed>,
+        paths: &Paths,
+        progress: &dyn Progress,
+    ) -> Result<Self, ModelError> {
+        observed.sort_by(|one, other| one.located.path.cmp(&other.located.path));
+        progress.stage("reading lines", observed.len() as u64);
+        let mut builder = Builder::new(paths);
+        for module in observed {
+            builder.add(module)?;
+            progress.advance(1);
+        }
+        Ok(builder.finish())
+    }
+}
+
+/// A file that is being put together.
+#[derive(Default)]
+struct Draft {
+    file: File,
+    lines: Vec<(u32, Finding)>,
+}
+
+struct Builder<'a> {
+    paths: &'a Paths,
+    picture: Picture,
+    drafts: Vec<Draft>,
+    /// By path.
+    numbers: FxHashMap<String, u32>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(paths: &'a Paths) -> Self {
+        Self {
+            paths,
+            picture: Picture::default(),
+            drafts: Vec::new(),
+            numbers: FxHashMap::default(),
+        }
+    }
+
+    fn add(&mut self, observed: Observed) -> Result<(), ModelError> {
+        let Observed { located, findings } = observed;
+        let graphs = located.model.graphs()?;
+        let blocks = Sorted::of(&graphs);
+        let sections = located.sections();
+        let lines = block_lines(&sections, &blocks.ranges);
+        let files = self.number(&lines);
+        let source = Source {
+            lines: &lines,
+            rank: &blocks.rank,
+            files: &files,
+        };
+        let number = self.picture.modules.len() as u32;
+        let unknown = self.paths.takes_unknown();
+        let functions: Vec<_> = graphs.functions().collect();
+        let read: Vec<Read> = functions
+            .into_par_iter()
+            .map(|function| read(function, number, &findings, &source, unknown))
+            .collect();
+        let (base, end) = extent(&located.bytes);
+        let mut module = Module {
+            path: located.path,
+            functions: Vec::with_capacity(read.len()),
+            base,
+            end,
+            has_lines: !lines.is_empty(),
+            unobserved: unobserved(&located.model, &findings),
+            totals: Totals::default(),
+            model: located.model,
+            findings,
+        };
+        for read in read {
+            self.take(&mut module, number, read);
+        }
+        self.picture.modules.push(module);
+        Ok(())
+    }
+
+    /// For each file of a module, its number here; nothing if it is not shown.
+    fn number(&mut self, lines: &BlockLines) -> Vec<Option<u32>> {
+        let mut number = |path: &String| {
+            let path = self.paths.renamed(path);
+            if !self.paths.takes(&path) {
+                return None;
+            }
+            let next = u32::try_from(self.drafts.len()).ok()?;
+            let number = *self.numbers.entry(path.clone()).or_insert(next);
+            if number == next {
+                self.drafts.push(Draft::default());
+                self.drafts[number as usize].file.path = path;
+            }
+            Some(number)
+        };
+        lines.files.iter().map(&mut number).collect()
+    }
+
+    fn take(&mut self, module: &mut Module, number: u32, read: Read) {
+        let function = read.function;
+        if function.shown {
+            module.totals = module.totals + function.totals;
+            let draft = function
+                .file
+                .and_then(|file| self.drafts.get_mut(file as usize));
+            let (totals, functions) = match draft {
+                Some(draft) => (&mut draft.file.totals, Some(&mut draft.file.functions)),
+                None => (&mut self.picture.elsewhere, None),
+            };
+            totals.functions = totals.functions + function.totals.functions;
+            totals.blocks = totals.blocks + function.totals.blocks;
+            if let Some(functions) = functions {
+                functions.push((number, function.id));
+            } else {
+                totals.branches = totals.branches + read.nowhere;
+            }
+        }
+        for (position, finding) in read.lines {
+            if let Some(draft) = self.drafts.get_mut(position.file as usize) {
+                draft.lines.push((position.line, finding));
+            }
+        }
+        for (file, branch) in read.branches {
+            if let Some(draft) = self.drafts.get_mut(file as usize) {
+                draft.file.branches.push(branch);
+            }
+        }
+        module.functions.push(function);
+    }
+
+    /// Files get their final numbers, by path; those without any code are left out.
+    fn finish(mut self) -> Picture {
+        let by_function_only = self.picture.level() == Level::Function;
+        self.drafts
+            .par_iter_mut()
+            .for_each(|draft| draft.finish(by_function_only));
+        if by_function_only {
+            let totals = &mut self.picture.elsewhere;
+            (totals.blocks, totals.branches) = Default::default();
+        }
+        let modules = &mut self.picture.modules;
+        let mut order: Vec<usize> = (0..self.drafts.len()).collect();
+        order.retain(|&index| !self.drafts[index].file.is_empty());
+        order.sort_by(|&one, &other| key(&self.drafts[one]).cmp(&key(&self.drafts[other])));
+        let mut new = vec![None; self.drafts.len()];
+        for (number, &old) in order.iter().enumerate() {
+            new[old] = Some(number as u32);
+            let file = std::mem::take(&mut self.drafts[old].file);
+            self.picture.files.push(file);
+        }
+        for function in modules.iter_mut().flat_map(|module| &mut module.functions) {
+            function.file = function.file.and_then(|file| new[file as usize]);
+        }
+        let lines = |(module, function): &(u32, tomo_program::FunctionId)| {
+            let module = &modules[*module as usize];
+            (
+                module.functions[function.index()].line,
+                module.functions[function.index()].entry,
+            )
+        };
+        for file in &mut self.picture.files {
+            file.functions.sort_by_key(lines);
+        }
+        self.picture
+    }
+}
+
+/// Folder by folder, and in each by name.
+fn key(draft: &Draft) -> (&str, &str) {
+    let path = draft.file.path.as_str();
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+impl Draft {
+    fn finish(&mut self, by_function_only: bool) {
+        if by_function_only {
+            self.lines.clear();
+            self.file.branches.clear();
+            self.file.totals.blocks = Tally::default();
+        }
+        keep_greatest(&mut self.lines);
+        let lines = std::mem::take(&mut self.lines);
+        self.file.totals.lines = lines.iter().map(|(_, finding)| *finding).collect();
+        let line = |(number, finding)| Line { number, finding };
+        self.file.lines = lines.into_iter().map(line).collect();
+        let place = |branch: &Branch| (branch.line, branch.module, branch.address);
+        self.file.branches.sort_unstable_by_key(place);
+        let sides = self.file.branches.iter();
+        let sides = sides.flat_map(|branch| [branch.taken, branch.not_taken]);
+        self.file.totals.branches = sides.collect();
+    }
+}
+
+impl File {
+    fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.branches.is_empty() && self.functions.is_empty()
+    }
+}
+
+/// The blocks of a module by address, of which those that overlap are none.
+struct Sorted {
+    ranges: Vec<Range>,
+    /// For each block, its place among them.
+    rank: Vec<u32>,
+}
+
+impl Sorted {
+    fn of(graphs: &Graphs<'_>) -> Self {
+        let functions: Vec<_> = graphs.functions().collect();
+        let mut all: Vec<_> = functions
+            .par_iter()
+            .flat_map_iter(|function| function.blocks().map(|it| (it.range(), it.id())))
+            .collect();
+        all.par_sort_unstable_by_key(|(range, id)| (range.start(), *id));
+        let mut rank = vec![u32::MAX; all.len()];
+        let mut ranges: Vec<Range> = Vec::with_capacity(all.len());
+        for (range, id) in all {
+            let apart = ranges.last().is_none_or(|last| last.end() <= range.start());
+            if let Some(rank) = rank.get_mut(id.index()).filter(|_| apart) {
+                *rank = ranges.len() as u32;
+                ranges.push(range);
+            }
+        }
+        Self { ranges, rank }
+    }
+}
+
+fn unobserved(model: &Model, findings: &Findings) -> Unobserved {
+    let unknown = |all: &[Finding]| {
+        let count = all.iter().filter(|it| **it == Finding::Unknown).count();
+        (count as u64, all.len() as u64)
+    };
+    let asked = match findings.level {
+        Level::Function => &findings.functions,
+        _ => &findings.blocks,
+    };
+    let inferred = asked.iter().filter(|it| it.is_inferred()).count() as u64;
+    let summary = model.summary();
+    let code = summary.text_bytes.saturating_sub(summary.padding_bytes);
+    Unobserved {
+        functions: unknown(&findings.functions),
+        blocks: unknown(&findings.blocks),
+        bytes: (code.saturating_sub(known_bytes(model, findings)), code),
+        inferred,
+    }
+}
+
+/// Bytes of blocks of which it is known whether they ran.
+fn known_bytes(model: &Model, findings: &Findings) -> u64 {
+    let Ok(graphs) = model.graphs() else {
+        return 0;
+    };
+    let functions: Vec<_> = graphs.functions().collect();
+    let known = |id: usize| finding(&findings.blocks, id) != Finding::Unknown;
+    let blocks = functions
+        .par_iter()
+        .flat_map_iter(|function| function.blocks());
+    blocks
+        .filter(|block| known(block.id().index()))
+        .map(|block| u64::from(block.size()))
+        .sum()
+}
+
+/// From where to where the module's loaded segments go; pages of 4096 bytes.
+fn extent(bytes: &[u8]) -> (u64, u64) {
+    let field = |at: usize, size: usize| -> Option<u64> {
+        let mut number = [0; 8];
+        number[..size].copy_from_slice(bytes.get(at..at.checked_add(size)?)?);
+        Some(u64::from_le_bytes(number))
+    };
+    let header = || Some((field(32, 8)?, field(54, 2)?, field(56, 2)?));
+    let (offset, size, count) = header().unwrap_or_default();
+    let segment = |index: u64| {
+        let at = usize::try_from(offset.checked_add(index * size)?).ok()?;
+        let loaded = field(at, 4)? == 1;
+        let (start, length) = (field(at + 16, 8)?, field(at + 40, 8)?);
+        loaded.then_some((start, start.saturating_add(length)))
+    };
+    let segments = (0..count).filter_map(segment);
+    let whole = segments.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+    whole.map_or((0, 0), |(start, end)| (start & !0xfff, end))
+}

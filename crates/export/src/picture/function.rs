@@ -1,0 +1,149 @@
+//! One function: its lines, branches and blocks.
+
+use tomo_profile::merge::Finding;
+use tomo_program::dwarf::{BlockLines, Position};
+use tomo_program::{BlockView, EdgeKind, FunctionView};
+
+use super::{Branch, Function, Tally, Totals};
+use crate::Findings;
+
+/// Where the blocks of a module come from.
+pub(super) struct Source<'a> {
+    pub(super) lines: &'a BlockLines,
+    /// For each block, which of the sorted ones it is.
+    pub(super) rank: &'a [u32],
+    /// For each file of `lines`, the one in the picture, unless it is not shown.
+    pub(super) files: &'a [Option<u32>],
+}
+
+impl Source<'_> {
+    fn rank_of(&self, block: BlockView<'_>) -> usize {
+        self.rank
+            .get(block.id().index())
+            .map_or(usize::MAX, |rank| *rank as usize)
+    }
+
+    /// The lines that belong to a block, in files that are shown.
+    fn statements(&self, block: BlockView<'_>) -> impl Iterator<Item = Position> {
+        let all = self.lines.statements(self.rank_of(block)).iter();
+        all.filter_map(|position| self.shown(*position))
+    }
+
+    fn shown(&self, position: Position) -> Option<Position> {
+        let file = *self.files.get(position.file as usize)?;
+        file.map(|file| Position { file, ..position })
+    }
+
+    fn first(&self, block: BlockView<'_>) -> Option<Position> {
+        self.lines.first.get(self.rank_of(block)).copied().flatten()
+    }
+
+    fn last(&self, block: BlockView<'_>) -> Option<Position> {
+        self.lines.last.get(self.rank_of(block)).copied().flatten()
+    }
+}
+
+/// What the picture takes from one function.
+pub(super) struct Read {
+    pub(super) function: Function,
+    /// Lines of files that are shown, each once.
+    pub(super) lines: Vec<(Position, Finding)>,
+    /// Branches, with their files.
+    pub(super) branches: Vec<(u32, Branch)>,
+    /// Sides of branches that come from no known file.
+    pub(super) nowhere: Tally,
+}
+
+pub(super) fn read(
+    function: FunctionView<'_>,
+    module: u32,
+    findings: &Findings,
+    source: &Source<'_>,
+    takes_unknown: bool,
+) -> Read {
+    let of_block = |block: BlockView<'_>| finding(&findings.blocks, block.id().index());
+    let mut lines: Vec<(Position, Finding)> = Vec::new();
+    for block in function.blocks() {
+        let found = of_block(block);
+        lines.extend(source.statements(block).map(|position| (position, found)));
+    }
+    keep_greatest(&mut lines);
+    let start = function.entry_block().and_then(|block| source.first(block));
+    let place = start.and_then(|position| source.shown(position));
+    let entered = finding(&findings.functions, function.id().index());
+    let mut read = Read {
+        function: Function {
+            id: function.id(),
+            title: function.title(),
+            entry: function.entry(),
+            file: place.map(|place| place.file),
+            line: place.map_or(0, |place| place.line),
+            entered,
+            shown: place.is_some() || (start.is_none() && takes_unknown),
+            totals: Totals {
+                lines: lines.iter().map(|(_, finding)| *finding).collect(),
+                functions: [entered].into_iter().collect(),
+                blocks: function.blocks().map(of_block).collect(),
+                branches: Tally::default(),
+            },
+        },
+        lines,
+        branches: Vec::new(),
+        nowhere: Tally::default(),
+    };
+    for block in function.blocks() {
+        if let Some(branch) = branch(block, module, findings) {
+            read.add_branch(branch, source.last(block), source);
+        }
+    }
+    read
+}
+
+impl Read {
+    fn add_branch(&mut self, mut branch: Branch, place: Option<Position>, source: &Source<'_>) {
+        let sides: Tally = [branch.taken, branch.not_taken].into_iter().collect();
+        self.function.totals.branches = self.function.totals.branches + sides;
+        match place {
+            None => self.nowhere = self.nowhere + sides,
+            Some(place) => {
+                if let Some(place) = source.shown(place) {
+                    branch.line = place.line;
+                    self.branches.push((place.file, branch));
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn finding(all: &[Finding], index: usize) -> Finding {
+    all.get(index).copied().unwrap_or(Finding::Unknown)
+}
+
+/// The conditional branch that ends a block.
+fn branch(block: BlockView<'_>, module: u32, findings: &Findings) -> Option<Branch> {
+    let side = |kind: EdgeKind| {
+        let edge = block.successors().find(|edge| edge.kind == kind)?;
+        Some(finding(&findings.edges, edge.id.index()))
+    };
+    Some(Branch {
+        line: 0,
+        module,
+        address: block.address(),
+        block: finding(&findings.blocks, block.id().index()),
+        taken: side(EdgeKind::Taken)?,
+        not_taken: side(EdgeKind::NotTaken)?,
+    })
+}
+
+/// Of several findings of one line, what holds of all together.
+pub(super) fn keep_greatest<P: Copy + Ord>(lines: &mut Vec<(P, Finding)>) {
+    lines.sort_unstable();
+    // Of equal places the last is the greatest, and the first is the one that is kept.
+    lines.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 = kept.1.or(next.1);
+        }
+        same
+    });
+}

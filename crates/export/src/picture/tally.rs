@@ -1,0 +1,127 @@
+//! Counting what ran.
+
+use std::ops::Add;
+
+use tomo_profile::merge::Finding;
+
+/// How many of some things ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Ran.
+    pub ran: u64,
+    /// Did not run.
+    pub missed: u64,
+    /// May have run.
+    pub unknown: u64,
+}
+
+impl Tally {
+    /// Counts one more.
+    pub fn count(&mut self, finding: Finding) {
+        match finding.ran() {
+            Some(true) => self.ran += 1,
+            Some(false) => self.missed += 1,
+            None => self.unknown += 1,
+        }
+    }
+
+    /// Those of which it is known.
+    #[must_use]
+    pub fn known(&self) -> u64 {
+        self.ran + self.missed
+    }
+
+    /// The share that ran of those of which it is known, from 0 to 1; of nothing it is all.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        match self.known() {
+            0 => 1.0,
+            known => self.ran as f64 / known as f64,
+        }
+    }
+}
+
+impl FromIterator<Finding> for Tally {
+    fn from_iter<I: IntoIterator<Item = Finding>>(findings: I) -> Self {
+        let mut tally = Self::default();
+        findings
+            .into_iter()
+            .for_each(|finding| tally.count(finding));
+        tally
+    }
+}
+
+impl Add for Tally {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            ran: self.ran + other.ran,
+            missed: self.missed + other.missed,
+            unknown: self.unknown + other.unknown,
+        }
+    }
+}
+
+/// How many things of each sort ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Source lines.
+    pub lines: Tally,
+    /// Sides of conditional branches.
+    pub branches: Tally,
+    /// Functions.
+    pub functions: Tally,
+    /// Blocks.
+    pub blocks: Tally,
+}
+
+impl Add for Totals {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            lines: self.lines + other.lines,
+            branches: self.branches + other.branches,
+            functions: self.functions + other.functions,
+            blocks: self.blocks + other.blocks,
+        }
+    }
+}
+
+/// Something with a name and totals: a row of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// A folder, a file or a function.
+    pub name: String,
+    /// How much of it ran.
+    pub totals: Totals,
+}
+
+impl super::Picture {
+    /// The folders, each with its files: `("src", [("main.c", …)])`, both by name.
+    #[must_use]
+    pub fn folders(&self) -> Vec<(Row, Vec<Row>)> {
+        let mut folders: Vec<(Row, Vec<Row>)> = Vec::new();
+        for file in &self.files {
+            let (folder, name) = match file.path.rsplit_once('/') {
+                Some(("", name)) => ("/", name),
+                Some(parts) => parts,
+                None => (".", file.path.as_str()),
+            };
+            if folders.last().is_none_or(|(last, _)| last.name != folder) {
+                let totals = Totals::default();
+                let name = folder.to_owned();
+                folders.push((Row { name, totals }, Vec::new()));
+            }
+            if let Some((row, files)) = folders.last_mut() {
+                row.totals = row.totals + file.totals;
+                files.push(Row {
+                    name: name.to_owned(),
+                    totals: file.totals,
+                });
+            }
+        }
+        folders
+    }
+}

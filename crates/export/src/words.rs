@@ -1,0 +1,152 @@
+//! Sentences and numbers that every view for people shares.
+
+use crate::{Module, Picture, Tally};
+use tomo_wire::plan::Level;
+
+/// With a comma after every three digits: `1,234,567`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The share that `part` is of `whole`: `98.5 %`. Only all is `100 %`, only nothing is `0 %`.
+#[must_use]
+pub fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "–".into();
+    }
+    match part {
+        0 => "0 %".into(),
+        _ if part == whole => "100 %".into(),
+        _ => {
+            let percent = (part as f64 * 100.0 / whole as f64).clamp(0.1, 99.9);
+            format!("{percent:.1} %")
+        }
+    }
+}
+
+impl Tally {
+    /// The share that ran of those of which it is known.
+    #[must_use]
+    pub fn percent(&self) -> String {
+        percent(self.ran, self.known())
+    }
+
+    /// How many ran, of how many of which it is known: `12/34`.
+    #[must_use]
+    pub fn fraction(&self) -> String {
+        match self.known() {
+            0 => "–".into(),
+            known => format!("{}/{}", grouped(self.ran), grouped(known)),
+        }
+    }
+}
+
+/// The level's name.
+#[must_use]
+pub fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Function => "function",
+        Level::Block => "block",
+        Level::Edge => "edge",
+    }
+}
+
+impl Module {
+    /// What could not be observed, what was inferred, and what is not known of the source: sentences.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = vec![self.not_observed()];
+        remarks.extend(self.inferred());
+        if !self.has_lines {
+            remarks.push("It has no line tables: shown by function.".into());
+        }
+        if self.findings.contradictions > 0 {
+            let count = grouped(self.findings.contradictions as u64);
+            remarks.push(format!(
+                "The marks of {count} functions fit no execution of them; of those only what probes saw is believed."
+            ));
+        }
+        remarks
+    }
+
+    fn not_observed(&self) -> String {
+        let part = |what: &str, (part, whole): (u64, u64)| {
+            format!(
+                "{} of {} {what} ({})",
+                grouped(part),
+                grouped(whole),
+                percent(part, whole)
+            )
+        };
+        let unobserved = &self.unobserved;
+        let functions = part("functions", unobserved.functions);
+        if self.findings.level == Level::Function {
+            return format!("Could not be observed: {functions}; blocks were not asked for.");
+        }
+        let (blocks, bytes) = (
+            part("blocks", unobserved.blocks),
+            part("bytes of text", unobserved.bytes),
+        );
+        format!("Could not be observed: {functions}, {blocks}, {bytes}.")
+    }
+
+    fn inferred(&self) -> Option<String> {
+        let (what, whole) = match self.findings.level {
+            Level::Function => ("functions", self.unobserved.functions.1),
+            _ => ("blocks", self.unobserved.blocks.1),
+        };
+        let count = self.unobserved.inferred;
+        let share = percent(count, whole);
+        (count > 0).then(|| {
+            format!(
+                "Inferred from others: {} of {} {what} ({share}).",
+                grouped(count),
+                grouped(whole)
+            )
+        })
+    }
+}
+
+impl Picture {
+    /// What is said of each module, each sentence behind the module's path.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        let of = |module: &Module| {
+            let path = module.path.display().to_string();
+            let remarks = module.remarks().into_iter();
+            remarks
+                .map(move |remark| format!("{path}: {remark}"))
+                .collect::<Vec<_>>()
+        };
+        self.modules.iter().flat_map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_all_is_a_hundred_percent() {
+        let shown = [
+            (0, 0),
+            (0, 7),
+            (7, 7),
+            (1, 100_000),
+            (99_999, 100_000),
+            (1, 3),
+        ];
+        let shown = shown.map(|(part, whole)| percent(part, whole));
+        assert_eq!(shown, ["–", "0 %", "100 %", "0.1 %", "99.9 %", "33.3 %"]);
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+}

@@ -1,0 +1,54 @@
+//! The agent's file. It is carried inside this program, and put into the cache for the dynamic
+//! loader to find, under a name that its content decides.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::private::{self, NotPrivate};
+
+/// The agent as it was built with this program.
+static CARRIED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libtomo_agent.so"));
+
+/// The agent, in a file.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// Why the agent has no file.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// Others could change it there.
+    #[error(transparent)]
+    NotPrivate(#[from] NotPrivate),
+    /// It cannot be written.
+    #[error("the agent's file {path}: {1}", path = .0.display())]
+    Io(PathBuf, io::Error),
+    /// The loader takes colons and spaces for the end of a name.
+    #[error("{}: the dynamic loader cannot load files whose path has a colon or a space; set TOMO_CACHE_DIR", .0.display())]
+    Unloadable(PathBuf),
+}
+
+impl Agent {
+    /// The agent in the folder `cache`, put there if it is missing.
+    ///
+    /// # Errors
+    /// Where it cannot be put there, or others could change it.
+    pub fn in_cache(cache: &Path) -> Result<Self, AgentError> {
+        let folder = private::folder(&cache.join("agent"))?;
+        let sum = tomo_wire::checksum(CARRIED);
+        let path = folder.join(format!("libtomo_agent-{sum:016x}.so"));
+        let io = |error| AgentError::Io(path.clone(), error);
+        if path.to_string_lossy().contains([':', ' ']) {
+            return Err(AgentError::Unloadable(path));
+        }
+        let complete = fs::symlink_metadata(&path)
+            .is_ok_and(|found| private::is_private(&found) && found.len() == CARRIED.len() as u64);
+        if !complete {
+            private::replace(&path, &[CARRIED]).map_err(io)?;
+        }
+        Ok(Self { path })
+    }
+}

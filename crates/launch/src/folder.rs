@@ -1,0 +1,284 @@
+//! The folder of a run: what its probes saw, in records; what they observe, in plans; how it went.
+//!
+//! Images and roster of a run are in memory files that vanish with it: nothing that others could
+//! change, or that stays behind, is code.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use serde_json::json;
+use tomo_program::{Progress, hexadecimal};
+use tomo_weave::Placement;
+use tomo_wire::plan::Level;
+use tomo_wire::record::{Live, MARKS, Record, RecordView};
+use tomo_wire::roster::{self, Roster};
+use tomo_wire::{ModuleId, checksum};
+use zerocopy::IntoBytes as _;
+
+use crate::images::Baked;
+use crate::private;
+use crate::{Ended, ImageError, Images, Observed, Target};
+
+/// Why a run has no folder.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// A file of it cannot be read or written.
+    #[error("{path}: {1}", path = .0.display())]
+    Io(PathBuf, io::Error),
+    /// A module has no image.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+}
+
+/// What is told about a run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The command and its arguments.
+    pub command: Vec<OsString>,
+    /// Where it was started.
+    pub started: SystemTime,
+}
+
+/// A module with all that arms it in this run.
+#[derive(Debug)]
+pub struct Armed {
+    /// The module.
+    pub module: Observed,
+    /// Its record's file.
+    pub record: PathBuf,
+    /// Its private image.
+    image: File,
+}
+
+/// The folder of one run.
+#[derive(Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+    id: [u8; 16],
+    modules: Vec<Armed>,
+    roster: Option<File>,
+}
+
+impl RunFolder {
+    /// Makes a folder for one run in `out`, which is made if need be.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn create(out: &Path) -> Result<Self, FolderError> {
+        let failed = |error| FolderError::Io(out.into(), error);
+        fs::create_dir_all(out).map_err(failed)?;
+        let real = fs::canonicalize(out).map_err(failed)?;
+        let mut id = [0; 16];
+        getrandom::fill(&mut id).map_err(|error| failed(io::Error::other(error.to_string())))?;
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH);
+        let seconds = seconds.map_or(0, |since| since.as_secs());
+        let path = real.join(format!("run-{seconds}-{}", hexadecimal(&id[..4])));
+        fs::create_dir(&path).map_err(|error| FolderError::Io(path.clone(), error))?;
+        Ok(Self {
+            path,
+            id,
+            modules: Vec::new(),
+            roster: None,
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The modules that are armed.
+    #[must_use]
+    pub fn modules(&self) -> &[Armed] {
+        &self.modules
+    }
+
+    /// Sees to it that `module` is armed in this run; bakes its image if need be.
+    ///
+    /// # Errors
+    /// Where it has no image, or the folder cannot be written.
+    pub fn arm(
+        &mut self,
+        module: &Observed,
+        images: &Images,
+        level: Level,
+        placement: Placement,
+        progress: &dyn Progress,
+    ) -> Result<(), FolderError> {
+        let baked = images.get(module, level, placement, progress)?;
+        self.add(module, &baked)
+    }
+
+    fn add(&mut self, module: &Observed, baked: &Baked) -> Result<(), FolderError> {
+        let file = |kind: &str| self.path.join(format!("{}.{kind}", module.stem));
+        let (record, plan) = (file("record"), file("plan"));
+        let at = |path: &Path| {
+            let path = path.to_path_buf();
+            move |error| FolderError::Io(path, error)
+        };
+        link_or_copy(&baked.plan, &plan).map_err(at(&plan))?;
+        let header = &baked.header;
+        write_record(
+            &record,
+            header.module,
+            header.plan.get(),
+            header.probes.get(),
+            self.id,
+        )
+        .map_err(at(&record))?;
+        let image = copy_to_memory(&baked.image).map_err(at(&baked.image))?;
+        self.modules.push(Armed {
+            module: module.clone(),
+            record,
+            image,
+        });
+        Ok(())
+    }
+
+    /// The path of the run's roster.
+    ///
+    /// # Errors
+    /// Where there is no memory for it.
+    pub fn roster(&mut self) -> Result<PathBuf, FolderError> {
+        let entries = self.modules.iter().map(|armed| Listed {
+            module: armed.module.id,
+            image: path_of(&armed.image).into_os_string(),
+            record: armed.record.as_os_str().to_os_string(),
+            late: armed.module.late,
+        });
+        let bytes = roster_bytes(entries);
+        let failed = |error| FolderError::Io(self.path.clone(), error);
+        let mut file = memory_file(c"tomo:roster").map_err(failed)?;
+        file.write_all(&bytes).map_err(failed)?;
+        let path = path_of(&file);
+        self.roster = Some(file);
+        Ok(path)
+    }
+
+    /// Writes what is known about the run; again when it has ended.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn describe(
+        &self,
+        target: &Target,
+        run: &Run,
+        ended: Option<Ended>,
+    ) -> Result<(), FolderError> {
+        let path = self.path.join("run.json");
+        let text = |text: &OsStr| text.to_string_lossy().into_owned();
+        let modules = self.modules.iter().map(|armed| {
+            json!({
+                "path": armed.module.path.to_string_lossy(),
+                "build_id": armed.module.id.build_id().map(hexadecimal),
+                "stem": armed.module.stem,
+            })
+        });
+        let document = json!({
+            "schema": "tomo.run/1",
+            "id": hexadecimal(&self.id),
+            "command": run.command.iter().map(|word| text(word)).collect::<Vec<_>>(),
+            "program": target.executable.to_string_lossy(),
+            "modules": modules.collect::<Vec<_>>(),
+            "started": humantime::format_rfc3339_millis(run.started).to_string(),
+            "outcome": ended.map(|ended| match ended {
+                Ended::Exited(code) => json!({ "exit": code }),
+                Ended::Killed(signal) => json!({ "signal": signal }),
+            }),
+        });
+        let bytes = format!("{document:#}\n");
+        private::replace(&path, &[bytes.as_bytes()]).map_err(|error| FolderError::Io(path, error))
+    }
+
+    /// What the agent said about each module.
+    pub fn lives(&self) -> impl Iterator<Item = (&Armed, Option<Live>)> {
+        self.modules
+            .iter()
+            .map(|armed| (armed, live(&armed.record)))
+    }
+}
+
+fn live(record: &Path) -> Option<Live> {
+    let bytes = fs::read(record).ok()?;
+    Some(RecordView::read(&bytes).ok()?.live)
+}
+
+/// A new record without marks, with room on the disk for all of them.
+pub(crate) fn write_record(
+    path: &Path,
+    module: ModuleId,
+    plan: u64,
+    probes: u32,
+    run: [u8; 16],
+) -> io::Result<()> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |since| since.as_nanos() as i64);
+    let record = Record::of(module, plan, probes, run, now);
+    let file = private::create(path)?;
+    private::allocate(&file, record.length().max(MARKS))?;
+    file.write_all_at(&record.sealed(), 0)
+}
+
+/// A module in a roster.
+pub(crate) struct Listed {
+    pub(crate) module: ModuleId,
+    /// The paths of its image and of its record.
+    pub(crate) image: OsString,
+    pub(crate) record: OsString,
+    /// Whether it may be loaded after the start.
+    pub(crate) late: bool,
+}
+
+/// A roster's bytes.
+pub(crate) fn roster_bytes(modules: impl Iterator<Item = Listed>) -> Vec<u8> {
+    let mut entries = Vec::new();
+    let mut paths = Vec::new();
+    let mut put = |path: &OsStr| {
+        let start = paths.len() as u32;
+        paths.extend_from_slice(path.as_bytes());
+        paths.push(0);
+        start.into()
+    };
+    for listed in modules {
+        entries.push(roster::Entry {
+            module: listed.module,
+            image: put(&listed.image),
+            record: put(&listed.record),
+            late: u32::from(listed.late).into(),
+        });
+    }
+    let body = [entries.as_bytes(), &paths].concat();
+    let header = Roster::sealed(&entries, &paths, checksum(&body));
+    [&header[..], &body].concat()
+}
+
+/// A file that has no name and lives as long as somebody has it open or mapped.
+fn memory_file(name: &std::ffi::CStr) -> io::Result<File> {
+    let file = File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC)?);
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    Ok(file)
+}
+
+/// Where other processes find an open file of this one.
+fn path_of(file: &File) -> PathBuf {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
+}
+
+fn copy_to_memory(path: &Path) -> io::Result<File> {
+    let mut from = private::open(path, false)?;
+    let mut to = memory_file(c"tomo:image")?;
+    io::copy(&mut from, &mut to)?;
+    Ok(to)
+}
+
+fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(|_| ()))
+}

@@ -1,0 +1,166 @@
+//! Armed images: out of the cache, or baked.
+//!
+//! The cache holds for each module, level and placement a pair of files, image and plan, that are never
+//! changed. Runs get copies of the image (its text changes as probes vanish) and links of the plan.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use tomo_program::{AnalyseError, Binary, Cache, LoadError, Progress, Request, load};
+use tomo_weave::{Options, Placement, WEAVE_VERSION, WeaveError, weave};
+use tomo_wire::image::Image;
+use tomo_wire::plan::{Level, Plan};
+
+use crate::Observed;
+use crate::private::{self, NotPrivate};
+
+/// Where baked images are kept.
+#[derive(Clone, Debug)]
+pub struct Images {
+    folder: PathBuf,
+    models: Cache,
+}
+
+/// Why a module has no image.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// Others could change images there.
+    #[error(transparent)]
+    NotPrivate(#[from] NotPrivate),
+    /// A file cannot be read or written.
+    #[error("{path}: {1}", path = .0.display())]
+    Io(PathBuf, io::Error),
+    /// The module cannot be analysed.
+    #[error("{path}: {1}", path = .0.display())]
+    Model(PathBuf, LoadError),
+    /// The module's bytes cannot be read as a program.
+    #[error("{path}: {1}", path = .0.display())]
+    Binary(PathBuf, AnalyseError),
+    /// The module cannot be armed.
+    #[error("{path}: {1}", path = .0.display())]
+    Weave(PathBuf, WeaveError),
+}
+
+/// An image and its plan in the cache.
+#[derive(Clone, Debug)]
+pub(crate) struct Baked {
+    pub(crate) image: PathBuf,
+    pub(crate) plan: PathBuf,
+    pub(crate) header: Image,
+}
+
+impl Images {
+    /// The images in the folder `cache`, made of the models there.
+    ///
+    /// # Errors
+    /// Where the folder cannot be made, or others could change what is in it.
+    pub fn in_cache(cache: &Path) -> Result<Self, ImageError> {
+        Ok(Self {
+            folder: private::folder(&cache.join("images"))?,
+            models: Cache::at(cache),
+        })
+    }
+
+    /// The image of `module`, baked if it is not there.
+    pub(crate) fn get(
+        &self,
+        module: &Observed,
+        level: Level,
+        placement: Placement,
+        progress: &dyn Progress,
+    ) -> Result<Baked, ImageError> {
+        let name = format!(
+            "{}-{}-{}-v{WEAVE_VERSION}.{}",
+            module.stem,
+            level.name(),
+            placement.name(),
+            tomo_program::ANALYSIS_VERSION
+        );
+        let image = self.folder.join(format!("{name}.image"));
+        let plan = self.folder.join(format!("{name}.plan"));
+        if let Some(header) = read_pair(&image, &plan)
+            && header.module == module.id
+            && (header.stamp == module.stamp || is_unchanged(&header, &module.path))
+        {
+            return Ok(Baked {
+                image,
+                plan,
+                header,
+            });
+        }
+        let woven = self.bake(module, level, placement, progress)?;
+        let io = |path: &Path| {
+            let path = path.to_path_buf();
+            move |error| ImageError::Io(path, error)
+        };
+        private::replace(&plan, &[&woven.plan]).map_err(io(&plan))?;
+        private::replace(&image, &[&woven.image]).map_err(io(&image))?;
+        let header = read_pair(&image, &plan);
+        let raced = || ImageError::Io(image.clone(), io::Error::other("another tomo replaces it"));
+        header.ok_or_else(raced).map(|header| Baked {
+            image: image.clone(),
+            plan,
+            header,
+        })
+    }
+
+    fn bake(
+        &self,
+        module: &Observed,
+        level: Level,
+        placement: Placement,
+        progress: &dyn Progress,
+    ) -> Result<tomo_weave::Woven, ImageError> {
+        let path = &module.path;
+        let bytes = fs::read(path).map_err(|error| ImageError::Io(path.clone(), error))?;
+        let request = Request {
+            path,
+            cache: Some(&self.models),
+            refresh: false,
+            whole: true,
+        };
+        let loaded = load(&request, progress);
+        let loaded = loaded.map_err(|error| ImageError::Model(path.clone(), error))?;
+        let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
+        let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
+        let options = Options {
+            level,
+            placement,
+            distance: None,
+            traps: !module.blocks_signals(&bytes),
+        };
+        weave(
+            &binary,
+            &bytes,
+            &loaded.model,
+            module.id,
+            module.stamp,
+            &options,
+        )
+        .map_err(|error| ImageError::Weave(path.clone(), error))
+    }
+}
+
+/// The header of the image, if it is sound and belongs to the plan.
+fn read_pair(image: &Path, plan: &Path) -> Option<Image> {
+    let file = private::open(image, false).ok()?;
+    let mut head = [0; size_of::<Image>()];
+    file.read_exact_at(&mut head, 0).ok()?;
+    let header = Image::read(&head, file.metadata().ok()?.len()).ok()?;
+    let file = private::open(plan, false).ok()?;
+    let mut head = [0; size_of::<Plan>()];
+    file.read_exact_at(&mut head, 0).ok()?;
+    let plan = Plan::read(&head, file.metadata().ok()?.len()).ok()?;
+    (plan.name() == header.plan.get()).then_some(header)
+}
+
+/// Whether the text of the module is still the one that the image was made of, though its file was
+/// touched or copied.
+fn is_unchanged(header: &Image, path: &Path) -> bool {
+    let Ok(bytes) = fs::read(path) else {
+        return false;
+    };
+    tomo_weave::is_text_of(&bytes, header)
+}

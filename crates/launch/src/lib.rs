@@ -1,0 +1,38 @@
+//! Starting a program with its armed images, and collecting what they recorded.
+//!
+//! | file | what |
+//! |---|---|
+//! | `target.rs` | which executable a command is, and whether it can be observed |
+//! | `modules.rs` | which modules are observed: the executable and what comes with it |
+//! | `images.rs` | armed images out of the cache, or baked |
+//! | `agent.rs` | the agent's file, as it is carried in this program |
+//! | `folder.rs` | the folder of a run: private copies of images, records, plans, the roster |
+//! | `pool.rs` | a folder that runs share |
+//! | `private.rs` | files and folders that nobody else can write |
+//! | `inherited.rs` | how broken pipes are to be handled |
+//! | `start.rs` | the program runs, signals are passed on, its end is noted |
+
+#![deny(unsafe_code)]
+
+mod agent;
+mod folder;
+mod images;
+#[expect(
+    unsafe_code,
+    reason = "asks before the standard library begins; SAFETY.md argues it"
+)]
+mod inherited;
+mod modules;
+mod pool;
+mod private;
+mod start;
+mod target;
+
+pub use agent::{Agent, AgentError};
+pub use folder::{Armed, FolderError, Run, RunFolder};
+pub use images::{ImageError, Images};
+pub use modules::{Choice, Chosen, Found, Observed, modules};
+pub use pool::{Pool, PoolError};
+pub use private::NotPrivate;
+pub use start::{Arming, Ended, StartError, keep_going, run};
+pub use target::{Target, TargetError};

@@ -1,0 +1,277 @@
+//! Which modules are observed: the executable and what comes with it, or those that are named.
+//!
+//! What comes with an executable is its own code in libraries: those that its search path relative to
+//! itself leads to, those outside of the system's folders, and those that are called after it
+//! (libpython3.11 of python3.11, libperl of perl). The rest of the system is shared with everybody
+//! and observed on request only.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tomo_program::{Headers, Identity, Key, hexadecimal};
+use tomo_wire::{FileStamp, ModuleId};
+
+use crate::Target;
+
+/// What to observe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The executable and what comes with it.
+    Own,
+    /// The modules whose file names contain one of these, or whose paths these are.
+    Named(Vec<String>),
+    /// All of them, but for the loader.
+    All,
+}
+
+/// A module to observe.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// Its file, symbolic links followed.
+    pub path: PathBuf,
+    /// Which module it is.
+    pub id: ModuleId,
+    /// What files that belong to it are called.
+    pub stem: String,
+    /// The file as it is now.
+    pub stamp: FileStamp,
+    /// Whether the program may load it after its start.
+    pub late: bool,
+}
+
+/// A module that was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// Its file.
+    pub path: PathBuf,
+    /// Whether the program does not load it at its start, and so later if at all.
+    pub late: bool,
+}
+
+impl Observed {
+    /// The module that was chosen.
+    ///
+    /// # Errors
+    /// Where it cannot be read or is no ELF file.
+    pub fn of(chosen: &Chosen) -> io::Result<Self> {
+        let path = fs::canonicalize(&chosen.path)?;
+        let file = File::open(&path)?;
+        let found = file.metadata()?;
+        let headers = Headers::read(&file, found.len())?;
+        let headers = headers.ok_or_else(|| io::Error::other("is no ELF file"))?;
+        let identity = match headers.identity() {
+            Some(identity) => identity,
+            None => headers.identity_of(&fs::read(&path)?),
+        };
+        let long = || io::Error::other("has a build id that is too long");
+        Ok(Self {
+            id: module_id(&identity).ok_or_else(long)?,
+            stem: identity.file_stem(),
+            stamp: FileStamp {
+                device: found.dev().into(),
+                inode: found.ino().into(),
+                length: found.len().into(),
+                modified: (found.mtime() * 1_000_000_000 + found.mtime_nsec()).into(),
+            },
+            late: chosen.late,
+            path,
+        })
+    }
+
+    /// Its build id, or the hash of its content if it has none, in hexadecimal digits.
+    #[must_use]
+    pub fn name(&self) -> String {
+        hexadecimal(self.id.name())
+    }
+
+    /// Whether code of the module with these bytes runs with all signals blocked by system calls of its
+    /// own, which nothing can keep from it: C libraries and their loaders, and the runtimes of
+    /// sanitizers and of Go, wherever they are linked in.
+    pub(crate) fn blocks_signals(&self, bytes: &[u8]) -> bool {
+        let name = self.path.file_name().unwrap_or_default().as_bytes();
+        let holds = |text: &&[u8]| bytes.windows(text.len()).any(|there| there == *text);
+        C_LIBRARIES.iter().any(|start| name.starts_with(start)) || RUNTIMES.iter().any(holds)
+    }
+}
+
+/// What the names of C libraries and of their loaders start with.
+const C_LIBRARIES: [&[u8]; 6] = [
+    b"libc.so",
+    b"libc-",
+    b"libpthread",
+    b"ld-linux",
+    b"ld-musl",
+    b"ld-2.",
+];
+/// What modules hold that have a sanitizer's runtime or Go's in them.
+const RUNTIMES: [&[u8]; 2] = [b"__sanitizer_", b"\xff Go buildinf:"];
+
+/// An identity as formats state it.
+fn module_id(identity: &Identity) -> Option<ModuleId> {
+    match &identity.key {
+        Key::BuildId(id) => ModuleId::by_build_id(id, identity.fingerprint),
+        Key::Content(hash) => ModuleId::by_content(*hash, identity.fingerprint),
+    }
+}
+
+/// What there is to observe.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The modules.
+    pub chosen: Vec<Chosen>,
+    /// Names that mean none.
+    pub missing: Vec<String>,
+    /// Whether the program has an address sanitizer, which does not start when a library comes
+    /// before its own unless it is told to.
+    pub sanitized: bool,
+}
+
+/// The modules of `target` that `choice` means, the executable first if it is one of them. A name
+/// that no module has that is loaded at the start may be the path of a file or of a folder of modules that
+/// come later; one that is neither is given back as missing.
+///
+/// # Errors
+/// Where the loader cannot be asked.
+pub fn modules(target: &Target, choice: &Choice) -> io::Result<Found> {
+    let executable = &target.executable;
+    let at_start = |path: PathBuf| Chosen { path, late: false };
+    let mut chosen = vec![at_start(executable.clone())];
+    let mut missing = Vec::new();
+    let libraries = libraries(target)?;
+    let sanitized = libraries.iter().any(|library| is_sanitizer(library));
+    let libraries = libraries.into_iter();
+    match choice {
+        Choice::Own => chosen.extend(
+            libraries
+                .filter(|l| comes_with(executable, l))
+                .map(at_start),
+        ),
+        Choice::All => chosen.extend(libraries.filter(|l| !is_loader(l)).map(at_start)),
+        Choice::Named(names) => {
+            chosen.extend(libraries.map(at_start));
+            let all = std::mem::take(&mut chosen);
+            for name in names {
+                let before = chosen.len();
+                let named = all.iter().filter(|one| is_named(&one.path, name));
+                chosen.extend(named.cloned());
+                chosen.extend(later(Path::new(name), &all));
+                if before == chosen.len() {
+                    missing.push(name.clone());
+                }
+            }
+        }
+    }
+    let mut seen = BTreeSet::new();
+    chosen.retain(|one| seen.insert(fs::canonicalize(&one.path).unwrap_or(one.path.clone())));
+    Ok(Found {
+        chosen,
+        missing,
+        sanitized,
+    })
+}
+
+/// The modules at `path`, or directly in the folder `path`, that are not among those of the start.
+fn later(path: &Path, at_start: &[Chosen]) -> Vec<Chosen> {
+    if !path.as_os_str().as_bytes().contains(&b'/') {
+        return Vec::new();
+    }
+    let mut files = match fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Err(_) => vec![path.to_path_buf()],
+    };
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    let known: BTreeSet<_> = at_start.iter().map(|one| real(&one.path)).collect();
+    files.retain(|file| is_module(file) && !known.contains(&real(file)));
+    files.sort();
+    let late = |path| Chosen { path, late: true };
+    files.into_iter().map(late).collect()
+}
+
+/// Whether the file is an ELF shared object or program.
+fn is_module(path: &Path) -> bool {
+    let read = || -> io::Result<bool> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        Ok(fs::metadata(path)?.is_file() && Headers::read(&file, length)?.is_some())
+    };
+    read().unwrap_or(false)
+}
+
+/// The libraries that the loader would load at the start.
+fn libraries(target: &Target) -> io::Result<Vec<PathBuf>> {
+    let output = Command::new(&target.interpreter)
+        .arg("--list")
+        .arg(&target.executable)
+        .env_remove("LD_PRELOAD")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()?;
+    let lines = output.stdout.split(|byte| *byte == b'\n');
+    Ok(lines.filter_map(listed).collect())
+}
+
+/// The path in a line such as `libm.so.6 => /lib/libm.so.6 (0x00007f…)`.
+fn listed(line: &[u8]) -> Option<PathBuf> {
+    let line = line.trim_ascii();
+    let start = line
+        .windows(4)
+        .position(|w| w == b" => ")
+        .map_or(0, |at| at + 4);
+    let rest = line.get(start..)?;
+    let end = rest.windows(4).rposition(|w| w == b" (0x")?;
+    let path = Path::new(OsStr::from_bytes(rest.get(..end)?));
+    path.is_absolute().then(|| path.into())
+}
+
+/// The folders whose libraries belong to the system.
+const SYSTEM: [&str; 8] = [
+    "/lib",
+    "/lib64",
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/local/lib",
+    "/usr/local/lib/x86_64-linux-gnu",
+];
+
+fn comes_with(executable: &Path, library: &Path) -> bool {
+    let folder = library.parent().unwrap_or(Path::new("/"));
+    !SYSTEM.iter().any(|system| folder == Path::new(system)) || is_called_after(executable, library)
+}
+
+fn is_called_after(executable: &Path, library: &Path) -> bool {
+    let real = fs::canonicalize(executable).unwrap_or_else(|_| executable.into());
+    let name = |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned());
+    let (Some(program), Some(library)) = (name(&real), name(library)) else {
+        return false;
+    };
+    let own = library
+        .strip_prefix("lib")
+        .and_then(|rest| rest.strip_prefix(&program));
+    own.is_some_and(|rest| rest.starts_with(['.', '-']))
+}
+
+fn is_sanitizer(library: &Path) -> bool {
+    let name = library.file_name().unwrap_or_default().as_bytes();
+    name.starts_with(b"libasan.so") || name.starts_with(b"libclang_rt.asan")
+}
+
+fn is_loader(library: &Path) -> bool {
+    let name = library.file_name().unwrap_or_default().as_bytes();
+    name.starts_with(b"ld-linux") || name.starts_with(b"ld-musl")
+}
+
+fn is_named(path: &Path, name: &str) -> bool {
+    if name.contains('/') {
+        return fs::canonicalize(path).ok() == fs::canonicalize(name).ok();
+    }
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    file.contains(name)
+}

@@ -1,0 +1,225 @@
+//! A pool: a folder in which all runs of a build on this host share one image, and so what they have
+//! seen. A probe that was hit once, in whichever process, is gone for all of them, at once and later.
+//!
+//! For each module it holds an image, a record and a plan, and for all of them one roster. Any number of
+//! processes may add modules at once: a file is put there whole or not at all, the image last, and
+//! the roster is replaced under a lock.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::statvfs::{FsFlags, statvfs};
+use serde_json::{Value, json};
+use tomo_program::{Progress, hexadecimal};
+use tomo_weave::Placement;
+use tomo_wire::image::Image;
+use tomo_wire::plan::Level;
+use tomo_wire::record::Record;
+
+use crate::folder::{Listed, roster_bytes, write_record};
+use crate::images::Baked;
+use crate::private::{self, NotPrivate};
+use crate::{ImageError, Images, Observed};
+
+/// A folder that runs share.
+#[derive(Debug)]
+pub struct Pool {
+    path: PathBuf,
+}
+
+/// Why a pool cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PoolError {
+    /// Others could change what is in it.
+    #[error(transparent)]
+    NotPrivate(#[from] NotPrivate),
+    /// A file of it cannot be read or written.
+    #[error("{path}: {1}", path = .0.display())]
+    Io(PathBuf, io::Error),
+    /// A module has no image.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// Nothing may be executed from there.
+    #[error("{}: is on a file system that allows no programs to run (noexec); choose another folder", .0.display())]
+    NotExecutable(PathBuf),
+    /// It has an image of this module already, which observes something else.
+    #[error(
+        "{}: holds an image of {} that was made with another --level or --placement, or by another version of tomo; choose another pool, or remove this one",
+        .0.display(), .1.display()
+    )]
+    Different(PathBuf, PathBuf),
+}
+
+impl Pool {
+    /// The pool in the folder `path`, which is made if need be.
+    ///
+    /// # Errors
+    /// Where it cannot be made, or others could change what is in it.
+    pub fn open(path: &Path) -> Result<Self, PoolError> {
+        let path = private::folder(path)?;
+        let flags = statvfs(&path).map_err(|error| PoolError::Io(path.clone(), error.into()))?;
+        if flags.flags().contains(FsFlags::ST_NOEXEC) {
+            return Err(PoolError::NotExecutable(path));
+        }
+        Ok(Self { path })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of its roster.
+    #[must_use]
+    pub fn roster(&self) -> PathBuf {
+        self.path.join("roster")
+    }
+
+    /// Sees to it that the pool arms these modules; bakes what is missing.
+    ///
+    /// # Errors
+    /// Where a module has no image, or the pool has another one.
+    pub fn add(
+        &self,
+        modules: &[Observed],
+        images: &Images,
+        level: Level,
+        placement: Placement,
+        progress: &dyn Progress,
+    ) -> Result<(), PoolError> {
+        for module in modules {
+            let baked = images.get(module, level, placement, progress)?;
+            self.add_one(module, &baked)?;
+        }
+        self.list(modules)
+    }
+
+    fn file(&self, stem: &str, kind: &str) -> PathBuf {
+        self.path.join(format!("{stem}.{kind}"))
+    }
+
+    fn add_one(&self, module: &Observed, baked: &Baked) -> Result<(), PoolError> {
+        let [image, record, plan] = ["image", "record", "plan"].map(|k| self.file(&module.stem, k));
+        let header = &baked.header;
+        if image.exists() {
+            return self.check(module, header, &image, &record);
+        }
+        let at = |path: &Path| {
+            let path = path.to_path_buf();
+            move |error| PoolError::Io(path, error)
+        };
+        let bytes = fs::read(&baked.plan).map_err(at(&baked.plan))?;
+        private::provide(&plan, &[&bytes]).map_err(at(&plan))?;
+        let (name, probes) = (header.plan.get(), header.probes.get());
+        match write_record(&record, header.module, name, probes, [0; 16]) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => other.map_err(at(&record))?,
+        }
+        let bytes = fs::read(&baked.image).map_err(at(&baked.image))?;
+        private::provide(&image, &[&bytes]).map_err(at(&image))?;
+        self.check(module, header, &image, &record)
+    }
+
+    /// Whether what the pool has is what is wanted.
+    fn check(
+        &self,
+        module: &Observed,
+        wanted: &Image,
+        image: &Path,
+        record: &Path,
+    ) -> Result<(), PoolError> {
+        let head = |path: &Path| -> io::Result<(Vec<u8>, u64)> {
+            let file = private::open(path, false)?;
+            let length = file.metadata()?.len();
+            let mut bytes = vec![0; length.min(4096) as usize];
+            file.read_exact_at(&mut bytes, 0)?;
+            Ok((bytes, length))
+        };
+        let bad = |path: &Path, refusal: tomo_wire::Refusal| {
+            PoolError::Io(path.into(), io::Error::other(refusal.to_string()))
+        };
+        let (bytes, length) = head(image).map_err(|e| PoolError::Io(image.into(), e))?;
+        let there = Image::read(&bytes, length).map_err(|r| bad(image, r))?;
+        let (bytes, length) = head(record).map_err(|e| PoolError::Io(record.into(), e))?;
+        let marks = Record::read(&bytes, length).map_err(|r| bad(record, r))?;
+        let same = there.module == wanted.module && there.plan == wanted.plan;
+        if same && marks.module == wanted.module && marks.plan == wanted.plan {
+            Ok(())
+        } else {
+            Err(PoolError::Different(self.path.clone(), module.path.clone()))
+        }
+    }
+
+    /// Names these modules in the roster and in `pool.json`, beside those that are named there.
+    fn list(&self, modules: &[Observed]) -> Result<(), PoolError> {
+        let at = |path: &Path| {
+            let path = path.to_path_buf();
+            move |error| PoolError::Io(path, error)
+        };
+        let lock = self.path.join("lock");
+        let file = fs::OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&lock);
+        let file = file.map_err(at(&lock))?;
+        let _lock = Flock::lock(file, FlockArg::LockExclusive)
+            .map_err(|(_, error)| PoolError::Io(lock.clone(), error.into()))?;
+        let json_path = self.path.join("pool.json");
+        let mut known = described(&json_path);
+        let before = known.clone();
+        for module in modules {
+            let stem = module.stem.as_str();
+            match known.iter_mut().find(|entry| entry["stem"] == stem) {
+                Some(entry) if module.late => entry["late"] = true.into(),
+                Some(_) => {}
+                None => known.push(json!({
+                    "path": module.path.to_string_lossy(),
+                    "build_id": module.id.build_id().map(hexadecimal),
+                    "stem": stem,
+                    "late": module.late,
+                })),
+            }
+        }
+        if known == before && self.roster().exists() {
+            return Ok(());
+        }
+        self.write_roster(&known)?;
+        let document = json!({ "schema": "tomo.pool/1", "modules": known });
+        let text = format!("{document:#}\n");
+        private::replace(&json_path, &[text.as_bytes()]).map_err(at(&json_path))
+    }
+
+    fn write_roster(&self, known: &[Value]) -> Result<(), PoolError> {
+        let entries = known.iter().filter_map(|entry| {
+            let stem = entry["stem"].as_str()?;
+            let file = private::open(&self.file(stem, "image"), false).ok()?;
+            let mut head = [0; size_of::<Image>()];
+            file.read_exact_at(&mut head, 0).ok()?;
+            let image = Image::read(&head, file.metadata().ok()?.len()).ok()?;
+            let name = |kind: &str| format!("{stem}.{kind}").into();
+            Some(Listed {
+                module: image.module,
+                image: name("image"),
+                record: name("record"),
+                late: entry["late"] == true,
+            })
+        });
+        let path = self.roster();
+        private::replace(&path, &[&roster_bytes(entries)])
+            .map_err(|error| PoolError::Io(path.clone(), error))
+    }
+}
+
+/// The modules that `pool.json` names.
+fn described(path: &Path) -> Vec<Value> {
+    let document = fs::read(path).ok();
+    let document: Option<Value> = document.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let modules =
+        document.and_then(|mut document| document["modules"].as_array_mut().map(std::mem::take));
+    modules.unwrap_or_default()
+}

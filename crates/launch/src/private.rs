@@ -1,0 +1,150 @@
+//! Files and folders that nobody else can write.
+//!
+//! An image is code that the program will run, and a roster says which image: whoever can write one
+//! of them, replace it, or replace a folder above it, commands the program. So they are made for
+//! their owner alone, and what others could have put there is refused.
+
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Why a folder is not trusted.
+#[derive(Debug, thiserror::Error)]
+pub enum NotPrivate {
+    /// The system said no.
+    #[error("{path}: {1}", path = .0.display())]
+    Io(PathBuf, io::Error),
+    /// It belongs to somebody else.
+    #[error("{}: belongs to another user; images are code, so they must be your own", .0.display())]
+    Foreign(PathBuf),
+    /// Others may write it.
+    #[error("{}: others may write there; images are code, so only you may (chmod go-w)", .0.display())]
+    Writable(PathBuf),
+}
+
+const STICKY: u32 = 0o1000;
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// Makes `folder` for this user alone where it is missing, and checks it and every folder above.
+/// Gives its real path.
+///
+/// # Errors
+/// Where it cannot be made, or where somebody else could change what is in it.
+pub(crate) fn folder(path: &Path) -> Result<PathBuf, NotPrivate> {
+    let io = |error| NotPrivate::Io(path.into(), error);
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(io)?;
+    let real = fs::canonicalize(path).map_err(io)?;
+    check(&real)?;
+    Ok(real)
+}
+
+/// Checks that `real`, without symbolic links, belongs to this user, and that nobody else can
+/// replace it or what is in it.
+fn check(real: &Path) -> Result<(), NotPrivate> {
+    let me = nix::unistd::geteuid().as_raw();
+    let status = |path: &Path| fs::metadata(path).map_err(|e| NotPrivate::Io(path.into(), e));
+    let own = status(real)?;
+    if own.uid() != me {
+        return Err(NotPrivate::Foreign(real.into()));
+    }
+    if own.mode() & WRITABLE_BY_OTHERS != 0 {
+        return Err(NotPrivate::Writable(real.into()));
+    }
+    for above in real.ancestors().skip(1) {
+        let found = status(above)?;
+        if found.uid() != me && found.uid() != 0 {
+            return Err(NotPrivate::Foreign(above.into()));
+        }
+        // In a sticky folder others may write, but not rename or remove what is mine.
+        if found.mode() & WRITABLE_BY_OTHERS != 0 && found.mode() & STICKY == 0 {
+            return Err(NotPrivate::Writable(above.into()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file belongs to this user and only they may write it.
+pub(crate) fn is_private(found: &Metadata) -> bool {
+    found.is_file()
+        && found.uid() == nix::unistd::geteuid().as_raw()
+        && found.mode() & WRITABLE_BY_OTHERS == 0
+}
+
+/// A new file for this user alone; it must not exist.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+/// Opens a file of this user's, which is no symbolic link.
+pub(crate) fn open(path: &Path, write: bool) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(write)
+        .custom_flags(nix::libc::O_NOFOLLOW)
+        .open(path)?;
+    if is_private(&file.metadata()?) {
+        Ok(file)
+    } else {
+        Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "belongs to another user, or others may write it",
+        ))
+    }
+}
+
+/// Writes a file at once: whoever opens `path` finds the old content or the new one, whole.
+pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    let temporary = temporary(path);
+    let written = write_all(&temporary, parts).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// Writes a file at once unless there is one; whether it was written.
+pub(crate) fn provide(path: &Path, parts: &[&[u8]]) -> io::Result<bool> {
+    let temporary = temporary(path);
+    let written = write_all(&temporary, parts).and_then(|()| fs::hard_link(&temporary, path));
+    let _ = fs::remove_file(&temporary);
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        other => other.map(|()| true),
+    }
+}
+
+fn write_all(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    let mut file = create(path)?;
+    let length = parts.iter().map(|part| part.len()).sum::<usize>();
+    allocate(&file, length as u64)?;
+    parts.iter().try_for_each(|part| file.write_all(part))
+}
+
+/// Has the disk set aside room for `length` bytes, so that no store into the mapped file can fail
+/// later: that would end the program that makes it.
+pub(crate) fn allocate(file: &File, length: u64) -> io::Result<()> {
+    if length == 0 {
+        return Ok(());
+    }
+    let length = nix::libc::off_t::try_from(length).map_err(io::Error::other)?;
+    Ok(nix::fcntl::posix_fallocate(file, 0, length)?)
+}
+
+/// A name beside `path` that no other thread or process uses.
+fn temporary(path: &Path) -> PathBuf {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.{number}", std::process::id()))
+}

@@ -1,0 +1,172 @@
+//! The program runs: signals are passed on to it, its end is waited for.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use signal_hook::consts;
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::origin::WithOrigin;
+use signal_hook::low_level::siginfo::Cause;
+use tomo_wire::environment;
+
+use crate::{Agent, Target, inherited};
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+}
+
+impl Ended {
+    /// The exit code that shells give it.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Exited(code) => code as u8,
+            Self::Killed(signal) => 128_i32.wrapping_add(signal) as u8,
+        }
+    }
+}
+
+/// Why a program did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The system would not run it.
+    #[error("{path}: {1}", path = .0.display())]
+    NotStarted(std::path::PathBuf, io::Error),
+    /// It runs, but cannot be waited for.
+    #[error("waiting for the program: {0}")]
+    Lost(io::Error),
+}
+
+/// The signals that are passed on when somebody sends them to this process alone.
+const PASSED_ON: [i32; 7] = [
+    consts::SIGTERM,
+    consts::SIGINT,
+    consts::SIGQUIT,
+    consts::SIGHUP,
+    consts::SIGUSR1,
+    consts::SIGUSR2,
+    consts::SIGALRM,
+];
+
+/// What arms a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Arming<'a> {
+    /// The agent.
+    pub agent: &'a Agent,
+    /// The roster's path.
+    pub roster: &'a Path,
+    /// Whether the program has an address sanitizer; see [`Found::sanitized`](crate::Found).
+    pub sanitized: bool,
+}
+
+impl Arming<'_> {
+    /// The environment variables that arm programs, given those that are there.
+    pub fn variables(
+        &self,
+        before: impl Fn(&str) -> Option<OsString>,
+    ) -> Vec<(&'static str, OsString)> {
+        let list = |ours: &OsStr, name: &str| {
+            let mut list = ours.to_os_string();
+            if let Some(before) = before(name).filter(|before| !before.is_empty()) {
+                list.push(":");
+                list.push(before);
+            }
+            list
+        };
+        let mut variables = vec![
+            (PRELOAD, list(self.agent.path.as_os_str(), PRELOAD)),
+            (environment::ROSTER, self.roster.as_os_str().to_os_string()),
+        ];
+        if self.sanitized {
+            let lenient = OsStr::new("verify_asan_link_order=0");
+            variables.push((SANITIZER, list(lenient, SANITIZER)));
+        }
+        variables
+    }
+}
+
+/// The libraries that the loader loads first.
+const PRELOAD: &str = "LD_PRELOAD";
+/// The address sanitizer's options.
+const SANITIZER: &str = "ASAN_OPTIONS";
+
+/// From now on a file that becomes larger than this process may write is an error, as a full disk
+/// is, and does not end it. The programs that it starts are not affected.
+pub fn keep_going() {
+    if ignored_signals() & (1 << (consts::SIGXFSZ - 1)) == 0 {
+        let unused = Arc::new(AtomicBool::new(false));
+        let _ = signal_hook::flag::register(consts::SIGXFSZ, unused);
+    }
+}
+
+/// Runs `target`, called as `name`, until it ends: armed, or as it is.
+///
+/// # Errors
+/// Where it does not start, or cannot be waited for.
+pub fn run(
+    target: &Target,
+    name: &OsStr,
+    arguments: &[OsString],
+    armed: Option<Arming<'_>>,
+) -> Result<Ended, StartError> {
+    let mut command = Command::new(&target.command);
+    command.arg0(name).args(arguments);
+    if let Some(arming) = armed {
+        command.envs(arming.variables(|name| std::env::var_os(name)));
+    }
+    inherited::hand_on(&mut command);
+    // Handled from before the program starts, so that none is missed; the program itself starts
+    // with the default for each.
+    let mut signals = handled().map_err(StartError::Lost)?;
+    let failed = |error| StartError::NotStarted(target.command.clone(), error);
+    let mut child = command.spawn().map_err(failed)?;
+    wait(&mut child, &mut signals).map_err(StartError::Lost)
+}
+
+type Signals = SignalsInfo<WithOrigin>;
+
+/// From now on this process handles the signals that it passes on. Those that whoever started it
+/// wanted ignored stay ignored, here and in the program.
+fn handled() -> io::Result<Signals> {
+    let ignored = ignored_signals();
+    let passed_on = PASSED_ON.into_iter();
+    let wanted = passed_on.filter(|signal| ignored & (1 << (signal - 1)) == 0);
+    Signals::new(wanted.chain([consts::SIGCHLD]))
+}
+
+/// The signals that this process ignores, bit by bit.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+fn wait(child: &mut Child, signals: &mut Signals) -> io::Result<Ended> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            let signal = status.signal().map(Ended::Killed);
+            return Ok(signal.unwrap_or(Ended::Exited(status.code().unwrap_or(0))));
+        }
+        for origin in signals.wait() {
+            // What the terminal sends it sends to the whole group, the program included.
+            let by_terminal = origin.cause == Cause::Kernel;
+            if origin.signal != consts::SIGCHLD && !by_terminal {
+                let signal = Signal::try_from(origin.signal)?;
+                let _ = kill(Pid::from_raw(child.id() as i32), signal);
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Which executable a command is, and whether it can be observed.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// A command that can be started and observed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// What is started: the path of the command.
+    pub command: PathBuf,
+    /// What runs, and is observed: the same, or the interpreter of a script.
+    pub executable: PathBuf,
+    /// The dynamic loader that the executable asks for.
+    pub interpreter: PathBuf,
+}
+
+/// Why a command cannot be observed.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// There is no such command.
+    #[error("{}: no such program", .0.display())]
+    NotFound(PathBuf),
+    /// There is, but it cannot be run.
+    #[error("{path}: {1}", path = .0.display())]
+    Unusable(PathBuf, io::Error),
+    /// It is neither a program for this system nor a script.
+    #[error("{}: is no 64-bit x86 Linux program and no script", .0.display())]
+    Foreign(PathBuf),
+    /// Nothing loads libraries into it.
+    #[error(
+        "{}: is statically linked, so no agent can be loaded into it; only dynamically linked programs can be observed so far",
+        .0.display()
+    )]
+    Static(PathBuf),
+    /// It runs with another user's or group's rights, or with capabilities.
+    #[error(
+        "{path}: runs with raised privileges ({1}); the loader lets nothing into such programs, and nothing is armed in them",
+        path = .0.display()
+    )]
+    Privileged(PathBuf, &'static str),
+    /// Interpreters that are scripts themselves, too many of them.
+    #[error("{}: its interpreters are scripts, one after the other", .0.display())]
+    Nested(PathBuf),
+}
+
+/// Scripts that may be run by scripts, as the kernel counts.
+const DEEPEST: usize = 5;
+
+impl Target {
+    /// The program that a shell would run for `command`, found on `path` unless it has a slash.
+    ///
+    /// # Errors
+    /// Where there is none, or it cannot be observed.
+    pub fn find(command: &OsStr, path: Option<&OsStr>) -> Result<Self, TargetError> {
+        let command = locate(command, path)?;
+        let mut executable = command.clone();
+        for _ in 0..DEEPEST {
+            match look(&executable)? {
+                Kind::Program(interpreter) => {
+                    return Ok(Self {
+                        command,
+                        executable,
+                        interpreter,
+                    });
+                }
+                Kind::Script(interpreter) => executable = through_env(interpreter, path)?,
+            }
+        }
+        Err(TargetError::Nested(command))
+    }
+}
+
+fn locate(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, TargetError> {
+    let not_found = || TargetError::NotFound(command.into());
+    if command.as_bytes().contains(&b'/') {
+        return Ok(command.into());
+    }
+    let folders = path.ok_or_else(not_found)?;
+    std::env::split_paths(folders)
+        .map(|folder| folder.join(command))
+        .find(|candidate| fs::metadata(candidate).is_ok_and(|found| is_runnable(&found)))
+        .ok_or_else(not_found)
+}
+
+fn is_runnable(found: &Metadata) -> bool {
+    found.is_file() && found.permissions().mode() & 0o111 != 0
+}
+
+enum Kind {
+    /// With its dynamic loader.
+    Program(PathBuf),
+    Script(Interpreter),
+}
+
+/// What the first line of a script names.
+struct Interpreter {
+    path: PathBuf,
+    argument: Option<OsString>,
+}
+
+/// `#!/usr/bin/env python3` runs python3.
+fn through_env(interpreter: Interpreter, path: Option<&OsStr>) -> Result<PathBuf, TargetError> {
+    let is_env = interpreter.path.file_name() == Some(OsStr::new("env"));
+    match interpreter.argument {
+        Some(command) if is_env => {
+            let text = command.to_string_lossy();
+            let words = text.split_whitespace();
+            let plain = |word: &&str| !word.starts_with('-') && !word.contains('=');
+            let command = words.into_iter().find(plain).unwrap_or("env").to_owned();
+            locate(OsStr::new(&command), path)
+        }
+        _ => Ok(interpreter.path),
+    }
+}
+
+fn look(path: &Path) -> Result<Kind, TargetError> {
+    let unusable = |error| match error {
+        error if io::Error::kind(&error) == io::ErrorKind::NotFound => {
+            TargetError::NotFound(path.into())
+        }
+        error => TargetError::Unusable(path.into(), error),
+    };
+    let found = fs::metadata(path).map_err(unusable)?;
+    if !is_runnable(&found) {
+        return Err(unusable(io::ErrorKind::PermissionDenied.into()));
+    }
+    let file = File::open(path).map_err(unusable)?;
+    let mut head = [0; 256];
+    let read = file.read_at(&mut head, 0).map_err(unusable)?;
+    let head = &head[..read];
+    if let Some(line) = head.strip_prefix(b"#!") {
+        return script(line).ok_or_else(|| TargetError::Foreign(path.into()));
+    }
+    let header = Header::read(head).ok_or_else(|| TargetError::Foreign(path.into()))?;
+    if let Some(how) = privileges(path, &found) {
+        return Err(TargetError::Privileged(path.into(), how));
+    }
+    let interpreter = header.interpreter(&file).map_err(unusable)?;
+    interpreter.map_or_else(
+        || Err(TargetError::Static(path.into())),
+        |loader| Ok(Kind::Program(loader)),
+    )
+}
+
+fn script(line: &[u8]) -> Option<Kind> {
+    let line = line.split(|byte| *byte == b'\n').next()?.trim_ascii();
+    let end = line.iter().position(u8::is_ascii_whitespace);
+    let (path, argument) = line.split_at(end.unwrap_or(line.len()));
+    let argument = argument.trim_ascii();
+    Some(Kind::Script(Interpreter {
+        path: (!path.is_empty()).then(|| OsStr::from_bytes(path).into())?,
+        argument: (!argument.is_empty()).then(|| OsStr::from_bytes(argument).into()),
+    }))
+}
+
+/// How a program would get more rights than who starts it has.
+fn privileges(path: &Path, found: &Metadata) -> Option<&'static str> {
+    const SET_USER: u32 = 0o4000;
+    const SET_GROUP: u32 = 0o2010;
+    let me = (
+        nix::unistd::geteuid().as_raw(),
+        nix::unistd::getegid().as_raw(),
+    );
+    let mode = found.permissions().mode();
+    if mode & SET_USER != 0 && found.uid() != me.0 {
+        Some("set-user-ID")
+    } else if mode & SET_GROUP == SET_GROUP && found.gid() != me.1 {
+        Some("set-group-ID")
+    } else if me.0 != 0 && has_capabilities(path) {
+        Some("file capabilities")
+    } else {
+        None
+    }
+}
+
+fn has_capabilities(path: &Path) -> bool {
+    xattr::get(path, "security.capability").is_ok_and(|value| value.is_some())
+}
+
+/// What of an ELF header tells where the program headers are.
+struct Header {
+    offset: u64,
+    size: u16,
+    count: u16,
+}
+
+impl Header {
+    /// Of a 64-bit little-endian x86-64 executable or shared object.
+    fn read(head: &[u8]) -> Option<Self> {
+        let short = |at: usize| Some(u16::from_le_bytes(head.get(at..at + 2)?.try_into().ok()?));
+        let elf = head.starts_with(b"\x7fELF\x02\x01");
+        let (kind, machine) = (short(16)?, short(18)?);
+        let offset = u64::from_le_bytes(head.get(32..40)?.try_into().ok()?);
+        (elf && (kind == 2 || kind == 3) && machine == 62).then_some(Self {
+            offset,
+            size: short(54)?,
+            count: short(56)?,
+        })
+    }
+
+    /// The loader that the file names.
+    fn interpreter(&self, file: &File) -> io::Result<Option<PathBuf>> {
+        const INTERPRETER: [u8; 4] = 3_u32.to_le_bytes();
+        let mut table = vec![0; usize::from(self.size) * usize::from(self.count)];
+        file.read_exact_at(&mut table, self.offset)?;
+        let mut entries = table.chunks_exact(usize::from(self.size).max(1));
+        let Some(entry) = entries.find(|entry| entry.starts_with(&INTERPRETER)) else {
+            return Ok(None);
+        };
+        let word = |at: usize| {
+            let bytes = entry
+                .get(at..at + 8)
+                .and_then(|bytes| bytes.try_into().ok());
+            bytes.map_or(0, u64::from_le_bytes)
+        };
+        let mut path = vec![0; word(32).min(4096) as usize];
+        file.read_exact_at(&mut path, word(8))?;
+        let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+        Ok(Some(OsStr::from_bytes(path).into()))
+    }
+}

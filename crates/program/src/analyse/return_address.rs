@@ -1,0 +1,176 @@
+//! Functions that take their own return address away, as no compiler's code does.
+//!
+//! Such a function comes back elsewhere, or not at all: neither its graph nor that of its callers can
+//! be relied upon. Looked at is the block of the entry only, where the distance of the stack pointer
+//! from the return address is known without any analysis of flow: an instruction that raises the stack
+//! pointer over the return address drops it. Linear in the block's instructions.
+
+use iced_x86::{
+    Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register,
+};
+
+use rustc_hash::FxHashSet;
+
+use super::code::Code;
+use super::explore::RawBlock;
+use super::fragment::Fragment;
+use super::state::State;
+
+/// The functions, by owner, that do not come back to where they were called: those that drop their
+/// return address, and those that jump to one of them.
+pub(crate) fn strays(state: &State<'_>) -> FxHashSet<u32> {
+    let owners = |index: usize| state.owner[index];
+    let fragments = || state.fragments.iter().enumerate();
+    let mut strays: FxHashSet<u32> = fragments()
+        .filter(|(_, fragment)| fragment.drops_return_address())
+        .map(|(index, _)| owners(index))
+        .collect();
+    let mut before = 0;
+    while strays.len() > before {
+        before = strays.len();
+        let lead_there = fragments().filter(|(_, fragment)| {
+            let mut targets = fragment.leaving.iter().copied();
+            targets.any(|at| {
+                let to = state.find(at).filter(|&to| state.fragments[to].start == at);
+                to.is_some_and(|to| strays.contains(&owners(to)))
+            })
+        });
+        let new: Vec<u32> = lead_there.map(|(index, _)| owners(index)).collect();
+        strays.extend(new);
+    }
+    strays
+}
+
+/// Whether a function that would start with the fragment would take its return address away. (Where
+/// the kernel starts the program there is none.)
+pub(crate) fn would_be_taken(code: &Code<'_>, fragment: &Fragment) -> bool {
+    let starts_here = |block: &&RawBlock| block.start == fragment.start;
+    let first = fragment.blocks.first().filter(starts_here);
+    let is_start = code.binary.entry() == Some(code.address(fragment.start));
+    !is_start && first.is_some_and(|block| is_dropped(code.bytes(block.start, block.end)))
+}
+
+/// Whether control leaves these instructions, at the start of a function, without the return address
+/// on the stack. One that is kept in a register meanwhile, and put back from there, does not count.
+fn is_dropped(bytes: &[u8]) -> bool {
+    let mut instruction = Instruction::default();
+    let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+    // How far the stack pointer is below the return address.
+    let mut depth = 0_i64;
+    let mut kept = None;
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
+        let Some(lower) = lowered_by(&instruction) else {
+            break;
+        };
+        if kept.is_some_and(|register| is_push_of(&instruction, register)) {
+            kept = None;
+        } else if kept.is_some_and(|register| lower != 0 || writes(&instruction, register)) {
+            return true;
+        } else if depth == 0 && instruction.mnemonic() == Mnemonic::Pop {
+            kept = Some(instruction.op0_register()).filter(|register| register.is_gpr64());
+            if kept.is_none() {
+                return true;
+            }
+        } else {
+            depth += lower;
+        }
+        if depth < 0 {
+            return true;
+        }
+    }
+    kept.is_some()
+}
+
+/// By how many bytes the instruction lowers the stack pointer, where that is plain to see and control
+/// goes on behind it.
+fn lowered_by(instruction: &Instruction) -> Option<i64> {
+    let amount = |index| instruction.immediate(index).cast_signed();
+    let on_stack =
+        instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RSP;
+    match instruction.mnemonic() {
+        Mnemonic::Push | Mnemonic::Pop => {
+            let up = i64::from(instruction.stack_pointer_increment());
+            (instruction.mnemonic() == Mnemonic::Push || !on_stack).then_some(-up)
+        }
+        Mnemonic::Sub if on_stack && is_immediate(instruction) => Some(amount(1)),
+        Mnemonic::Add if on_stack && is_immediate(instruction) => Some(-amount(1)),
+        Mnemonic::Lea if on_stack && is_moved_stack(instruction) => {
+            Some(-instruction.memory_displacement64().cast_signed())
+        }
+        _ if on_stack && !matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Test) => None,
+        _ if instruction.is_stack_instruction() => None,
+        _ => Some(0),
+    }
+}
+
+fn is_immediate(instruction: &Instruction) -> bool {
+    matches!(
+        instruction.op1_kind(),
+        OpKind::Immediate8to64 | OpKind::Immediate32to64
+    )
+}
+
+fn is_moved_stack(instruction: &Instruction) -> bool {
+    instruction.memory_base() == Register::RSP && instruction.memory_index() == Register::None
+}
+
+fn is_push_of(instruction: &Instruction, register: Register) -> bool {
+    instruction.mnemonic() == Mnemonic::Push && instruction.op0_register() == register
+}
+
+fn writes(instruction: &Instruction, register: Register) -> bool {
+    let mut factory = InstructionInfoFactory::new();
+    let used = factory.info(instruction).used_registers().iter();
+    used.filter(|used| used.register().full_register() == register)
+        .any(|used| !matches!(used.access(), OpAccess::Read | OpAccess::CondRead))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_dropped;
+
+    #[test]
+    fn what_takes_the_return_address_away() {
+        for (code, what) in [
+            (&[0x58, 0xff, 0xe0][..], "pop rax; jmp rax"),
+            (&[0x53, 0x5b, 0x58, 0xc3], "push rbx; pop rbx; pop rax; ret"),
+            (&[0x48, 0x83, 0xc4, 8, 0xc3], "add rsp, 8; ret"),
+            (
+                &[0x48, 0x8d, 0x64, 0x24, 8, 0xc3],
+                "lea rsp, [rsp + 8]; ret",
+            ),
+            (
+                &[0x58, 0x48, 0xff, 0xc0, 0x50, 0xc3],
+                "pop rax; inc rax; push rax; ret",
+            ),
+            (&[0x58, 0x51, 0xc3], "pop rax; push rcx; ret"),
+            (&[0x8f, 0x00, 0xc3], "pop [rax]; ret"),
+        ] {
+            assert!(is_dropped(code), "{what}");
+        }
+    }
+
+    #[test]
+    fn what_leaves_it() {
+        for (code, what) in [
+            (&[0x53, 0x5b, 0xc3][..], "push rbx; pop rbx; ret"),
+            (
+                &[0x5f, 0x0f, 0x05, 0x57, 0xc3],
+                "pop rdi; syscall; push rdi; ret",
+            ),
+            (
+                &[0x48, 0x83, 0xec, 8, 0x58, 0xc3],
+                "sub rsp, 8; pop rax; ret",
+            ),
+            (
+                &[0x48, 0x89, 0xdc, 0x58, 0xc3],
+                "mov rsp, rbx; pop rax; ret",
+            ),
+            (&[0xc2, 8, 0], "ret 8"),
+        ] {
+            assert!(!is_dropped(code), "{what}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! All source lines of every block, for coverage: not only where a block starts.
+//!
+//! DWARF 5 §6.2.2. A line *belongs to* a block if a row with `is_stmt` and this line has its address
+//! in the block, so inlined code counts where its rows are. Rows without `is_stmt` and rows of line 0
+//! belong to no block. Where compilers say several lines at one address, all of them count; where two
+//! programs claim one address (folded functions), both do. Discriminators are ignored.
+//!
+//! The line programs are run once each, several at a time, like those of [`lines()`](super::lines()).
+//! Linear in the section, plus sorting what is found.
+
+use super::line_program::{Covered, Merger, Row, Sink, drive};
+use super::lines::{Answer, BATCH, Position, Program, programs};
+use super::paths::Files;
+use super::sections::Sections;
+use super::troubles::Troubles;
+use super::unit::{Broken, Context};
+use crate::{Address, Range, Warning};
+use rayon::prelude::*;
+
+/// The source lines of blocks.
+#[derive(Clone, Debug, Default)]
+pub struct BlockLines {
+    /// Source files, as DWARF states them; relative ones behind the directory of compilation.
+    pub files: Vec<String>,
+    /// For each block, where its lines start in `statements`; one more at the end.
+    starts: Vec<u32>,
+    statements: Vec<Position>,
+    /// For each block, where its first byte comes from.
+    pub first: Vec<Option<Position>>,
+    /// For each block, where its last byte comes from: of a branch, since that is what ends it.
+    pub last: Vec<Option<Position>>,
+    /// What could not be read.
+    pub warnings: Vec<Warning>,
+}
+
+impl BlockLines {
+    /// The lines that belong to the block with this index, sorted, each once.
+    #[must_use]
+    pub fn statements(&self, block: usize) -> &[Position] {
+        let ends = self.starts.get(block).zip(self.starts.get(block + 1));
+        ends.and_then(|(&start, &end)| self.statements.get(start as usize..end as usize))
+            .unwrap_or_default()
+    }
+
+    /// Whether no line belongs to any block.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.statements.is_empty()
+    }
+}
+
+/// Finds the lines of `blocks`, which must ascend and not overlap.
+///
+/// Never fails: what cannot be read is missing, with a warning.
+#[must_use]
+pub fn block_lines(sections: &Sections<'_>, blocks: &[Range]) -> BlockLines {
+    let mut troubles = Troubles::default();
+    let context = Context::new(sections, &mut Troubles::default());
+    let programs = programs(&context, &mut troubles);
+    let ends = ends(blocks);
+    let mut answer = Answer::new(Files::new(sections), ends.len());
+    let mut found: Vec<(u32, Position)> = Vec::new();
+    for batch in programs.chunks(BATCH) {
+        let read: Vec<_> = batch
+            .par_iter()
+            .map(|program| read(&context, program, blocks, &ends))
+            .collect();
+        for (result, program) in read.into_iter().zip(batch) {
+            match result {
+                Ok((covered, stated)) => {
+                    answer.add(&covered);
+                    stated.add_to(&mut found, &mut answer.files);
+                }
+                Err(error) => {
+                    let what = "line program cannot be read";
+                    troubles.add(".debug_line", program.offset.0 as u64, what, &error);
+                }
+            }
+        }
+    }
+    found.par_sort_unstable();
+    found.dedup();
+    let Answer { at, files, .. } = answer;
+    let at = |address: u64| at[ends.partition_point(|it| it.0 < address)];
+    let place = |byte: fn(Range) -> Option<u64>| {
+        let places = blocks.par_iter().map(|&block| byte(block).and_then(at));
+        places.collect()
+    };
+    BlockLines {
+        first: place(|block| (!block.is_empty()).then_some(block.start().0)),
+        last: place(last_byte),
+        starts: starts(&found, blocks.len()),
+        statements: found.into_iter().map(|(_, position)| position).collect(),
+        files: files.finish(&mut troubles),
+        warnings: troubles.into_warnings(),
+    }
+}
+
+fn last_byte(block: Range) -> Option<u64> {
+    block.end().0.checked_sub(1).filter(|_| !block.is_empty())
+}
+
+/// The first and last bytes of all blocks, ascending.
+fn ends(blocks: &[Range]) -> Vec<Address> {
+    let both = |&block: &Range| [Some(block.start().0), last_byte(block)];
+    let mut ends: Vec<_> = blocks
+        .iter()
+        .filter(|block| !block.is_empty())
+        .flat_map(both)
+        .flatten()
+        .map(Address)
+        .collect();
+    ends.dedup();
+    ends
+}
+
+/// Where the lines of each block start among those of all.
+fn starts(found: &[(u32, Position)], blocks: usize) -> Vec<u32> {
+    let mut starts = vec![0_u32; blocks + 1];
+    for &(block, _) in found {
+        starts[block as usize + 1] += 1;
+    }
+    for block in 0..blocks {
+        starts[block + 1] += starts[block];
+    }
+    starts
+}
+
+/// Runs one program, for the blocks' ends and for all rows at once.
+fn read<'a>(
+    context: &Context<'a>,
+    program: &Program<'a>,
+    blocks: &[Range],
+    ends: &[Address],
+) -> Result<(Covered, Stated), Broken> {
+    let sink = Both(Merger::new(ends), Statements::new(blocks));
+    let (sink, path) = drive(context, &program.open, program.offset, sink)?;
+    Ok((sink.0.finish(&path), sink.1.finish(&path)))
+}
+
+struct Both<'q>(Merger<'q>, Statements<'q>);
+
+impl Sink for Both<'_> {
+    fn row(&mut self, address: u64, row: Option<Row>) {
+        self.0.row(address, row);
+        if let Some(row) = row {
+            self.1.row(address, row);
+        }
+    }
+
+    fn forget(&mut self) {
+        self.0.forget();
+    }
+}
+
+/// Which blocks the rows of one program lie in.
+struct Statements<'q> {
+    blocks: &'q [Range],
+    /// The block that the row before was in, or the next one: rows mostly ascend.
+    near: usize,
+    /// Block, file as the program numbers it, line.
+    found: Vec<(u32, u64, u32)>,
+}
+
+impl<'q> Statements<'q> {
+    fn new(blocks: &'q [Range]) -> Self {
+        Self {
+            blocks,
+            near: 0,
+            found: Vec::new(),
+        }
+    }
+
+    fn row(&mut self, address: u64, row: Row) {
+        let line = u32::try_from(row.line).ok().filter(|&line| line != 0);
+        let (Some(line), true) = (line, row.is_statement) else {
+            return;
+        };
+        let Some(block) = self.find(Address(address)) else {
+            return;
+        };
+        let found = (block, row.file, line);
+        if self.found.last() != Some(&found) {
+            self.found.push(found);
+        }
+    }
+
+    fn find(&mut self, address: Address) -> Option<u32> {
+        let is_near = |at: usize| {
+            let after_last = at == 0 || self.blocks[at - 1].end() <= address;
+            after_last && self.blocks.get(at).is_none_or(|it| address < it.end())
+        };
+        let near = [self.near, self.near + 1]
+            .into_iter()
+            .find(|&at| at <= self.blocks.len() && is_near(at));
+        self.near = near.unwrap_or_else(|| self.blocks.partition_point(|it| it.end() <= address));
+        let block = self.blocks.get(self.near)?;
+        block
+            .contains(address)
+            .then(|| u32::try_from(self.near).ok())?
+    }
+
+    fn finish(mut self, path: impl Fn(u64) -> String) -> Stated {
+        self.found.sort_unstable_by_key(|&(_, file, _)| file);
+        let mut files: Vec<u64> = self.found.iter().map(|&(_, file, _)| file).collect();
+        files.dedup();
+        Stated {
+            files: files.into_iter().map(|file| (file, path(file))).collect(),
+            found: self.found,
+        }
+    }
+}
+
+/// What one program states, by file.
+struct Stated {
+    files: Vec<(u64, String)>,
+    found: Vec<(u32, u64, u32)>,
+}
+
+impl Stated {
+    /// Numbers the files as they are numbered in the whole, and appends what is stated of them.
+    fn add_to(self, all: &mut Vec<(u32, Position)>, numbers: &mut Files) {
+        let mut rows = self.found.into_iter().peekable();
+        for (number, path) in &self.files {
+            let file = numbers.number(path);
+            while let Some((block, _, line)) = rows.next_if(|row| row.1 == *number) {
+                all.extend(file.map(|file| (block, Position { file, line })));
+            }
+        }
+    }
+}

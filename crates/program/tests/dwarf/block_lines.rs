@@ -1,0 +1,127 @@
+//! All lines of blocks, held against the rows that `objdump` (binutils) decodes.
+
+use crate::build::{Built, C, CPP, build, tool};
+use std::collections::BTreeSet;
+use tomo_program::dwarf::{BlockLines, Position, Sections, block_lines, functions, lines};
+use tomo_program::{Address, Range};
+
+/// Pieces of the program's functions, of all sizes up to 16 bytes, as if they were blocks.
+fn pieces(sections: &Sections<'_>) -> Vec<Range> {
+    let info = functions(sections);
+    let mut ranges: Vec<Range> = info
+        .functions
+        .iter()
+        .flat_map(|it| it.ranges.clone())
+        .collect();
+    ranges.sort_by_key(|range| range.start());
+    let mut pieces: Vec<Range> = Vec::new();
+    for range in ranges {
+        let mut start = range
+            .start()
+            .0
+            .max(pieces.last().map_or(0, |it| it.end().0));
+        while start < range.end().0 {
+            let size = (1 + pieces.len() as u64 % 16).min(range.end().0 - start);
+            pieces.extend(Range::sized(Address(start), size));
+            start += size;
+        }
+    }
+    pieces
+}
+
+/// What is stated of one address: the file's last name, and the line.
+type Statement = (u64, String, u32);
+
+/// All rows with a statement, as objdump shows them: name, line, address, view, `x`.
+fn expected(built: &Built) -> BTreeSet<Statement> {
+    let text = tool("objdump", &["--dwarf=decodedline"], &built.program);
+    let row = |line: &str| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let address = u64::from_str_radix(words.get(2)?.strip_prefix("0x")?, 16).ok()?;
+        let number = words[1].parse().ok().filter(|&number| number > 0)?;
+        (words.last() == Some(&"x")).then(|| (address, words[0].to_owned(), number))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+fn name(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+fn shown(lines: &BlockLines, pieces: &[Range]) -> BTreeSet<Statement> {
+    let of_piece = |(index, piece): (usize, &Range)| {
+        let start = piece.start().0;
+        let show = move |it: &Position| (start, name(&lines.files[it.file as usize]), it.line);
+        lines.statements(index).iter().map(show)
+    };
+    pieces.iter().enumerate().flat_map(of_piece).collect()
+}
+
+/// Compares all pieces, and gives how many statements there were.
+fn check(built: &Built) -> usize {
+    let bytes = built.bytes();
+    let sections = Sections::read(&bytes);
+    let pieces = pieces(&sections);
+    let read = block_lines(&sections, &pieces);
+    assert_eq!(read.warnings, []);
+    let piece_of = |address: u64| {
+        let behind = pieces.partition_point(|piece| piece.start().0 <= address);
+        let piece = pieces.get(behind.checked_sub(1)?)?;
+        piece.contains(Address(address)).then(|| piece.start().0)
+    };
+    let in_piece = |(address, file, line): Statement| Some((piece_of(address)?, file, line));
+    let expected: BTreeSet<_> = expected(built).into_iter().filter_map(in_piece).collect();
+    assert_eq!(shown(&read, &pieces), expected);
+    check_ends(&sections, &read, &pieces);
+    expected.len()
+}
+
+/// The ends of pieces come from where [`lines`] says of each address.
+fn check_ends(sections: &Sections<'_>, read: &BlockLines, pieces: &[Range]) {
+    let first: Vec<_> = pieces.iter().map(|piece| piece.start()).collect();
+    let last: Vec<_> = pieces
+        .iter()
+        .map(|piece| Address(piece.end().0 - 1))
+        .collect();
+    for (addresses, places) in [(first, &read.first), (last, &read.last)] {
+        let lines = lines(sections, &addresses);
+        let named = |files: &[String], at: &[Option<Position>]| -> Vec<_> {
+            at.iter()
+                .map(|at| at.map(|it| (files[it.file as usize].clone(), it.line)))
+                .collect()
+        };
+        assert_eq!(named(&read.files, places), named(&lines.files, &lines.at));
+    }
+}
+
+#[test]
+fn c_by_both_compilers() {
+    for compiler in ["gcc", "clang-19"] {
+        for flags in [
+            &["-g", "-O0"][..],
+            &["-g", "-O2"],
+            &["-g", "-O2", "-gdwarf-4"],
+        ] {
+            let count = check(&build(compiler, flags, &C));
+            assert!(count > 25, "{count} by {compiler} {flags:?}");
+        }
+    }
+}
+
+#[test]
+fn cpp_with_much_inlined() {
+    for compiler in ["g++", "clang++-19"] {
+        let count = check(&build(compiler, &["-g", "-O2"], &CPP));
+        assert!(count > 25, "{count} by {compiler}");
+    }
+}
+
+#[test]
+fn no_debug_information_is_no_lines() {
+    let built = build("gcc", &["-O1"], &C);
+    let bytes = built.bytes();
+    let blocks = [Range::sized(Address(0x1000), 8).expect("small")];
+    let read = block_lines(&Sections::read(&bytes), &blocks);
+    assert!(read.is_empty() && read.statements(0).is_empty() && read.statements(9).is_empty());
+    assert_eq!((read.first, read.last), (vec![None], vec![None]));
+}

@@ -1,0 +1,549 @@
+//! The checker: proves of an image that it is harmless and of its plan that it says what is observed.
+//!
+//! In the manner of regalloc2's checker, it shares nothing with the weaving but the reading of the
+//! module's text. It takes the finished files and works backwards: decodes the trampolines, runs
+//! them in the head, and asks the model whether what they and the patched text do is allowed.
+//!
+//! - Every trampoline marks one mark, its own, restores the module's bytes and nothing else, leaves
+//!   registers and flags as they were, and jumps to its window's start; the jump in the window
+//!   leads to it.
+//! - Every byte of the text that differs from the module's lies in exactly one window.
+//! - The trap table has all windows at which an `int3` may be met, sorted, with the module's bytes.
+//! - A quadword's store touches nobody else's bytes; what is held lies in one line.
+//! - A window starts at an instruction of its unit's block before which nothing can fault, and no way of the
+//!   model leads to any other of its bytes (see `check/places.rs`).
+//!
+//! Linear but for a sort.
+
+mod places;
+mod trampolines;
+
+use tomo_program::{Address, Binary, Model};
+use tomo_wire::image::{Image, Window as Row};
+use tomo_wire::plan::{PlanView, Tactic};
+use tomo_wire::{Refusal, checksum};
+
+use crate::WeaveError;
+use crate::text::Text;
+use places::Places;
+use trampolines::Trampoline;
+
+/// What is wrong with an image.
+#[derive(Debug, thiserror::Error)]
+pub enum Flaw {
+    /// The image is not readable.
+    #[error("the image: {0}")]
+    Image(Refusal),
+    /// The plan is not readable.
+    #[error("the plan: {0}")]
+    Plan(Refusal),
+    /// The module is not readable.
+    #[error("the module: {0}")]
+    Module(#[from] WeaveError),
+    /// Image, plan, module do not belong together.
+    #[error("{0}")]
+    Mismatch(&'static str),
+    /// Something at this address of the module is wrong.
+    #[error("at {address:#x}: {what}")]
+    At {
+        /// The stated address.
+        address: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// Something in the trampoline at this offset of the trampolines is wrong.
+    #[error("trampoline at {offset:#x}: {what}")]
+    Trampoline {
+        /// Where it starts.
+        offset: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+fn at(address: Address, what: &'static str) -> Flaw {
+    Flaw::At {
+        address: address.0,
+        what,
+    }
+}
+
+/// What was proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// Windows, each of one probe.
+    pub windows: usize,
+    /// Bytes of text that differ from the module's.
+    pub changed: usize,
+}
+
+/// A window as it was found in the files.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    start: Address,
+    length: u64,
+    probe: u32,
+    tactic: Tactic,
+    /// Whether this is filling with a jump that never changes.
+    filling: bool,
+}
+
+impl Found {
+    /// Whether an `int3` may be met there.
+    fn is_met(&self) -> bool {
+        matches!(self.tactic, Tactic::Held | Tactic::HeldHop | Tactic::Trap)
+    }
+
+    /// The first byte that is ever another one than the module's: a prefix stays.
+    fn first(&self) -> u64 {
+        self.start.0 + u64::from(self.tactic == Tactic::Prefixed)
+    }
+
+    /// The word that is written when it is restored, if all of it is.
+    fn word(&self) -> Option<u64> {
+        let whole = matches!(self.tactic, Tactic::Quadword | Tactic::Prefixed);
+        whole.then(|| self.first() / 8)
+    }
+}
+
+/// Proves that `image` and `plan` are right for the module in the file `bytes`.
+///
+/// # Errors
+/// The first thing that is not.
+pub fn check(
+    image: &[u8],
+    plan: &[u8],
+    bytes: &[u8],
+    binary: &Binary<'_>,
+    model: &Model,
+) -> Result<Checked, Flaw> {
+    let header = Image::read(image, image.len() as u64).map_err(Flaw::Image)?;
+    let plan = PlanView::read(plan).map_err(Flaw::Plan)?;
+    let text = Text::read(bytes)?;
+    belong_together(&header, &plan, &text)?;
+    let checker = Checker {
+        image,
+        header,
+        plan,
+        text: &text,
+    };
+    let rows = header.window_table(image).map_err(Flaw::Image)?;
+    let mut windows = checker.detours()?;
+    windows.extend(checker.traps(rows)?);
+    windows.sort_by_key(|window| window.start);
+    checker.check_rows(rows, &windows)?;
+    checker.check_each_probe(&windows)?;
+    check_apart(&windows)?;
+    let changed = checker.check_changes(&windows)?;
+    let graphs = model.graphs().map_err(WeaveError::from)?;
+    let places = Places::of(&graphs, binary, &text);
+    for window in &windows {
+        let unit = &checker.plan.units[window.probe as usize];
+        match window.filling {
+            true => places.check_slot(window)?,
+            false => places.check(window, unit)?,
+        }
+    }
+    Ok(Checked {
+        windows: windows.iter().filter(|window| !window.filling).count(),
+        changed,
+    })
+}
+
+fn belong_together(header: &Image, plan: &PlanView<'_>, text: &Text) -> Result<(), Flaw> {
+    if header.plan.get() != plan.name || header.probes != plan.header.probes {
+        return Err(Flaw::Mismatch("the image is of another plan"));
+    }
+    if header.module != plan.header.module {
+        return Err(Flaw::Mismatch("image and plan are of different modules"));
+    }
+    let same = header.regions().len() == text.regions.len()
+        && header
+            .regions()
+            .iter()
+            .zip(&text.regions)
+            .all(|(said, is)| {
+                said.address.get() == is.address
+                    && said.length.get() == is.bytes.len() as u64
+                    && said.original.get() == checksum(&is.bytes)
+            });
+    let clear = header.distance.get() >= 0
+        || header.distance.get() + (header.companion_length() as i64)
+            <= (text.lowest as i64).wrapping_sub(text.origin() as i64);
+    match (same, clear) {
+        (false, _) => Err(Flaw::Mismatch(
+            "the image's regions are not the module's text",
+        )),
+        (_, false) => Err(Flaw::Mismatch(
+            "the trampolines lie on the module's first segments",
+        )),
+        _ => Ok(()),
+    }
+}
+
+struct Checker<'a> {
+    image: &'a [u8],
+    header: Image,
+    plan: PlanView<'a>,
+    text: &'a Text,
+}
+
+impl Checker<'_> {
+    /// The patched text from `address`.
+    fn patched(&self, address: Address) -> Option<&[u8]> {
+        let (region, offset) = self.text.place(address.0)?;
+        let region = self.header.regions().get(region)?;
+        let start = usize::try_from(region.offset.get()).ok()?;
+        let end = start + region.length.get() as usize;
+        self.image.get(start..end)?.get(offset..)
+    }
+
+    fn tactic(&self, probe: u32) -> Option<Tactic> {
+        let unit = self.plan.units.get(probe as usize)?;
+        Tactic::from_number(unit.tactic.get()).filter(|tactic| tactic.is_probe())
+    }
+
+    /// The windows that lead to trampolines, each proven to be restored.
+    fn detours(&self) -> Result<Vec<Found>, Flaw> {
+        let start = self.header.trampolines.get() as usize;
+        let end = start + self.header.trampolines_length.get() as usize;
+        let code = self.image.get(start..end).unwrap_or_default();
+        let mut found = Vec::new();
+        let mut offset = 0;
+        while offset < code.len() && code[offset] != 0xcc {
+            let trampoline = Trampoline::read(code, offset, &self.header)?;
+            found.extend(self.check_detour(&trampoline, offset)?);
+            offset += trampoline.length;
+        }
+        match code[offset..].iter().all(|byte| *byte == 0xcc) {
+            true => Ok(found),
+            false => Err(Flaw::Trampoline {
+                offset: offset as u64,
+                what: "more code behind the last one",
+            }),
+        }
+    }
+
+    /// The window that leads to a trampoline, and the filling by way of which it does.
+    fn check_detour(&self, trampoline: &Trampoline, offset: usize) -> Result<Vec<Found>, Flaw> {
+        let wrong = |what| Flaw::Trampoline {
+            offset: offset as u64,
+            what,
+        };
+        let probe = trampoline.mark;
+        let tactic = self.tactic(probe);
+        let tactic = tactic.ok_or(wrong("it marks what is no probe"))?;
+        let window = match tactic {
+            Tactic::Quadword => self.check_quadword(trampoline),
+            Tactic::Prefixed => self.check_prefixed(trampoline),
+            Tactic::Held => self.check_held(trampoline, 5),
+            Tactic::Hop => self.check_hop(trampoline),
+            Tactic::HeldHop => self.check_held(trampoline, 2),
+            Tactic::Retarget => self.check_retarget::<4>(trampoline),
+            Tactic::ShortRetarget => self.check_retarget::<1>(trampoline),
+            _ => Err("its probe is no detour"),
+        };
+        let (start, length) = window.map_err(wrong)?;
+        let mut found = vec![Found {
+            start,
+            length,
+            probe,
+            tactic,
+            filling: false,
+        }];
+        let mut target = self.leads_to(start, length, tactic);
+        if matches!(
+            tactic,
+            Tactic::Hop | Tactic::HeldHop | Tactic::ShortRetarget
+        ) {
+            let slot = target.ok_or(wrong("its window leads nowhere"))?;
+            let slot = Address(self.text.origin().wrapping_add_signed(slot));
+            target = self.leads_to(slot, 5, Tactic::Held);
+            found.push(Found {
+                start: slot,
+                length: 5,
+                probe,
+                tactic: Tactic::Trap,
+                filling: true,
+            });
+        }
+        match target == Some(self.header.distance.get() + offset as i64) {
+            true => Ok(found),
+            false => Err(wrong("its window does not lead to it")),
+        }
+    }
+
+    /// Where the patched bytes at `start` lead, as jump or displacement, from the first region's start.
+    fn leads_to(&self, start: Address, length: u64, tactic: Tactic) -> Option<i64> {
+        let bytes = self.patched(start)?.get(..length as usize)?;
+        let displacement = match (tactic, bytes) {
+            (Tactic::Retarget, bytes)
+            | (Tactic::Quadword | Tactic::Held, [0xe9, bytes @ ..])
+            | (Tactic::Prefixed, [0x40..=0x4f, 0xe9, bytes @ ..]) => {
+                i32::from_le_bytes(bytes.try_into().ok()?).into()
+            }
+            (Tactic::ShortRetarget, [byte]) | (Tactic::Hop | Tactic::HeldHop, [0xeb, byte]) => {
+                i64::from(byte.cast_signed())
+            }
+            _ => return None,
+        };
+        Some(self.spot(start) + length as i64 + displacement)
+    }
+
+    fn spot(&self, address: Address) -> i64 {
+        address.0.wrapping_sub(self.text.origin()) as i64
+    }
+
+    /// Which address has its alias at `spot`.
+    fn of_alias(&self, spot: i64) -> Option<Address> {
+        let regions = self.header.regions().iter().enumerate();
+        regions
+            .filter_map(|(index, region)| {
+                let offset = spot.checked_sub(self.header.alias_distance(index))?;
+                let offset = u64::try_from(offset).ok()?;
+                (offset < region.length.get()).then(|| Address(region.address.get() + offset))
+            })
+            .next()
+    }
+
+    fn original(&self, address: Address, length: usize) -> Option<&[u8]> {
+        self.text.from(address)?.get(..length)
+    }
+
+    fn back(&self, trampoline: &Trampoline) -> Address {
+        Address(self.text.origin().wrapping_add_signed(trampoline.target))
+    }
+
+    fn check_quadword(&self, trampoline: &Trampoline) -> Result<(Address, u64), &'static str> {
+        let [(alias, value)] = trampoline.stores.as_slice() else {
+            return Err("a quadword is restored by one store");
+        };
+        let word = self
+            .of_alias(*alias)
+            .ok_or("it writes outside of the alias")?;
+        let window = self.back(trampoline);
+        if value.len() != 8 || !word.0.is_multiple_of(8) {
+            return Err("its store is no aligned quadword");
+        }
+        if window < word || window.0 + 5 > word.0 + 8 {
+            return Err("its window is not in its word");
+        }
+        match self.original(word, 8) == Some(value) {
+            true => Ok((window, 5)),
+            false => Err("it does not restore the module's bytes"),
+        }
+    }
+
+    /// The prefix counts as part of the window, and is what it was.
+    fn check_prefixed(&self, trampoline: &Trampoline) -> Result<(Address, u64), &'static str> {
+        let [(alias, value)] = trampoline.stores.as_slice() else {
+            return Err("a quadword is restored by one store");
+        };
+        let prefix = self.back(trampoline);
+        let word = self
+            .of_alias(*alias)
+            .ok_or("it writes outside of the alias")?;
+        if value.len() != 8 || !word.0.is_multiple_of(8) || word.0 != prefix.0 + 1 {
+            return Err("its store is not of the word behind the prefix");
+        }
+        let was = self.original(prefix, 1);
+        let is = self.patched(prefix).and_then(|bytes| bytes.get(..1));
+        if was != is || !matches!(was, Some([0x40..=0x4f])) {
+            return Err("its window is not behind a prefix of the module's");
+        }
+        match self.original(word, 8) == Some(value) {
+            true => Ok((prefix, 6)),
+            false => Err("it does not restore the module's bytes"),
+        }
+    }
+
+    /// A jump of `size` bytes that is held.
+    fn check_held(
+        &self,
+        trampoline: &Trampoline,
+        size: u64,
+    ) -> Result<(Address, u64), &'static str> {
+        let [(hold, int3), (tail, rest), (first, byte)] = trampoline.stores.as_slice() else {
+            return Err("a hold is restored by three stores");
+        };
+        let window = self.back(trampoline);
+        let start = self
+            .of_alias(*hold)
+            .ok_or("it writes outside of the alias")?;
+        if start != window || first != hold || *tail != hold + 1 {
+            return Err("it restores something else than its window");
+        }
+        if int3.as_slice() != [0xcc] || window.0 % 64 > 64 - size {
+            return Err("its window is not held in one line");
+        }
+        let value = [byte.as_slice(), rest.as_slice()].concat();
+        match self.original(window, size as usize) == Some(&value) {
+            true => Ok((window, size)),
+            false => Err("it does not restore the module's bytes"),
+        }
+    }
+
+    fn check_hop(&self, trampoline: &Trampoline) -> Result<(Address, u64), &'static str> {
+        let [(alias, value)] = trampoline.stores.as_slice() else {
+            return Err("a short jump is restored by one store");
+        };
+        let window = self
+            .of_alias(*alias)
+            .ok_or("it writes outside of the alias")?;
+        if value.len() != 2 || window.0 % 8 > 6 || window != self.back(trampoline) {
+            return Err("its store is not that of its window, in one word");
+        }
+        match self.original(window, 2) == Some(value) {
+            true => Ok((window, 2)),
+            false => Err("it does not restore the module's bytes"),
+        }
+    }
+
+    /// A displacement of `N` bytes.
+    fn check_retarget<const N: usize>(
+        &self,
+        trampoline: &Trampoline,
+    ) -> Result<(Address, u64), &'static str> {
+        let [(alias, value)] = trampoline.stores.as_slice() else {
+            return Err("a displacement is restored by one store");
+        };
+        let window = self
+            .of_alias(*alias)
+            .ok_or("it writes outside of the alias")?;
+        if value.len() != N || window.0 % 64 > 64 - N as u64 {
+            return Err("its displacement is not in one line");
+        }
+        let Some(original) = self
+            .original(window, N)
+            .filter(|original| original == value)
+        else {
+            return Err("it does not restore the module's bytes");
+        };
+        let negative = original.last().is_some_and(|byte| *byte >= 0x80);
+        let mut wide = [if negative { 0xff } else { 0 }; 8];
+        wide[..N].copy_from_slice(original);
+        let target = self.spot(window) + N as i64 + i64::from_le_bytes(wide);
+        match target == trampoline.target {
+            true => Ok((window, N as u64)),
+            false => Err("it goes elsewhere than the branch did"),
+        }
+    }
+
+    /// The windows of trap probes.
+    fn traps(&self, rows: &[Row]) -> Result<Vec<Found>, Flaw> {
+        let mut found = Vec::new();
+        for row in rows {
+            let probe = row.probe.get();
+            let start = Address(self.text.origin() + u64::from(row.offset.get()));
+            match self.tactic(probe) {
+                Some(Tactic::Trap) if row.length == 1 => {}
+                Some(Tactic::Held) if row.length == 5 => continue,
+                Some(Tactic::HeldHop) if row.length == 2 => continue,
+                _ => return Err(at(start, "a row of the trap table does not fit its probe")),
+            }
+            if self.patched(start).and_then(<[u8]>::first) != Some(&0xcc) {
+                return Err(at(start, "there is no int3 at a trap probe"));
+            }
+            found.push(Found {
+                start,
+                length: 1,
+                probe,
+                tactic: Tactic::Trap,
+                filling: false,
+            });
+        }
+        Ok(found)
+    }
+
+    /// The trap table is sorted and has exactly the held windows and the traps.
+    fn check_rows(&self, rows: &[Row], windows: &[Found]) -> Result<(), Flaw> {
+        let mut expected = windows.iter().filter(|w| !w.filling && w.is_met());
+        for row in rows {
+            let start = Address(self.text.origin() + u64::from(row.offset.get()));
+            let window = expected
+                .next()
+                .filter(|w| w.start == start && w.probe == row.probe.get());
+            let Some(window) = window else {
+                return Err(at(
+                    start,
+                    "the trap table is unsorted or has a row too many",
+                ));
+            };
+            let length = usize::from(row.length);
+            let original = self.original(start, length);
+            let tail = row.original.get(length..).unwrap_or_default();
+            if u64::from(row.length) != window.length
+                || original != row.original.get(..length)
+                || tail.iter().any(|byte| *byte != 0)
+            {
+                return Err(at(start, "the trap table has other bytes than the module"));
+            }
+        }
+        match expected.next() {
+            Some(window) => Err(at(window.start, "the trap table lacks a window")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_each_probe(&self, windows: &[Found]) -> Result<(), Flaw> {
+        let mut seen = vec![false; self.plan.header.probes.get() as usize];
+        for window in windows.iter().filter(|window| !window.filling) {
+            if std::mem::replace(&mut seen[window.probe as usize], true) {
+                return Err(at(window.start, "a probe has two windows"));
+            }
+        }
+        match seen.iter().position(|seen| !seen) {
+            Some(probe) => Err(at(
+                Address(self.plan.units[probe].from.get()),
+                "a probe has no window",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// All bytes that differ lie in windows, which are known to be apart. Returns how many differ.
+    fn check_changes(&self, windows: &[Found]) -> Result<usize, Flaw> {
+        let mut windows = windows.iter().peekable();
+        let mut changed = 0;
+        for region in &self.text.regions {
+            let patched = self.patched(Address(region.address)).unwrap_or_default();
+            for (offset, (is, was)) in patched.iter().zip(&region.bytes).enumerate() {
+                if is == was {
+                    continue;
+                }
+                let here = Address(region.address + offset as u64);
+                while windows
+                    .peek()
+                    .is_some_and(|w| w.start.0 + w.length <= here.0)
+                {
+                    windows.next();
+                }
+                if windows.peek().is_none_or(|window| window.start > here) {
+                    return Err(at(here, "a byte outside of all windows differs"));
+                }
+                changed += 1;
+            }
+        }
+        Ok(changed)
+    }
+}
+
+/// No two windows share a byte, and no quadword's word has a byte of another window.
+fn check_apart(windows: &[Found]) -> Result<(), Flaw> {
+    for pair in windows.windows(2) {
+        let [one, next] = pair else { continue };
+        let end = one.start.0 + one.length;
+        if end > next.start.0 {
+            return Err(at(next.start, "two windows overlap"));
+        }
+        let into_word = one.word() == Some(next.first() / 8);
+        let from_word = next.word() == Some((end - 1) / 8);
+        if into_word || from_word {
+            return Err(at(
+                next.start,
+                "a quadword's word has a byte of another window",
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! Why a module cannot be armed at all.
+
+use tomo_program::ModelError;
+
+/// Why no image was made.
+#[derive(Debug, thiserror::Error)]
+pub enum WeaveError {
+    /// The program headers cannot be read.
+    #[error("its program headers cannot be read: {0}")]
+    Headers(&'static str),
+    /// Nothing in it is executable.
+    #[error("it has no executable segment")]
+    NoText,
+    /// It has more executable segments than an image has room for.
+    #[error("it has {0} executable segments; at most {most} can be armed", most = tomo_wire::image::MOST_REGIONS)]
+    TooManySegments(usize),
+    /// Its text may change while it runs.
+    #[error("its executable segment at {address:#x} is writable")]
+    WritableText {
+        /// Where the segment starts, as the module states it.
+        address: u64,
+    },
+    /// The loader writes relocations into its text.
+    #[error("the loader changes its text (DT_TEXTREL)")]
+    RelocatedText,
+    /// A segment is not laid out so that its pages are those of the file.
+    #[error("its executable segment at {address:#x} {what}")]
+    Layout {
+        /// Where the segment starts, as the module states it.
+        address: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// Text, trampolines, marks and alias do not fit into the reach of a jump.
+    #[error("its text and what is needed to arm it are larger than a jump reaches")]
+    TooLarge,
+    /// The distance that was asked for is no multiple of a page, or too far or too near.
+    #[error("trampolines cannot lie {0} bytes from the text")]
+    Distance(i64),
+    /// The model is damaged.
+    #[error("its model cannot be used: {0}")]
+    Model(#[from] ModelError),
+}

@@ -1,0 +1,142 @@
+//! Gives out the filling of a program to those that need it for a hop (`tactics/hop.rs`).
+//!
+//! Filling is scarce: first come blocks, which would trap otherwise, then edges, which would not be
+//! observed; what is left goes to jumps that would be held, and so restored by three stores in place of
+//! one, each of which costs as much as the rest of a first hit. Each takes the first free place within its reach, by address; for places of one size this
+//! greedy choice serves as many as can be (each has a span of addresses that it reaches, all spans are
+//! equally long). Linear, since reach is short, but for a sort.
+
+use tomo_program::{Address, Range};
+use tomo_wire::plan::Tactic;
+
+use crate::place::{Unit, Wish};
+use crate::tactics::hop;
+use crate::window::{JUMP_BYTES, WORD_BYTES, Window, writes_word};
+
+/// How far behind a place a hop may lead at most, and how far before it.
+const REACH: u64 = 130;
+
+/// What is left of the filling, by address.
+pub(crate) struct Filling {
+    free: Vec<(u64, u64)>,
+    /// Where gaps start, covered or not.
+    starts: Vec<u64>,
+}
+
+impl Filling {
+    /// The gaps without what the windows of `probes`, which are in order, cover or write.
+    pub(crate) fn of(gaps: &[Range], probes: &[Unit]) -> Self {
+        let windows: Vec<Window> = probes.iter().map(|unit| unit.window).collect();
+        let free = gaps.iter().map(|gap| {
+            let (mut start, mut end) = (gap.start().0, gap.end().0);
+            let near = windows.partition_point(|w| w.end().0 + WORD_BYTES <= start);
+            for window in windows[near..].iter() {
+                let (from, to) = written(*window);
+                if from >= end {
+                    break;
+                }
+                if from <= start {
+                    start = start.max(to);
+                } else {
+                    end = end.min(from);
+                }
+            }
+            (start, end.max(start))
+        });
+        Self {
+            free: free.collect(),
+            starts: gaps.iter().map(|gap| gap.start().0).collect(),
+        }
+    }
+
+    /// The first place that a short jump or branch ending at `end` reaches.
+    fn take(&mut self, end: Address) -> Option<Address> {
+        let near = self.free.partition_point(|free| free.1 + REACH < end.0);
+        let reached = |free: &&mut (u64, u64)| {
+            free.1 - free.0 >= JUMP_BYTES && hop::displacement(end, Address(free.0)).is_some()
+        };
+        let within = |free: &&mut (u64, u64)| free.0 <= end.0 + REACH;
+        let found = self.free[near..]
+            .iter_mut()
+            .take_while(within)
+            .find(reached)?;
+        let slot = Address(found.0);
+        found.0 += JUMP_BYTES;
+        Some(slot)
+    }
+
+    /// The filling directly behind `window`, which reaches into it, if all of it from `end` on is free
+    /// and has room.
+    fn take_own(&mut self, window: Window, end: Address) -> Option<Address> {
+        let behind = window.end();
+        let index = self.free.binary_search_by_key(&behind.0, |free| free.0);
+        let free = self.free.get_mut(index.ok()?)?;
+        let fits = free.1 - end.0 >= JUMP_BYTES && self.starts.binary_search(&end.0).is_ok();
+        fits.then(|| free.0 = end.0 + JUMP_BYTES)?;
+        Some(end)
+    }
+}
+
+/// The bytes that restoring a window writes.
+fn written(window: Window) -> (u64, u64) {
+    let start = window.start.0;
+    if writes_word(window.tactic) {
+        let word = start - start % WORD_BYTES;
+        (word, word + WORD_BYTES)
+    } else {
+        (start, window.end().0)
+    }
+}
+
+/// Serves the wishes of `units`, of which the first `probes` have windows that are in order and
+/// apart. Whether anything was given.
+pub(crate) fn give(units: &mut [Unit], probes: usize, filling: &mut Filling) -> bool {
+    let mut windows: Vec<Window> = units[..probes].iter().map(|unit| unit.window).collect();
+    let mut given = false;
+    for index in 0..probes {
+        let unit = &mut units[index];
+        let longer = Window::new(unit.window.start, hop::tactic(unit.window.start));
+        let next = windows.get(index + 1);
+        if unit.wish != Wish::Block || next.is_some_and(|next| next.overlaps(longer)) {
+            continue;
+        }
+        if let Some(slot) = filling.take(longer.end()) {
+            serve(unit, longer, slot);
+            windows[index] = longer;
+            given = true;
+        }
+    }
+    for unit in &mut units[probes..] {
+        let window = Window::new(unit.window.start, Tactic::ShortRetarget);
+        let after = windows.partition_point(|other| other.start <= window.start);
+        let mut near = windows[after.saturating_sub(1)..].iter().take(2);
+        if unit.wish != Wish::Edge || near.any(|other| other.overlaps(window)) {
+            continue;
+        }
+        if let Some(slot) = filling.take(window.end()) {
+            serve(unit, window, slot);
+            given = true;
+        }
+    }
+    given
+}
+
+/// Gives what is left to jumps that are held. A shorter window is in nobody's way.
+pub(crate) fn spare_holds(probes: &mut [Unit], filling: &mut Filling) {
+    for unit in probes {
+        let start = unit.window.start;
+        if unit.window.tactic == Tactic::Held && hop::tactic(start) == Tactic::Hop {
+            let shorter = Window::new(start, Tactic::Hop);
+            let own = filling.take_own(unit.window, shorter.end());
+            if let Some(slot) = own.or_else(|| filling.take(shorter.end())) {
+                serve(unit, shorter, slot);
+            }
+        }
+    }
+}
+
+fn serve(unit: &mut Unit, window: Window, slot: Address) {
+    unit.window = window;
+    unit.slot = slot;
+    unit.refusal = None;
+}

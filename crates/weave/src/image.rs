@@ -1,0 +1,280 @@
+//! Puts everything into one file: header, trap table, trampolines, patched text (see
+//! `tomo_wire::image`), and the plan beside it.
+
+use tomo_program::Address;
+use tomo_wire::image::{Image, REACH, Region, Window as Row};
+use tomo_wire::plan::{Entry, Level, Plan, Tactic};
+use tomo_wire::{FileStamp, ModuleId, PAGE, checksum, pages};
+use zerocopy::IntoBytes;
+
+use crate::WeaveError;
+use crate::place::Unit;
+use crate::tactics::{held, hop, prefixed, quadword, retarget, trap};
+use crate::text::Text;
+use crate::trampoline::{Job, Spot, Writer, displacement, jump};
+use crate::window::Window;
+
+/// Free bytes between the trampolines' end and the module, where they lie below it.
+const GAP: u64 = 256 << 20;
+/// Distance to the trampolines of a module that lies at its stated address, low in memory: so far above
+/// it that its heap has room to grow.
+const ABOVE: u64 = 1792 << 20;
+
+/// A plan's file.
+pub(crate) struct PlanFile {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) name: u64,
+}
+
+/// The plan of `units`, the first `probes` of which have a probe.
+pub(crate) fn plan(
+    units: &[Unit],
+    probes: usize,
+    module: ModuleId,
+    level: Level,
+    analysis: u32,
+) -> PlanFile {
+    debug_assert!(units[..probes].iter().all(|u| u.window.tactic.is_probe()));
+    let entry = |unit: &Unit| Entry {
+        from: unit.from.into(),
+        to: unit.to.into(),
+        tactic: (unit.window.tactic as u32).into(),
+        is_edge: u32::from(unit.to != 0).into(),
+    };
+    let entries: Vec<Entry> = units.iter().map(entry).collect();
+    let header = Plan::of(module, level, analysis, &entries);
+    let mut bytes = header.as_bytes().to_vec();
+    bytes.extend(entries.as_bytes());
+    PlanFile {
+        bytes,
+        name: header.name(),
+    }
+}
+
+/// What an image is made from.
+pub(crate) struct Weaving<'a> {
+    pub(crate) text: &'a Text,
+    /// Units with a probe, by window.
+    pub(crate) units: &'a [Unit],
+    pub(crate) module: ModuleId,
+    pub(crate) stamp: FileStamp,
+    pub(crate) plan: u64,
+    /// Whether the module lies at its stated addresses.
+    pub(crate) fixed: bool,
+    pub(crate) distance: Option<i64>,
+}
+
+/// Bytes of a tactic's trampoline.
+fn trampoline_length(tactic: Tactic) -> usize {
+    match tactic {
+        Tactic::Quadword => quadword::LENGTH,
+        Tactic::Held => held::LENGTH,
+        Tactic::Retarget => retarget::LENGTH,
+        Tactic::Hop => hop::LENGTH,
+        Tactic::HeldHop => hop::HELD_LENGTH,
+        Tactic::Prefixed => prefixed::LENGTH,
+        Tactic::ShortRetarget => hop::BRANCH_LENGTH,
+        _ => 0,
+    }
+}
+
+/// Whether an `int3` may be met at such a window.
+fn is_met(tactic: Tactic) -> bool {
+    matches!(tactic, Tactic::Held | Tactic::HeldHop | Tactic::Trap)
+}
+
+impl Weaving<'_> {
+    /// The image file and its header.
+    pub(crate) fn image(&self) -> Result<(Vec<u8>, Image), WeaveError> {
+        let rows = self.trap_table();
+        let mut header = self.layout(rows.len())?;
+        header.windows_checksum = checksum(rows.as_bytes()).into();
+        let mut texts: Vec<Vec<u8>> = self.text.regions.iter().map(|r| r.bytes.clone()).collect();
+        let trampolines = self.weave(&header, &mut texts)?;
+        let mut file = Vec::with_capacity(header.length.get() as usize);
+        file.extend(header.sealed());
+        pad(&mut file, 0);
+        file.extend(rows.as_bytes());
+        pad(&mut file, 0);
+        file.extend(trampolines);
+        pad(&mut file, trap::TRAP);
+        for text in texts {
+            file.extend(text);
+        }
+        let sealed = Image::read(&file, file.len() as u64).map_err(|_| WeaveError::TooLarge)?;
+        Ok((file, sealed))
+    }
+
+    /// Where in the first region's distance an address lies.
+    fn spot(&self, address: Address) -> Spot {
+        Spot(address.0.wrapping_sub(self.text.origin()) as i64)
+    }
+
+    /// All places where an `int3` may be met.
+    fn trap_table(&self) -> Vec<Row> {
+        let probes = (0u32..).zip(self.units);
+        probes
+            .filter(|(_, unit)| is_met(unit.window.tactic))
+            .map(|(probe, unit)| {
+                let length = unit.window.length() as usize;
+                let mut original = [0; 7];
+                let bytes = self.text.from(unit.window.start).unwrap_or_default();
+                original[..length].copy_from_slice(&bytes[..length]);
+                Row {
+                    offset: (self.spot(unit.window.start).0 as u32).into(),
+                    probe: probe.into(),
+                    length: length as u8,
+                    original,
+                }
+            })
+            .collect()
+    }
+
+    fn layout(&self, rows: usize) -> Result<Image, WeaveError> {
+        let large = WeaveError::TooLarge;
+        let lengths = self
+            .units
+            .iter()
+            .map(|u| trampoline_length(u.window.tactic));
+        let trampolines = pages(lengths.sum::<usize>() as u64).ok_or(large)?;
+        let windows = pages(size_of::<Image>() as u64).unwrap_or(PAGE);
+        let table = pages((rows * size_of::<Row>()) as u64).unwrap_or(0);
+        let mut header = Image::of(self.module, self.stamp);
+        header.plan = self.plan.into();
+        header.probes = (self.units.len() as u32).into();
+        header.windows = windows.into();
+        header.window_count = (rows as u64).into();
+        header.trampolines = (windows + table).into();
+        header.trampolines_length = trampolines.into();
+        let mut offset = windows + table + trampolines;
+        header.region_count = (self.text.regions.len() as u32).into();
+        for (slot, region) in header.regions.iter_mut().zip(&self.text.regions) {
+            *slot = Region {
+                address: region.address.into(),
+                length: (region.bytes.len() as u64).into(),
+                offset: offset.into(),
+                original: checksum(&region.bytes).into(),
+            };
+            offset += region.bytes.len() as u64;
+        }
+        header.length = offset.into();
+        header.distance = self.distance(header.companion_length())?.into();
+        Ok(header)
+    }
+
+    /// From the first region's start to the trampolines.
+    fn distance(&self, companion: u64) -> Result<i64, WeaveError> {
+        if let Some(distance) = self.distance {
+            let whole = distance % PAGE as i64 == 0;
+            return whole
+                .then_some(distance)
+                .ok_or(WeaveError::Distance(distance));
+        }
+        let last = self.text.regions.last().map_or(0, |region| region.end());
+        let span = last - self.text.origin();
+        if self.fixed {
+            let highest = REACH.checked_sub(companion + PAGE);
+            let distance = highest.map(|highest| highest.min(ABOVE) / PAGE * PAGE);
+            let distance = distance.filter(|distance| *distance >= span);
+            return distance.map(|d| d as i64).ok_or(WeaveError::TooLarge);
+        }
+        let below = pages(self.text.origin() - self.text.lowest).unwrap_or(0);
+        let nearest = companion.checked_add(GAP.max(below + PAGE));
+        let nearest = nearest.filter(|nearest| nearest + span < REACH);
+        let distance = nearest.map(|nearest| nearest + self.spread(REACH - span - nearest));
+        distance.map(|d| -(d as i64)).ok_or(WeaveError::TooLarge)
+    }
+
+    /// How much farther away than need be, where there is `room`. The loader puts modules one below the
+    /// other, and what belongs to each is often larger than the module: at the same distance from all of
+    /// them it would collide. So each has a distance of its own.
+    fn spread(&self, room: u64) -> u64 {
+        // Fibonacci hashing: the upper half of the product depends on all bits.
+        let mixed = self
+            .module
+            .fingerprint
+            .get()
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            >> 32;
+        let pages = (room / PAGE).saturating_sub(1);
+        ((mixed * pages) >> 32) * PAGE
+    }
+
+    /// Patches the texts and writes the trampolines.
+    fn weave(&self, header: &Image, texts: &mut [Vec<u8>]) -> Result<Vec<u8>, WeaveError> {
+        let start = Spot(header.distance.get());
+        let length = header.trampolines_length.get() as usize;
+        let mut writer = Writer::new(start, length);
+        let marks = header.marks_distance();
+        let aliases: Vec<i64> = (0..texts.len()).map(|i| header.alias_distance(i)).collect();
+        for (index, unit) in self.units.iter().enumerate() {
+            let address = unit.window.start;
+            let (region, offset) = self.text.place(address.0).ok_or(WeaveError::TooLarge)?;
+            let window = self.spot(address);
+            let to = start.plus(writer.bytes.len() as i64);
+            self.patch(unit, to, texts)?;
+            let job = Job {
+                mark: Spot(marks + index as i64),
+                window,
+                alias: Spot(aliases[region] + offset as i64),
+                word: self.word(address),
+                original: self.text.chunk(address).unwrap_or_default(),
+            };
+            match unit.window.tactic {
+                Tactic::Quadword => quadword::write(&mut writer, &job),
+                Tactic::Held => held::write(&mut writer, &job),
+                Tactic::Retarget => retarget::write(&mut writer, &job),
+                Tactic::Hop => hop::write(&mut writer, &job),
+                Tactic::HeldHop => hop::write_held(&mut writer, &job),
+                Tactic::Prefixed => prefixed::write(&mut writer, &job),
+                Tactic::ShortRetarget => hop::write_branch(&mut writer, &job),
+                _ => {}
+            }
+        }
+        if writer.fits {
+            Ok(writer.bytes)
+        } else {
+            Err(WeaveError::TooLarge)
+        }
+    }
+
+    /// Changes the window of `unit`, and filling, so that they lead to its trampoline at `to`.
+    fn patch(&self, unit: &Unit, to: Spot, texts: &mut [Vec<u8>]) -> Result<(), WeaveError> {
+        let mut put = |address: Address, bytes: &[u8]| {
+            let (region, offset) = self.text.place(address.0)?;
+            let place = texts[region].get_mut(offset..offset + bytes.len())?;
+            place.copy_from_slice(bytes);
+            Some(())
+        };
+        let Window { start, tactic } = unit.window;
+        let window = self.spot(start);
+        let hop = || hop::displacement(unit.window.end(), unit.slot).map(i8::cast_unsigned);
+        let done = match tactic {
+            Tactic::Trap => put(start, &[trap::TRAP]),
+            Tactic::Retarget => displacement(window, to).and_then(|bytes| put(start, &bytes)),
+            Tactic::Hop | Tactic::HeldHop => {
+                hop().and_then(|near| put(start, &[hop::SHORT_JUMP, near]))
+            }
+            Tactic::ShortRetarget => hop().and_then(|near| put(start, &[near])),
+            _ => jump(window, to).and_then(|bytes| put(start, &bytes)),
+        };
+        let filled = match tactic {
+            Tactic::Hop | Tactic::HeldHop | Tactic::ShortRetarget => {
+                jump(self.spot(unit.slot), to).and_then(|bytes| put(unit.slot, &bytes))
+            }
+            _ => Some(()),
+        };
+        done.and(filled).ok_or(WeaveError::TooLarge)
+    }
+
+    /// The module's bytes of the word that has `address`. Regions are whole pages, so it is there.
+    fn word(&self, address: Address) -> [u8; 8] {
+        let start = Address(address.0 - address.0 % 8);
+        self.text.chunk(start).unwrap_or_default()
+    }
+}
+
+/// Fills the last page.
+fn pad(file: &mut Vec<u8>, with: u8) {
+    file.resize(file.len().next_multiple_of(PAGE as usize), with);
+}

@@ -1,0 +1,178 @@
+//! A plan made into machine code: the patched text of a module, the trampolines that its detours
+//! lead to, and the tables that say what each probe observes.
+//!
+//! A probe is one-shot (DIS §3): its trampoline *marks, restores, re-executes*. It stores 1 into
+//! the probe's mark, puts back the bytes of the module through a second, writable mapping of the
+//! text, and jumps to where it came from. No instruction is moved, no register and no flag is
+//! changed, so calls, branches and return addresses inside a window do not matter.
+//!
+//! From the model to the image, file by file:
+//!
+//! | step | file |
+//! |---|---|
+//! | what is mapped: whole pages of executable segments | `text.rs` |
+//! | where blocks start and where control arrives | `spots.rs` |
+//! | a block decoded: where in it a probe may stand | `block.rs` |
+//! | filling that never runs and may be covered | `padding.rs` |
+//! | which units get probes, and which are known from others | `choose.rs` |
+//! | which window each unit gets, none in the way of another | `place.rs`, `hops.rs`, `settle.rs` |
+//! | the ways to probe, each with its argument | `tactics/` |
+//! | machine code of trampolines | `trampoline.rs` |
+//! | one file of it all | `image.rs` |
+//! | an independent proof that the file is harmless | `check.rs` |
+
+#![forbid(unsafe_code)]
+
+mod block;
+mod check;
+mod choose;
+mod counts;
+mod error;
+mod hops;
+mod image;
+mod padding;
+mod place;
+mod settle;
+mod spots;
+mod tactics;
+mod text;
+mod trampoline;
+mod window;
+
+pub use check::{Checked, Flaw, check};
+pub use counts::{Counts, Refusal};
+pub use error::WeaveError;
+
+use tomo_program::{ANALYSIS_VERSION, Binary, Model};
+use tomo_wire::image::Image;
+use tomo_wire::plan::Level;
+use tomo_wire::{FileStamp, ModuleId};
+
+/// Raised whenever the same module and plan would be woven otherwise, so that no older image is
+/// taken for a new one.
+pub const WEAVE_VERSION: u32 = 3;
+
+/// Which units get probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// All that can have one.
+    All,
+    /// As few, and as cheap ones, as tell of all of them whether they ran, in runs in which
+    /// control stops only at exits, calls and in loops (`tomo_plan::coverage`).
+    Reduced,
+}
+
+impl Placement {
+    /// What people call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Reduced => "reduced",
+        }
+    }
+}
+
+/// Whether the module in the file `bytes` has the text that this image was made of.
+#[must_use]
+pub fn is_text_of(bytes: &[u8], image: &Image) -> bool {
+    let Ok(text) = text::Text::read(bytes) else {
+        return false;
+    };
+    let regions = image.regions();
+    text.regions.len() == regions.len()
+        && text.regions.iter().zip(regions).all(|(now, then)| {
+            now.address == then.address.get()
+                && tomo_wire::checksum(&now.bytes) == then.original.get()
+        })
+}
+
+/// What to observe and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// What is observed.
+    pub level: Level,
+    /// Which units get probes.
+    pub placement: Placement,
+    /// From the first region's start to the trampolines, where the default does not do: below
+    /// what the loader may put anywhere, another distance for each module; 1.75 GB above what it may not.
+    pub distance: Option<i64>,
+    /// Whether an `int3` may be met in the module. Not in one that blocks all signals by system calls of
+    /// its own, as C libraries do: the system ends a process that meets one then.
+    pub traps: bool,
+}
+
+impl Options {
+    /// Everything of `level` observed by probes of its own.
+    #[must_use]
+    pub fn of(level: Level) -> Self {
+        Self {
+            level,
+            placement: Placement::All,
+            distance: None,
+            traps: true,
+        }
+    }
+}
+
+/// An armed image with its plan.
+#[derive(Debug)]
+pub struct Woven {
+    /// The image file.
+    pub image: Vec<u8>,
+    /// The plan file.
+    pub plan: Vec<u8>,
+    /// The image's header.
+    pub header: Image,
+    /// How many units each tactic got.
+    pub counts: Counts,
+}
+
+/// Makes the image and the plan for the module in the file `bytes`, of which `binary` and `model` tell.
+/// Linear but for a sort of the windows, on all processors.
+///
+/// # Errors
+/// Where the module cannot be armed, whatever the plan.
+pub fn weave(
+    binary: &Binary<'_>,
+    bytes: &[u8],
+    model: &Model,
+    module: ModuleId,
+    stamp: FileStamp,
+    options: &Options,
+) -> Result<Woven, WeaveError> {
+    let text = text::Text::read(bytes)?;
+    let graphs = model.graphs()?;
+    let ways = spots::Ways::of(&text, binary, &graphs);
+    let surroundings = place::Surroundings {
+        text: &text,
+        binary,
+        ways: &ways,
+    };
+    let place::Placed { mut units, gaps } = place::units(&surroundings, &graphs, options);
+    let mut probes = settle::settle(&mut units, &gaps);
+    if !options.traps {
+        probes = settle::without_traps(&mut units, probes);
+    }
+    let plan = image::plan(&units, probes, module, options.level, ANALYSIS_VERSION);
+    let mut counts = Counts::default();
+    for unit in &units {
+        counts.add(unit.window.tactic, unit.refusal);
+    }
+    let weaving = image::Weaving {
+        text: &text,
+        units: &units[..probes],
+        module,
+        stamp,
+        plan: plan.name,
+        fixed: !binary.is_position_independent(),
+        distance: options.distance,
+    };
+    let (image, header) = weaving.image()?;
+    Ok(Woven {
+        image,
+        plan: plan.bytes,
+        header,
+        counts,
+    })
+}

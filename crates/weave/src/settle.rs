@@ -1,0 +1,106 @@
+//! Last word over all windows of a program: none overlaps another, and none is in a word that another
+//! one's restoration writes.
+//!
+//! Functions are placed one by one, in parallel; where two meet, in a word or in the filling between
+//! them, is decided here, in one walk over the windows by address. Windows do not overlap, so the
+//! nearest on either side is the only one that can be in the way.
+
+use rayon::prelude::*;
+use tomo_program::{Address, Range};
+use tomo_wire::plan::Tactic;
+
+use crate::counts::Refusal;
+use crate::hops;
+use crate::place::{Unit, Wish};
+use crate::window::{Window, in_one_line};
+
+/// Sorts the units: those with a probe by window, then the others by address; gives out the filling.
+/// Returns how many have a probe. O(n log n).
+pub(crate) fn settle(units: &mut [Unit], gaps: &[Range]) -> usize {
+    let mut probes = sort(units);
+    if drop_overlapping(&mut units[..probes]) {
+        probes = sort(units);
+    }
+    let mut filling = hops::Filling::of(gaps, &units[..probes]);
+    if hops::give(units, probes, &mut filling) {
+        probes = sort(units);
+    }
+    hold_disturbed(&mut units[..probes]);
+    hops::spare_holds(&mut units[..probes], &mut filling);
+    probes
+}
+
+/// Gives up the probes at which an `int3` may be met: traps, and detours that are restored behind a
+/// hold. Returns how many have a probe.
+pub(crate) fn without_traps(units: &mut [Unit], probes: usize) -> usize {
+    for unit in &mut units[..probes] {
+        if matches!(
+            unit.window.tactic,
+            Tactic::Held | Tactic::HeldHop | Tactic::Trap
+        ) {
+            unit.window = Window::new(unit.window.start, Tactic::NoPlace);
+            unit.refusal = Some(Refusal::NoSignals);
+        }
+    }
+    sort(units)
+}
+
+fn sort(units: &mut [Unit]) -> usize {
+    units.par_sort_unstable_by_key(|unit| {
+        let probe = unit.window.tactic.is_probe();
+        (!probe, unit.window.start, unit.from, unit.to)
+    });
+    units.partition_point(|unit| unit.window.tactic.is_probe())
+}
+
+/// The later of two windows that overlap is given up. Only a model in which functions share bytes
+/// can bring this about.
+fn drop_overlapping(units: &mut [Unit]) -> bool {
+    let mut dropped = false;
+    let mut last: Option<Window> = None;
+    for unit in units {
+        if last.is_some_and(|last| last.overlaps(unit.window)) {
+            unit.window = Window::new(unit.window.start, Tactic::NoPlace);
+            unit.refusal = Some(Refusal::Taken);
+            unit.wish = Wish::None;
+            dropped = true;
+        } else {
+            last = Some(unit.window);
+        }
+    }
+    dropped
+}
+
+/// Who writes a whole word, and has somebody else in it, is restored behind a hold instead: a word
+/// lies in a line. Behind a prefix there can be no hold, so the jump moves before it, or is a trap.
+fn hold_disturbed(units: &mut [Unit]) {
+    // Moving takes a byte of the word before, which may be that of a prefixed jump too: backwards.
+    for index in (0..units.len()).rev() {
+        let window = units[index].window;
+        if window.tactic == Tactic::Prefixed && is_disturbed(units, index) {
+            move_before_prefix(&mut units[index]);
+        }
+    }
+    for index in 0..units.len() {
+        if units[index].window.tactic == Tactic::Quadword && is_disturbed(units, index) {
+            units[index].window.tactic = Tactic::Held;
+        }
+    }
+}
+
+fn is_disturbed(units: &[Unit], index: usize) -> bool {
+    let window = units[index].window;
+    let before = index.checked_sub(1).and_then(|index| units.get(index));
+    let mut near = before.into_iter().chain(units.get(index + 1));
+    near.any(|unit| unit.window.disturbs(window))
+}
+
+fn move_before_prefix(unit: &mut Unit) {
+    let start = Address(unit.window.start.0 - 1);
+    if in_one_line(start) {
+        unit.window = Window::new(start, Tactic::Held);
+    } else {
+        unit.window = Window::new(start, Tactic::Trap);
+        unit.refusal = Some(Refusal::CrossesLine);
+    }
+}

@@ -1,0 +1,32 @@
+//! Held: a jump inside one line of 64 bytes, held by an `int3` while its tail is restored.
+//!
+//! Three stores, each to bytes of one line, seen in this order (stores of one processor are not
+//! reordered, Intel SDM vol. 3, §8.2.2): `int3` over the first byte, the four bytes behind it, the
+//! first byte. Whoever fetches the window meets the jump as a whole, or the `int3`, or the
+//! module's bytes: never the first byte of one with the tail of the other. Who meets the `int3` traps
+//! into the agent, which finds the window in the trap table, and does what is left to do; all of it
+//! may be done any number of times.
+//!
+//! Holding with `int3` is how Linux changes its own code under way (`text_poke_bp`), there with an
+//! interrupt of all processors between the steps. We cannot interrupt anybody. In place of it stands
+//! that all three stores are to one line: Chamith et al., *Living on the Edge*, PLDI 2016, derive from
+//! measurements of processors that instructions which straddle two lines are the problem. Hence
+//! never across two lines.
+
+use crate::trampoline::{Job, Writer};
+
+/// Bytes of a trampoline.
+pub(crate) const LENGTH: usize = 7 + 7 + 10 + 7 + 5;
+
+/// `int3`.
+pub(crate) const HOLD: u8 = 0xcc;
+
+/// Marks, restores behind a hold, goes back to where it came from.
+pub(crate) fn write(writer: &mut Writer, job: &Job) {
+    let [first, tail @ ..] = job.original;
+    writer.store_byte(job.mark, 1);
+    writer.store_byte(job.alias, HOLD);
+    writer.store_dword(job.alias.plus(1), tail);
+    writer.store_byte(job.alias, first);
+    writer.jump(job.window);
+}

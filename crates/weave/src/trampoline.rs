@@ -1,0 +1,111 @@
+//! Writes the machine code of trampolines.
+//!
+//! Everything a trampoline needs lies at a fixed distance from it, so addresses here are *spots*:
+//! distances from the first region's start in the process, whatever its load address. A displacement is the
+//! difference of two of them (Intel SDM vol. 2, §2.2.1.6, RIP-relative addressing: counted from
+//! the end of the instruction, immediate included).
+//!
+//! No instruction here reads or writes flags, and the only register that is changed for a moment is
+//! saved below the 128 bytes under the stack pointer that belong to the interrupted code (System V
+//! ABI, AMD64 supplement, §3.2.2: the red zone).
+
+/// A distance from the first region's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Spot(pub(crate) i64);
+
+impl Spot {
+    pub(crate) fn plus(self, bytes: i64) -> Self {
+        Self(self.0.wrapping_add(bytes))
+    }
+}
+
+/// Appends instructions whose first byte of all is at a given spot.
+pub(crate) struct Writer {
+    pub(crate) bytes: Vec<u8>,
+    start: Spot,
+    /// Whether all displacements fitted in 32 bits.
+    pub(crate) fits: bool,
+}
+
+impl Writer {
+    pub(crate) fn new(start: Spot, capacity: usize) -> Self {
+        Self {
+            bytes: Vec::with_capacity(capacity),
+            start,
+            fits: true,
+        }
+    }
+
+    fn here(&self) -> Spot {
+        self.start.plus(self.bytes.len() as i64)
+    }
+
+    /// An instruction of these opcode bytes with a displacement to `target` and an immediate.
+    fn relative(&mut self, opcode: &[u8], target: Spot, immediate: &[u8]) {
+        let size = opcode.len() + 4 + immediate.len();
+        let displacement = i32::try_from(target.0 - self.here().plus(size as i64).0);
+        self.fits &= displacement.is_ok();
+        self.bytes.extend(opcode);
+        self.bytes
+            .extend(displacement.unwrap_or_default().to_le_bytes());
+        self.bytes.extend(immediate);
+    }
+
+    /// `mov byte ptr [rip + …], value`. 7 bytes.
+    pub(crate) fn store_byte(&mut self, target: Spot, value: u8) {
+        self.relative(&[0xc6, 0x05], target, &[value]);
+    }
+
+    /// `mov word ptr [rip + …], value`. 9 bytes.
+    pub(crate) fn store_word(&mut self, target: Spot, value: [u8; 2]) {
+        self.relative(&[0x66, 0xc7, 0x05], target, &value);
+    }
+
+    /// `mov dword ptr [rip + …], value`. 10 bytes.
+    pub(crate) fn store_dword(&mut self, target: Spot, value: [u8; 4]) {
+        self.relative(&[0xc7, 0x05], target, &value);
+    }
+
+    /// Stores eight bytes at once, by way of rax. 32 bytes.
+    pub(crate) fn store_quadword(&mut self, target: Spot, value: [u8; 8]) {
+        self.bytes.extend([0x48, 0x8d, 0x64, 0x24, 0x80]); // lea rsp, [rsp - 128]
+        self.bytes.push(0x50); // push rax
+        self.bytes.extend([0x48, 0xb8]); // movabs rax, value
+        self.bytes.extend(value);
+        self.relative(&[0x48, 0x89, 0x05], target, &[]); // mov [rip + …], rax
+        self.bytes.push(0x58); // pop rax
+        self.bytes.extend([0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0]); // lea rsp, [rsp + 128]
+    }
+
+    /// `jmp` with a 32-bit displacement. 5 bytes.
+    pub(crate) fn jump(&mut self, target: Spot) {
+        self.relative(&[0xe9], target, &[]);
+    }
+}
+
+/// The displacement at `from` of a branch to `to` that ends with it, unless that is too far.
+pub(crate) fn displacement(from: Spot, to: Spot) -> Option<[u8; 4]> {
+    let displacement = i32::try_from(to.0 - from.plus(4).0).ok()?;
+    Some(displacement.to_le_bytes())
+}
+
+/// The five bytes of a jump at `from` to `to`, unless it is too far.
+pub(crate) fn jump(from: Spot, to: Spot) -> Option<[u8; 5]> {
+    let [a, b, c, d] = displacement(from.plus(1), to)?;
+    Some([0xe9, a, b, c, d])
+}
+
+/// What a trampoline is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job {
+    /// Its probe's mark.
+    pub(crate) mark: Spot,
+    /// The window.
+    pub(crate) window: Spot,
+    /// The window through the writable mapping.
+    pub(crate) alias: Spot,
+    /// The bytes of the module from the start of the window's word.
+    pub(crate) word: [u8; 8],
+    /// The bytes of the window as the module has them.
+    pub(crate) original: [u8; 5],
+}

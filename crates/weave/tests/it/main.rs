@@ -1,0 +1,5 @@
+//! Weaves real programs and proves of every image that it is harmless.
+
+mod mutations;
+mod programs;
+mod woven;

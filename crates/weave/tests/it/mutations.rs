@@ -1,0 +1,99 @@
+//! The checker notices what it should: images that are changed, and then made to pass the door.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
+use tomo_weave::Options;
+use tomo_wire::image::Image;
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::woven::{Program, STAMP};
+
+fn small_program() -> Program {
+    let recipe = Recipe::new(Source::CFeatures, Compiler::Gcc, Level::O2);
+    Program::read(&build(&recipe).expect("a program of the corpus").program)
+}
+
+/// The image with its header made to agree with its trap table.
+fn sealed(mut image: Vec<u8>) -> Vec<u8> {
+    let size = size_of::<Image>();
+    let mut header = Image::read_from_bytes(&image[..size]).expect("a header");
+    let start = header.windows.get() as usize;
+    let rows = header.window_count.get() as usize * size_of::<tomo_wire::image::Window>();
+    header.windows_checksum = tomo_wire::checksum(&image[start..start + rows]).into();
+    image[..size].copy_from_slice(&header.sealed());
+    image
+}
+
+/// The parts of an image file whose every byte matters.
+fn parts(header: &Image) -> Vec<std::ops::Range<usize>> {
+    let part = |start: u64, length: u64| start as usize..(start + length) as usize;
+    let rows = header.window_count.get() * size_of::<tomo_wire::image::Window>() as u64;
+    let trampolines = header.trampolines_length.get();
+    let mut parts = vec![
+        part(header.windows.get(), rows),
+        part(header.trampolines.get(), trampolines),
+    ];
+    parts.extend(
+        header
+            .regions()
+            .iter()
+            .map(|r| part(r.offset.get(), r.length.get())),
+    );
+    parts
+}
+
+#[test]
+fn any_changed_byte_of_table_trampolines_or_text_is_noticed() {
+    let program = small_program();
+    let woven = program.weave(&Options::of(tomo_wire::plan::Level::Edge));
+    program.check(&woven.image, &woven.plan).expect("a proof");
+    let parts = parts(&woven.header);
+    let place = (0..parts.len()).prop_flat_map(move |part| parts[part].clone());
+    let mut runner = TestRunner::new_with_rng(
+        Config::with_cases(400),
+        proptest::test_runner::TestRng::deterministic_rng(Default::default()),
+    );
+    let outcome = runner.run(&(place, 1u8..), |(at, change)| {
+        let mut image = woven.image.clone();
+        image[at] ^= change;
+        let image = sealed(image);
+        prop_assert!(program.check(&image, &woven.plan).is_err(), "byte {at:#x}");
+        Ok(())
+    });
+    outcome.expect("every change is noticed");
+}
+
+#[test]
+fn an_image_with_another_plan_is_noticed() {
+    let program = small_program();
+    let [block, edge] = [tomo_wire::plan::Level::Block, tomo_wire::plan::Level::Edge]
+        .map(|level| program.weave(&Options::of(level)));
+    assert!(program.check(&block.image, &edge.plan).is_err());
+}
+
+#[test]
+fn trampolines_on_the_module_or_out_of_reach_are_refused() {
+    let program = small_program();
+    let fitting = program.weave(&Options::of(tomo_wire::plan::Level::Block));
+    let module = fitting.header.module;
+    for distance in [0, 4096, 1 << 31, -(1 << 31), -(1 << 28) - 1] {
+        let options = Options {
+            distance: Some(distance),
+            traps: true,
+            ..Options::of(tomo_wire::plan::Level::Block)
+        };
+        let (binary, bytes) = (program.binary(), &program.bytes);
+        let woven = tomo_weave::weave(&binary, bytes, &program.model, module, STAMP, &options);
+        assert!(woven.is_err(), "{distance:#x}");
+    }
+}
+
+#[test]
+fn the_header_is_what_the_file_says() {
+    let woven = small_program().weave(&Options::of(tomo_wire::plan::Level::Block));
+    let length = woven.image.len() as u64;
+    let read = Image::read(&woven.image, length).expect("an image");
+    assert_eq!(read.as_bytes(), woven.header.as_bytes());
+    assert_eq!(length % tomo_wire::PAGE, 0);
+}

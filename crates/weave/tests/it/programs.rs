@@ -1,0 +1,111 @@
+//! Every program of the corpus, with everything that can be asked for.
+
+use std::path::Path;
+
+use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
+use tomo_weave::{Options, Placement};
+use tomo_wire::plan::{PlanView, Tactic};
+
+use crate::woven::{Program, all_options};
+
+/// Weaves `program` in all ways; every image must be proven, every plan have all units once.
+fn prove(name: &str, program: &Program) {
+    let mut units = std::collections::HashMap::new();
+    for options in all_options() {
+        let woven = program.weave(&options);
+        let checked = program.check(&woven.image, &woven.plan);
+        let checked = checked.unwrap_or_else(|flaw| panic!("{name}, {options:?}: {flaw}"));
+        let plan = PlanView::read(&woven.plan).expect("a plan");
+        assert_eq!(checked.windows, plan.header.probes.get() as usize);
+        assert_eq!(woven.counts.units() as usize, plan.units.len());
+        assert_eq!(woven.header.plan.get(), plan.name);
+        // Fewer probes, and as many units.
+        let same = *units.entry(options.level).or_insert(plan.units.len());
+        assert_eq!(same, plan.units.len(), "{name}, {options:?}");
+        assert_has_all_units(name, program, &options, &plan);
+    }
+}
+
+/// At block level every block of the model is a unit; with a probe each where all are asked for.
+fn assert_has_all_units(name: &str, program: &Program, options: &Options, plan: &PlanView<'_>) {
+    let graphs = program.model.graphs().expect("graphs");
+    let mut said: Vec<(u64, u64)> = plan
+        .units
+        .iter()
+        .map(|unit| (unit.from.get(), unit.to.get()))
+        .collect();
+    said.sort_unstable();
+    let count = said.len();
+    said.dedup();
+    assert_eq!(said.len(), count, "{name}, {options:?}: a unit twice");
+    if options.level == tomo_wire::plan::Level::Function {
+        assert_eq!(count, graphs.functions().len(), "{name}");
+        return;
+    }
+    let missing = graphs
+        .functions()
+        .flat_map(|function| function.blocks())
+        .find(|block| said.binary_search(&(block.address().0, 0)).is_err());
+    assert!(missing.is_none(), "{name}, {options:?}: {missing:?}");
+    let inferred_block = plan
+        .units
+        .iter()
+        .any(|unit| unit.is_edge.get() == 0 && unit.tactic.get() == Tactic::Inferred as u32);
+    assert!(options.placement == Placement::Reduced || !inferred_block);
+}
+
+fn prove_recipe(recipe: &Recipe) {
+    let built = build(recipe).expect("a program of the corpus");
+    prove(&built.name, &Program::read(&built.program));
+}
+
+#[test]
+fn feature_programs() {
+    for source in [Source::CFeatures, Source::CppFeatures, Source::RustFeatures] {
+        for recipe in Recipe::family(source) {
+            prove_recipe(&recipe);
+        }
+    }
+}
+
+#[test]
+fn lua_and_bzip2_and_a_program_at_its_stated_address() {
+    prove_recipe(&Recipe::new(Source::Lua, Compiler::Gcc, Level::O2));
+    prove_recipe(&Recipe::new(Source::Bzip2, Compiler::Clang, Level::O3));
+    prove_recipe(&Recipe {
+        pie: false,
+        ..Recipe::new(Source::CFeatures, Compiler::Gcc, Level::O2)
+    });
+}
+
+/// Every way to probe is met in a program that is proven above, so that none goes untried.
+#[test]
+fn every_tactic_is_used() {
+    let recipe = Recipe::new(Source::Lua, Compiler::Gcc, Level::O2);
+    let built = build(&recipe).expect("a program of the corpus");
+    let options = Options::of(tomo_wire::plan::Level::Edge);
+    let counts = Program::read(&built.program).weave(&options).counts;
+    for tactic in Tactic::ALL.into_iter().filter(|tactic| tactic.is_probe()) {
+        assert!(counts.of(tactic) > 0, "{tactic:?}: {counts:?}");
+    }
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn the_whole_corpus() {
+    for source in [Source::Lua, Source::Sqlite, Source::Bzip2, Source::Zstd] {
+        for recipe in Recipe::family(source) {
+            prove_recipe(&recipe);
+        }
+    }
+}
+
+#[test]
+#[ignore = "takes a minute, and what there is differs from machine to machine"]
+fn programs_of_the_system() {
+    for path in ["/usr/bin/bash", "/usr/bin/python3.11", "/usr/bin/git"] {
+        if Path::new(path).exists() {
+            prove(path, &Program::read(Path::new(path)));
+        }
+    }
+}

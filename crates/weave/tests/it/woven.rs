@@ -1,0 +1,71 @@
+//! A program, woven and checked.
+
+use std::path::Path;
+
+use tomo_program::{Binary, Headers, Key, Model, Request, load};
+use tomo_weave::{Checked, Flaw, Options, Placement, Woven, check, weave};
+use tomo_wire::plan::Level;
+use tomo_wire::{FileStamp, ModuleId};
+
+/// A program's file and its model.
+pub(crate) struct Program {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) model: Model,
+    module: ModuleId,
+}
+
+/// What is observed, and how: all there are.
+pub(crate) fn all_options() -> impl Iterator<Item = Options> {
+    let placements = [Placement::All, Placement::Reduced];
+    Level::ALL.into_iter().flat_map(move |level| {
+        placements.map(|placement| Options {
+            placement,
+            ..Options::of(level)
+        })
+    })
+}
+
+pub(crate) const STAMP: FileStamp = FileStamp {
+    device: zerocopy::little_endian::U64::new(1),
+    inode: zerocopy::little_endian::U64::new(2),
+    length: zerocopy::little_endian::U64::new(3),
+    modified: zerocopy::little_endian::I64::new(4),
+};
+
+impl Program {
+    pub(crate) fn read(path: &Path) -> Self {
+        let request = Request {
+            path,
+            cache: None,
+            refresh: false,
+            whole: true,
+        };
+        let model = load(&request, &()).expect("a model").model;
+        let bytes = std::fs::read(path).expect("a readable program");
+        let file = std::fs::File::open(path).expect("a readable program");
+        let headers = Headers::read(&file, bytes.len() as u64).expect("a readable program");
+        let identity = headers.expect("ELF headers").identity_of(&bytes);
+        let module = match &identity.key {
+            Key::BuildId(id) => ModuleId::by_build_id(id, identity.fingerprint),
+            Key::Content(hash) => ModuleId::by_content(*hash, identity.fingerprint),
+        };
+        Self {
+            bytes,
+            model,
+            module: module.expect("an identity"),
+        }
+    }
+
+    pub(crate) fn binary(&self) -> Binary<'_> {
+        Binary::parse(&self.bytes).expect("a program")
+    }
+
+    pub(crate) fn weave(&self, options: &Options) -> Woven {
+        let (module, binary) = (self.module, self.binary());
+        weave(&binary, &self.bytes, &self.model, module, STAMP, options).expect("an image")
+    }
+
+    pub(crate) fn check(&self, image: &[u8], plan: &[u8]) -> Result<Checked, Flaw> {
+        check(image, plan, &self.bytes, &self.binary(), &self.model)
+    }
+}

@@ -1,0 +1,37 @@
+//! Every format that crosses a wall between the parts of Tomograph: written by one process, perhaps
+//! of one version of `tomo`, and read by another.
+//!
+//! | format | written by | read by | what |
+//! |---|---|---|---|
+//! | [`image`] | weaving | the agent | a plan made into machine code for one module |
+//! | [`record`] | the agent, live | reports | what the probes of one image saw |
+//! | [`plan`] | weaving | reports | what each probe observes, and what could not be observed |
+//! | [`roster`] | launching | the agent | which image arms which module, and where its record is |
+//!
+//! All numbers are little-endian, all headers have a magic number, a version, a length and a
+//! checksum, and each is *checked at the door*: a reader gets its parts only after all of them
+//! agree with the length of the file. Nothing here allocates, panics on hostile bytes, or needs the
+//! standard library: the agent links this crate into other people's programs.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod door;
+pub mod environment;
+pub mod image;
+mod module;
+pub mod plan;
+pub mod record;
+pub mod roster;
+
+pub use door::{Refusal, checksum};
+pub use module::{FileStamp, LONGEST_BUILD_ID, ModuleId};
+
+/// Bytes of a page on x86-64; every part of a file that is mapped starts at a multiple of it.
+pub const PAGE: u64 = 4096;
+
+/// `bytes` rounded up to whole pages; `None` where that is more than 64 bits hold.
+#[must_use]
+pub fn pages(bytes: u64) -> Option<u64> {
+    bytes.checked_next_multiple_of(PAGE)
+}

@@ -1,0 +1,243 @@
+//! The record: what the probes of one image saw, in one run or in all runs of a pool.
+//!
+//! A header page, then a byte for each probe, in whole pages. The agent maps all of it shared, so
+//! what is recorded is in the file at once and outlives the process, however it ends. The header
+//! has a part that never changes, which its checksum covers, and a [`Live`] part of counters that
+//! processes change while they run; no two of these need to agree, so none can be torn.
+
+use core::mem::{offset_of, size_of};
+
+use zerocopy::little_endian::{I64, U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+use crate::door::{Header, Preamble, Refusal, part};
+use crate::{ModuleId, PAGE, pages};
+
+/// Where the marks start in a record's file.
+pub const MARKS: u64 = PAGE;
+
+/// What of a record never changes.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct Record {
+    preamble: Preamble,
+    /// The module that is observed.
+    pub module: ModuleId,
+    /// Names the plan: its checksum.
+    pub plan: U64,
+    /// Which run it belongs to, a random number; 0 for the record of a pool.
+    pub run: [u8; 16],
+    /// When it was made, in nanoseconds since 1970.
+    pub created: I64,
+    /// Probes, and so marks.
+    pub probes: U32,
+    reserved: U32,
+}
+
+/// Where the part that changes is in a record's file.
+pub const LIVE: u64 = 1024;
+
+/// What processes change while they run; each field by itself.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct Live {
+    /// Processes that were armed.
+    pub armed: U64,
+    /// Processes that were not, though they should have been.
+    pub refused: U64,
+    /// Why the last of these was not: a [`Reason`].
+    pub reason: U32,
+    /// The system's error number that goes with the reason, or 0.
+    pub errno: U32,
+    /// Traps of probes that were handled.
+    pub traps: U64,
+    /// Traps that were not of probes, and were passed on.
+    pub foreign_traps: U64,
+    /// Process that was armed last.
+    pub process: U64,
+    /// How the run ended: 0 not yet or unknown, 1 by itself, 2 by a signal. Written by the launcher.
+    pub outcome: U32,
+    /// The exit code or the signal.
+    pub status: U32,
+}
+
+/// Why a process was not armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Reason {
+    /// The image could not be opened.
+    NoImage = 1,
+    /// The image belongs to somebody else, or others may write it.
+    ImageNotPrivate = 2,
+    /// The image is not what this agent knows: damaged, cut short or of another version.
+    ImageRefused = 3,
+    /// The module in memory is not the one the image was made for.
+    ModuleChanged = 4,
+    /// The record could not be opened.
+    NoRecord = 5,
+    /// The record does not belong to the image.
+    RecordRefused = 6,
+    /// The memory that trampolines need at a fixed distance from the text is taken.
+    NoRoom = 7,
+    /// The system would not map the image.
+    NotMapped = 8,
+    /// The module is not loaded as the image expects: its text is not where its headers say.
+    OtherLayout = 9,
+    /// The program runs with raised privileges.
+    Privileged = 10,
+}
+
+impl Reason {
+    /// The reason with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|reason| *reason as u32 == number)
+    }
+
+    /// All reasons.
+    pub const ALL: [Self; 10] = [
+        Self::NoImage,
+        Self::ImageNotPrivate,
+        Self::ImageRefused,
+        Self::ModuleChanged,
+        Self::NoRecord,
+        Self::RecordRefused,
+        Self::NoRoom,
+        Self::NotMapped,
+        Self::OtherLayout,
+        Self::Privileged,
+    ];
+
+    /// What happened, in words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::NoImage => "its image could not be opened",
+            Self::ImageNotPrivate => "its image belongs to somebody else, or others may write it",
+            Self::ImageRefused => "its image is damaged or of another version",
+            Self::ModuleChanged => "the module in memory is not the one its image was made for",
+            Self::NoRecord => "its record could not be opened",
+            Self::RecordRefused => "its record does not belong to its image",
+            Self::NoRoom => "the memory that its trampolines need is taken",
+            Self::NotMapped => "the system would not map its image",
+            Self::OtherLayout => "the module is not loaded as its headers say",
+            Self::Privileged => "the program runs with raised privileges",
+        }
+    }
+}
+
+impl Header for Record {
+    const MAGIC: [u8; 8] = *b"TOMOREC\n";
+    const VERSION: u32 = 1;
+
+    fn preamble(&mut self) -> &mut Preamble {
+        &mut self.preamble
+    }
+}
+
+const _: () = assert!(size_of::<Record>() as u64 <= LIVE);
+const _: () = assert!(LIVE + size_of::<Live>() as u64 <= MARKS);
+
+/// A record whose header and length agree.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordView<'f> {
+    /// What never changes.
+    pub header: Record,
+    /// What changed until now.
+    pub live: Live,
+    /// For each probe: 0, or not 0 if it was hit.
+    pub marks: &'f [u8],
+}
+
+impl Record {
+    /// The record of one run (or of a pool: 0) of `module` under the plan with this checksum.
+    #[must_use]
+    pub fn of(module: ModuleId, plan: u64, probes: u32, run: [u8; 16], created: i64) -> Self {
+        Self {
+            module,
+            plan: plan.into(),
+            run,
+            created: created.into(),
+            probes: probes.into(),
+            ..Self::new_zeroed()
+        }
+    }
+
+    /// Its header as it is written to a file.
+    #[must_use]
+    pub fn sealed(mut self) -> [u8; size_of::<Self>()] {
+        self.seal();
+        zerocopy::transmute!(self)
+    }
+
+    /// Bytes of its file.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        MARKS + pages(u64::from(self.probes.get())).unwrap_or(0)
+    }
+
+    /// The header of a record's file that has `length` bytes and starts with `bytes`.
+    ///
+    /// # Errors
+    /// Where it is no record, of another version, cut short or damaged.
+    pub fn read(bytes: &[u8], length: u64) -> Result<Self, Refusal> {
+        let record = <Self as Header>::open(bytes)?;
+        let promised = record.length();
+        if length < promised {
+            return Err(Refusal::CutShort { length, promised });
+        }
+        Ok(record)
+    }
+}
+
+impl<'f> RecordView<'f> {
+    /// The record in `file`.
+    ///
+    /// # Errors
+    /// As for [`Record::read`].
+    pub fn read(file: &'f [u8]) -> Result<Self, Refusal> {
+        let header = Record::read(file, file.len() as u64)?;
+        let live = part(file, LIVE, size_of::<Live>() as u64)?;
+        Ok(Self {
+            header,
+            live: Live::read_from_bytes(live).map_err(|_| Refusal::Inconsistent)?,
+            marks: part(file, MARKS, header.probes.get().into())?,
+        })
+    }
+}
+
+/// Where a field of [`Live`] is in a record's file.
+#[must_use]
+pub const fn live_offset(field: Field) -> u64 {
+    let within = match field {
+        Field::Armed => offset_of!(Live, armed),
+        Field::Refused => offset_of!(Live, refused),
+        Field::Reason => offset_of!(Live, reason),
+        Field::Errno => offset_of!(Live, errno),
+        Field::Traps => offset_of!(Live, traps),
+        Field::ForeignTraps => offset_of!(Live, foreign_traps),
+        Field::Process => offset_of!(Live, process),
+    };
+    LIVE + within as u64
+}
+
+/// The fields of [`Live`] that the agent changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// [`Live::armed`].
+    Armed,
+    /// [`Live::refused`].
+    Refused,
+    /// [`Live::reason`].
+    Reason,
+    /// [`Live::errno`].
+    Errno,
+    /// [`Live::traps`].
+    Traps,
+    /// [`Live::foreign_traps`].
+    ForeignTraps,
+    /// [`Live::process`].
+    Process,
+}

@@ -1,0 +1,286 @@
+//! Every format: what is written is read again as it was; what was changed anywhere that a checksum
+//! covers, or is cut anywhere, is refused; and nothing makes a reader panic.
+
+#[path = "doors/check.rs"]
+mod check;
+#[path = "doors/samples.rs"]
+mod samples;
+
+use proptest::prelude::*;
+use tomo_wire::image::Image;
+use tomo_wire::plan::{Level, PlanView, Tactic};
+use tomo_wire::record::{MARKS, Record, RecordView};
+use tomo_wire::roster::RosterView;
+use tomo_wire::{PAGE, Refusal, checksum};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Where trampolines may lie, in bytes from the text of a sample.
+const BELOW: i64 = -(1 << 28);
+
+#[test]
+fn an_image_is_read_as_it_was_written() {
+    let (header, file) = samples::image(3, 40, BELOW);
+    let read = Image::read(&file, file.len() as u64).expect("an image");
+    let sealed = Image::read_from_bytes(&header.sealed()).expect("a header");
+    assert_eq!(read.as_bytes(), sealed.as_bytes());
+    let rows = read.window_table(&file).expect("a trap table");
+    assert_eq!(rows.len(), 40);
+    assert!(
+        (0u32..)
+            .zip(rows)
+            .all(|(number, row)| row.probe.get() == number)
+    );
+    assert_eq!(read.marks_distance(), BELOW + PAGE as i64);
+    assert_eq!(read.alias_distance(0), BELOW + 2 * PAGE as i64);
+    assert_eq!(read.companion_length(), 5 * PAGE);
+}
+
+#[test]
+fn an_image_whose_parts_collide_or_lie_too_far_is_refused() {
+    let refused = |distance| {
+        let (_, file) = samples::image(3, 4, distance);
+        Image::read(&file, file.len() as u64).err()
+    };
+    for distance in [
+        0,
+        1,
+        PAGE as i64,
+        -(PAGE as i64),
+        1 << 31,
+        -(1 << 31),
+        i64::MIN,
+        i64::MAX,
+    ] {
+        assert_eq!(
+            refused(distance),
+            Some(Refusal::Inconsistent),
+            "{distance:#x}"
+        );
+    }
+    assert_eq!(refused(3 * PAGE as i64), None, "directly behind the text");
+    assert_eq!(refused(-5 * PAGE as i64), None, "directly before it");
+}
+
+#[test]
+fn regions_that_wrap_or_overlap_are_refused() {
+    let (header, file) = samples::image(1, 0, BELOW);
+    let refused = |change: &dyn Fn(&mut Image)| {
+        let mut header = header;
+        change(&mut header);
+        let mut file = file.clone();
+        file[..size_of::<Image>()].copy_from_slice(&header.sealed());
+        Image::read(&file, file.len() as u64).err()
+    };
+    let last_page = u64::MAX - PAGE + 1;
+    let inconsistent = Some(Refusal::Inconsistent);
+    assert_eq!(refused(&|_| {}), None);
+    assert_eq!(
+        refused(&|h| h.regions[0].address = last_page.into()),
+        inconsistent
+    );
+    assert_eq!(refused(&|h| h.region_count = 0.into()), inconsistent);
+    assert_eq!(refused(&|h| h.region_count = 5.into()), inconsistent);
+    assert_eq!(refused(&|h| h.regions[0].offset = 1.into()), inconsistent);
+    assert_eq!(refused(&|h| h.windows = u64::MAX.into()), inconsistent);
+    assert_eq!(refused(&|h| h.window_count = u64::MAX.into()), inconsistent);
+    let twice = |h: &mut Image| {
+        h.region_count = 2.into();
+        h.regions[1] = h.regions[0];
+    };
+    assert_eq!(refused(&twice), inconsistent);
+    let wrapping = |h: &mut Image| {
+        twice(h);
+        h.regions[0].address = last_page.into();
+        h.regions[0].length = last_page.into();
+    };
+    assert_eq!(refused(&wrapping), inconsistent);
+}
+
+#[test]
+fn a_plan_is_read_as_it_was_written() {
+    let file = samples::plan(3);
+    let plan = PlanView::read(&file).expect("a plan");
+    let probes = Tactic::ALL
+        .iter()
+        .filter(|tactic| tactic.is_probe())
+        .count();
+    assert_eq!(plan.header.probes.get() as usize, 3 * probes);
+    assert_eq!(plan.units.len(), 3 * Tactic::ALL.len());
+    assert_eq!(plan.level, Level::Block);
+    assert_eq!(plan.header.module, samples::module());
+    assert_ne!(
+        plan.name,
+        PlanView::read(&samples::plan(2)).expect("a plan").name
+    );
+}
+
+#[test]
+fn a_record_is_read_as_it_was_written_and_its_marks_may_change() {
+    let (header, mut file) = samples::record(5000);
+    file[MARKS as usize + 4999] = 1;
+    let record = RecordView::read(&file).expect("a record");
+    assert_eq!(record.marks.len(), 5000);
+    assert_eq!(record.marks.iter().filter(|mark| **mark != 0).count(), 1);
+    assert_eq!(record.header.run, header.run);
+    assert_eq!(record.header.created.get(), -1);
+    assert_eq!(file.len() as u64, MARKS + 2 * PAGE);
+}
+
+#[test]
+fn a_roster_is_read_as_it_was_written() {
+    let file = samples::roster(3);
+    let roster = RosterView::read(&file).expect("a roster");
+    for entry in roster.entries {
+        assert_eq!(
+            roster.path(entry.image).map(|path| path.to_bytes()),
+            Some(&b"img"[..])
+        );
+        assert_eq!(
+            roster.path(entry.record).map(|path| path.to_bytes()),
+            Some(&b"rec"[..])
+        );
+    }
+    assert_eq!(roster.path(24.into()), None, "behind the last path");
+    assert_eq!(roster.path(u32::MAX.into()), None);
+}
+
+#[test]
+fn each_format_says_what_is_wrong() {
+    let file = samples::plan(1);
+    let read = |file: &[u8]| PlanView::read(file).map(|_| ()).unwrap_err();
+    assert_eq!(read(&samples::roster(1)), Refusal::Foreign);
+    assert_eq!(read(b""), Refusal::Foreign);
+    let mut newer = file.clone();
+    newer[8] = 9;
+    assert_eq!(read(&newer), Refusal::Version { found: 9, known: 1 });
+    let length = file.len() as u64;
+    let cut = Refusal::CutShort {
+        length: length - 1,
+        promised: length,
+    };
+    assert_eq!(read(&file[..file.len() - 1]), cut);
+}
+
+/// How a reader takes a file.
+type Reader = fn(&[u8]) -> Result<(), Refusal>;
+
+fn image(file: &[u8]) -> Result<(), Refusal> {
+    let image = Image::read(file, file.len() as u64)?;
+    image.window_table(file).map(|_| ())
+}
+
+/// Each format: a sound file, its reader, and how many of its bytes checksums cover.
+fn formats() -> [(Vec<u8>, Reader, usize); 4] {
+    let (_, armed) = samples::image(1, 9, BELOW);
+    let plan = samples::plan(2);
+    let (_, record) = samples::record(100);
+    let roster = samples::roster(2);
+    let (plan_size, roster_size) = (plan.len(), roster.len());
+    [
+        (armed, image, size_of::<Image>()),
+        (plan, |file| PlanView::read(file).map(|_| ()), plan_size),
+        (
+            record,
+            |file| RecordView::read(file).map(|_| ()),
+            size_of::<Record>(),
+        ),
+        (
+            roster,
+            |file| RosterView::read(file).map(|_| ()),
+            roster_size,
+        ),
+    ]
+}
+
+#[test]
+fn every_byte_that_a_checksum_covers_counts() {
+    for (file, read, covered) in formats() {
+        read(&file).expect("a sound file");
+        for at in 0..covered {
+            for change in [1, 0x80, 0xff] {
+                let mut file = file.clone();
+                file[at] ^= change;
+                assert!(read(&file).is_err(), "byte {at} of {}", file.len());
+            }
+        }
+    }
+    let (header, file) = samples::image(1, 9, BELOW);
+    let table = header.windows.get() as usize;
+    for at in table..table + 9 * 16 {
+        let mut file = file.clone();
+        file[at] ^= 1;
+        assert_eq!(
+            image(&file),
+            Err(Refusal::Damaged),
+            "byte {at} of the trap table"
+        );
+    }
+}
+
+#[test]
+fn every_cut_is_noticed() {
+    for (file, read, _) in formats() {
+        for length in 0..file.len() {
+            assert!(read(&file[..length]).is_err(), "{length} of {}", file.len());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_a_reader_panic(data in prop::collection::vec(any::<u8>(), 0..2048)) {
+        check::check(&data);
+    }
+
+    #[test]
+    fn no_change_of_a_sound_file_makes_a_reader_panic(
+        format in 0..4usize,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>()), 1..8),
+    ) {
+        let (mut file, _, covered) = formats()[format].clone();
+        for (at, value) in changes {
+            let at = at.index(covered - 8);
+            file[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        check::check(&file);
+    }
+
+    /// Numbers from the edges of what fits, behind right checksums.
+    #[test]
+    fn no_numbers_in_an_image_make_its_reader_panic(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), edge_number()), 1..12),
+    ) {
+        let (_, mut file) = samples::image(2, 9, BELOW);
+        for (at, value) in changes {
+            let at = 24 + at.index((size_of::<Image>() - 32) / 4) * 4;
+            file[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        check::check(&file);
+    }
+
+    #[test]
+    fn the_checksum_tells_any_change(
+        data in prop::collection::vec(any::<u8>(), 1..256),
+        at in any::<prop::sample::Index>(),
+        change in 1u8..,
+    ) {
+        let mut changed = data.clone();
+        changed[at.index(data.len())] ^= change;
+        prop_assert_ne!(checksum(&data), checksum(&changed));
+    }
+}
+
+fn edge_number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        Just(1),
+        Just(4096),
+        Just(u64::MAX),
+        Just(u64::MAX - 4095),
+        Just(i64::MAX as u64),
+        Just(i64::MIN as u64),
+        Just(1 << 31),
+        Just((1 << 31) - 4096),
+        any::<u64>().prop_map(|number| number & !4095),
+    ]
+}

@@ -1,0 +1,89 @@
+//! Any bytes given to every reader: refused, or readable to the end without a panic. Unit tests,
+//! property tests and fuzzing all call this.
+
+use tomo_wire::image::{Image, Window};
+use tomo_wire::plan::{Entry, Level, Plan, PlanView};
+use tomo_wire::record::{Record, RecordView};
+use tomo_wire::roster::{self, Roster, RosterView};
+use tomo_wire::{ModuleId, PAGE, Refusal, checksum};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Reads `data` as each format, as it is and with a header that is made to agree with itself.
+pub(crate) fn check(data: &[u8]) {
+    image(data);
+    plan(data);
+    record(data);
+    roster(data);
+    resealed(data);
+}
+
+fn told<T>(result: Result<T, Refusal>) -> Option<T> {
+    result
+        .inspect_err(|refusal| assert!(!refusal.to_string().contains('\n')))
+        .ok()
+}
+
+fn image(data: &[u8]) {
+    let Some(image) = told(Image::read(data, data.len() as u64)) else {
+        return;
+    };
+    assert!(!image.regions().is_empty());
+    let mut end = 0;
+    for (index, region) in image.regions().iter().enumerate() {
+        assert!(region.address.get() >= end, "regions ascend");
+        end = region.address.get() + region.length.get();
+        let last = region.offset.get() + region.length.get();
+        assert!(last <= data.len() as u64);
+        // Everything lies within the reach of a displacement from everything.
+        let alias = image.alias_distance(index);
+        assert_eq!(alias % PAGE as i64, 0);
+        assert!(alias.unsigned_abs() < 1 << 31);
+    }
+    assert!(image.companion_length() < 1 << 31);
+    let rows: &[Window] = told(image.window_table(data)).unwrap_or_default();
+    assert!(size_of_val(rows) <= data.len());
+}
+
+fn plan(data: &[u8]) {
+    if let Some(plan) = told(PlanView::read(data)) {
+        assert!(plan.header.probes.get() as usize <= plan.units.len());
+        assert!(size_of_val(plan.units) <= data.len());
+    }
+}
+
+fn record(data: &[u8]) {
+    if let Some(record) = told(RecordView::read(data)) {
+        assert_eq!(record.marks.len(), record.header.probes.get() as usize);
+    }
+}
+
+fn roster(data: &[u8]) {
+    if let Some(roster) = told(RosterView::read(data)) {
+        for entry in roster.entries {
+            let _ = (roster.path(entry.image), roster.path(entry.record));
+        }
+    }
+}
+
+/// Headers with any content behind right checksums: what somebody would write who knows the formats.
+fn resealed(data: &[u8]) {
+    if let Ok((header, rest)) = Image::read_from_prefix(data) {
+        image(&[header.sealed().as_slice(), rest].concat());
+    }
+    if let Ok((header, rest)) = Record::read_from_prefix(data) {
+        record(&[header.sealed().as_slice(), rest].concat());
+    }
+    if let Ok((module, rest)) = ModuleId::read_from_prefix(data) {
+        let whole = rest.len() / size_of::<Entry>() * size_of::<Entry>();
+        if let Ok(units) = <[Entry]>::ref_from_bytes(&rest[..whole]) {
+            let header = Plan::of(module, Level::Edge, 0, units);
+            plan(&[header.as_bytes(), units.as_bytes()].concat());
+        }
+        let entry = data.split_at_checked(size_of::<roster::Entry>());
+        if let Some((entry, paths)) = entry {
+            let entries = <[roster::Entry]>::ref_from_bytes(entry).unwrap_or_default();
+            let header = Roster::sealed(entries, paths, checksum(data));
+            roster(&[header.as_slice(), data].concat());
+        }
+    }
+}

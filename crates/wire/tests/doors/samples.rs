@@ -1,0 +1,91 @@
+//! One sound file of each format, made from numbers.
+
+use tomo_wire::image::{Image, Region, Window};
+use tomo_wire::plan::{Entry, Level, Plan, Tactic};
+use tomo_wire::record::Record;
+use tomo_wire::roster::{self, Roster};
+use tomo_wire::{FileStamp, ModuleId, PAGE, checksum};
+use zerocopy::IntoBytes;
+
+pub(crate) fn module() -> ModuleId {
+    ModuleId::by_build_id(b"twenty bytes of hash", 0x1234_5678_9abc_def0).expect("an id")
+}
+
+/// An image of `pages` pages of text with a trap table of `rows`.
+pub(crate) fn image(pages: u64, rows: usize, distance: i64) -> (Image, Vec<u8>) {
+    let windows: Vec<Window> = (0..rows as u32).map(window).collect();
+    let stamp = FileStamp {
+        device: 1.into(),
+        inode: 2.into(),
+        length: 3.into(),
+        modified: 4.into(),
+    };
+    let table = tomo_wire::pages(size_of_val(windows.as_slice()) as u64).expect("few rows");
+    let mut header = Image::of(module(), stamp);
+    header.plan = 77.into();
+    header.probes = (rows as u32).into();
+    header.windows = PAGE.into();
+    header.window_count = (rows as u64).into();
+    header.windows_checksum = checksum(windows.as_bytes()).into();
+    header.trampolines = (PAGE + table).into();
+    header.trampolines_length = PAGE.into();
+    header.region_count = 1.into();
+    header.regions[0] = Region {
+        address: (16 * PAGE).into(),
+        length: (pages * PAGE).into(),
+        offset: (2 * PAGE + table).into(),
+        original: 5.into(),
+    };
+    header.distance = distance.into();
+    header.length = ((2 + pages) * PAGE + table).into();
+    let mut file = header.sealed().to_vec();
+    file.resize(PAGE as usize, 0);
+    file.extend(windows.as_bytes());
+    file.resize(header.length.get() as usize, 0xcc);
+    (header, file)
+}
+
+fn window(number: u32) -> Window {
+    Window {
+        offset: (8 * number).into(),
+        probe: number.into(),
+        length: 5,
+        original: [1, 2, 3, 4, 5, 0, 0],
+    }
+}
+
+/// A plan with so many units of each tactic, those with probes first.
+pub(crate) fn plan(each: usize) -> Vec<u8> {
+    let unit = |(number, tactic): (usize, Tactic)| Entry {
+        from: (number as u64).into(),
+        to: 0.into(),
+        tactic: (tactic as u32).into(),
+        is_edge: 0.into(),
+    };
+    let tactics = Tactic::ALL.into_iter().flat_map(|t| vec![t; each]);
+    let units: Vec<Entry> = tactics.enumerate().map(unit).collect();
+    let header = Plan::of(module(), Level::Block, 3, &units);
+    [header.as_bytes(), units.as_bytes()].concat()
+}
+
+pub(crate) fn record(probes: u32) -> (Record, Vec<u8>) {
+    let record = Record::of(module(), 77, probes, [9; 16], -1);
+    let mut file = record.sealed().to_vec();
+    file.resize(record.length() as usize, 0);
+    (record, file)
+}
+
+pub(crate) fn roster(modules: u32) -> Vec<u8> {
+    let entries: Vec<roster::Entry> = (0..modules)
+        .map(|number| roster::Entry {
+            module: module(),
+            image: (8 * number).into(),
+            record: (8 * number + 4).into(),
+            late: (number % 2).into(),
+        })
+        .collect();
+    let paths: Vec<u8> = (0..modules).flat_map(|_| *b"img\0rec\0").collect();
+    let body = [entries.as_bytes(), &paths].concat();
+    let header = Roster::sealed(&entries, &paths, checksum(&body));
+    [header.as_slice(), &body].concat()
+}

@@ -1,0 +1,118 @@
+//! What `tomo cover` costs: whole processes, as ratios of CPU time to the same program alone, beside
+//! what compilers' own coverage costs. Every round runs every way once, and a ratio is the median of
+//! the rounds' ratios, so that a busy machine hits all ways alike.
+//!
+//! Prints one JSON object a line. Run by `cargo xtask bench cover`; a word as argument chooses the
+//! cases whose names contain it. `TOMO` names the command, if it is not to be that of the tests.
+
+mod cases;
+mod inputs;
+mod ways;
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use cases::Case;
+use nix::sys::resource::{UsageWho, getrusage};
+use serde_json::json;
+use ways::{Promise, Way};
+
+fn main() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let only = std::env::args()
+        .nth(1)
+        .filter(|name| !name.starts_with('-'));
+    let wanted = |name: &str| only.as_ref().is_none_or(|only| name.contains(only));
+    for (number, case) in cases::all(folder.path(), wanted)?.iter().enumerate() {
+        let own = folder.path().join(number.to_string());
+        measure(case, &own).with_context(|| format!("measuring {}", case.name))?;
+    }
+    Ok(())
+}
+
+/// Prints what each way to run `case` costs.
+fn measure(case: &Case, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    let ways = ways::of(case, folder)?;
+    let mut seconds: Vec<Vec<f64>> = ways.iter().map(|_| Vec::new()).collect();
+    for round in 0..=case.rounds {
+        for (way, seconds) in ways.iter().zip(&mut seconds) {
+            let sample = run(case, way, folder)?;
+            // The first round fills caches, and bakes what is missing.
+            if round > 0 {
+                seconds.push(sample);
+            }
+        }
+    }
+    for (way, own) in ways.iter().zip(&seconds) {
+        let base = ways.iter().position(|other| other.name == way.base);
+        let base = &seconds[base.context("no such way")?];
+        let ratio = median(own.iter().zip(base).map(|(a, b)| a / b));
+        let more = 1e3 * median(own.iter().zip(base).map(|(a, b)| a - b));
+        let (value, unit, promise) = match way.promise {
+            Some(Promise::Ratio(most)) => (ratio, "", Some(format!("at most {most}"))),
+            Some(Promise::MoreMilliseconds(most)) => {
+                (more, "ms more", Some(format!("at most {most} ms more")))
+            }
+            None => (ratio, "", None),
+        };
+        let unarmed = way.pool.as_deref().map_or(Ok(0), ways::unarmed)?;
+        let line = json!({
+            "bench": "cover", "case": case.name, "way": way.name, "base": way.base,
+            "cpu_ms": 1e3 * median(own.iter().copied()), "ratio": ratio, "more_ms": more,
+            "rounds": own.len(), "value": value, "unit": unit, "promise": promise, "unarmed": unarmed,
+        });
+        println!("{line}");
+    }
+    Ok(())
+}
+
+/// Seconds of the processor that one run takes.
+fn run(case: &Case, way: &Way, folder: &Path) -> Result<f64> {
+    for (path, bytes) in &way.fresh {
+        // In place: the pool's processes have these very files mapped.
+        OpenOptions::new()
+            .write(true)
+            .open(path)?
+            .write_all(bytes)?;
+    }
+    let stdin = match &case.input {
+        Some(path) => Stdio::from(fs::File::open(path)?),
+        None => Stdio::null(),
+    };
+    let mut command = Command::new(&way.program);
+    command
+        .args(&way.before)
+        .args(&case.arguments)
+        .envs(&way.environment)
+        .current_dir(case.folder.as_deref().unwrap_or(folder))
+        .stdin(stdin)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let before = children()?;
+    let status = command.status()?;
+    let spent = children()? - before;
+    ensure!(status.success(), "{}: {status}", way.name);
+    Ok(spent.as_secs_f64())
+}
+
+/// CPU time of all children that have ended, and of theirs.
+fn children() -> Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let (user, system) = (usage.user_time(), usage.system_time());
+    let microseconds = |seconds: i64, more: i64| (seconds * 1_000_000 + more) as u64;
+    Ok(Duration::from_micros(
+        microseconds(user.tv_sec(), user.tv_usec())
+            + microseconds(system.tv_sec(), system.tv_usec()),
+    ))
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,289 @@
+/* What programs do with signals, threads, processes and stacks, each by its name. Every scenario runs
+   code that has not run before in the midst of it, and prints what came of it. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+extern char **environ;
+static const char *self;
+
+/* Functions with short and long blocks, branches, a switch and loops; a set of them for each place at
+   which new code is to run. */
+#define WORK(n)                                                                              \
+  __attribute__((noinline)) static unsigned leaf##n(unsigned x) { return x ? x - 1 : 0; }     \
+  __attribute__((noinline)) static unsigned pick##n(unsigned x) {                             \
+    switch (x % 7) {                                                                         \
+      case 0: return x ^ n;                                                                  \
+      case 1: return leaf##n(x);                                                             \
+      case 2: return x * 3;                                                                  \
+      case 3: return ~x;                                                                     \
+      case 4: return x >> 1;                                                                 \
+      default: return leaf##n(x) + 2;                                                        \
+    }                                                                                        \
+  }                                                                                          \
+  __attribute__((noinline)) static unsigned work##n(unsigned seed) {                          \
+    unsigned sum = 0;                                                                        \
+    for (unsigned i = 0; i < 40; i++) {                                                      \
+      unsigned x = pick##n(seed + i);                                                        \
+      if (x & 1) sum += x; else if (x & 2) sum ^= x; else sum -= leaf##n(x);                  \
+      if (sum > 1000000u) sum %= 977;                                                        \
+    }                                                                                        \
+    return sum;                                                                              \
+  }
+WORK(1) WORK(2) WORK(3) WORK(4) WORK(5) WORK(6) WORK(7) WORK(8) WORK(9)
+
+static volatile int *volatile nowhere = (volatile int *)8;
+
+static void say(const char *text, unsigned number) {
+  char line[128];
+  int length = snprintf(line, sizeof line, "%s %u\n", text, number);
+  if (write(1, line, length) < 0) _exit(99);
+}
+
+static void in_handler(int signal) { say("handler", work1(signal)); }
+static void in_handler_info(int signal, siginfo_t *info, void *context) {
+  (void)context;
+  say("handler with info", work2(signal) + (info->si_signo == signal));
+}
+
+static void handle(int signal, void (*handler)(int), int flags, int full) {
+  struct sigaction action = {0};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  if (full) sigfillset(&action.sa_mask);
+  sigaction(signal, &action, 0);
+}
+
+static int trap_handled(void) {
+  struct sigaction action = {0}, old;
+  action.sa_sigaction = in_handler_info;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGTRAP, &action, 0);
+  raise(SIGTRAP);
+  __asm__ volatile("int3");
+  sigaction(SIGTRAP, 0, &old);
+  say("asked", old.sa_sigaction == in_handler_info);
+  signal(SIGTRAP, in_handler);
+  raise(SIGTRAP);
+  say("after", work3(1));
+  return 0;
+}
+static int trap_ignored(void) {
+  signal(SIGTRAP, SIG_IGN);
+  raise(SIGTRAP);
+  say("survived", work1(2));
+  return 0;
+}
+static int trap_raised(void) { say("before", work1(3)); raise(SIGTRAP); return 0; }
+static int trap_own(void) { say("before", work1(4)); __asm__ volatile("int3"); return 0; }
+
+static int blocked(void) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, 0);
+  say("blocked", work1(5));
+  pthread_sigmask(SIG_BLOCK, &all, 0);
+  say("still", work2(5));
+  return 0;
+}
+static int full_mask(void) {
+  handle(SIGUSR1, in_handler, 0, 1);
+  raise(SIGUSR1);
+  say("after", work3(6));
+  return 0;
+}
+static int suspended(void) {
+  sigset_t all;
+  handle(SIGUSR1, in_handler, 0, 1);
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, 0);
+  raise(SIGUSR1);
+  sigdelset(&all, SIGUSR1);
+  sigsuspend(&all);
+  raise(SIGUSR1);
+  struct pollfd none = {-1, 0, 0};
+  ppoll(&none, 1, 0, &all);
+  say("after", work3(7));
+  return 0;
+}
+static int waited(void) {
+  sigset_t set;
+  int got = 0;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR2);
+  sigprocmask(SIG_BLOCK, &set, 0);
+  raise(SIGUSR2);
+  sigwait(&set, &got);
+  say("waited", got + work1(8));
+  int file = signalfd(-1, &set, 0);
+  raise(SIGUSR2);
+  struct signalfd_siginfo info;
+  if (read(file, &info, sizeof info) != sizeof info) return 1;
+  say("read", info.ssi_signo + work2(8));
+  return 0;
+}
+static int alternate_stack(void) {
+  static char stack[16384];
+  stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+  sigaltstack(&alternate, 0);
+  handle(SIGUSR1, in_handler, SA_ONSTACK, 0);
+  raise(SIGUSR1);
+  say("after", work3(9));
+  return 0;
+}
+
+static pthread_barrier_t barrier;
+static void *all_at_once(void *seed) {
+  unsigned sum = 0;
+  pthread_barrier_wait(&barrier);
+  sum += work1(0);
+  pthread_barrier_wait(&barrier);
+  sum += work2(0) + work3(0) + work4(0);
+  pthread_barrier_wait(&barrier);
+  sum += work5(0) + work6(0) + work7(0) + work8(0) + work9(0);
+  return (void *)(uintptr_t)(sum + 0 * (uintptr_t)seed);
+}
+static int threads(void) {
+  pthread_t thread[8];
+  pthread_barrier_init(&barrier, 0, 8);
+  for (int i = 0; i < 8; i++) pthread_create(&thread[i], 0, all_at_once, 0);
+  for (int i = 0; i < 8; i++) {
+    void *sum;
+    pthread_join(thread[i], &sum);
+    say("thread", (unsigned)(uintptr_t)sum);
+  }
+  return 0;
+}
+static int one_thread(void) {
+  pthread_barrier_init(&barrier, 0, 1);
+  say("thread", (unsigned)(uintptr_t)all_at_once(0));
+  return 0;
+}
+static void *on_tiny_stack(void *unused) { (void)unused; say("tiny", work1(10)); return 0; }
+static int tiny_stack(void) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, PTHREAD_STACK_MIN);
+  pthread_create(&thread, &attributes, on_tiny_stack, 0);
+  pthread_join(thread, 0);
+  return 0;
+}
+
+#ifdef __GLIBC__
+static ucontext_t back, there;
+static void coroutine(void) { say("coroutine", work1(11)); swapcontext(&there, &back); say("again", work2(11)); }
+static int contexts(void) {
+  static char stack[32768];
+  getcontext(&there);
+  there.uc_stack.ss_sp = stack;
+  there.uc_stack.ss_size = sizeof stack;
+  there.uc_link = &back;
+  makecontext(&there, coroutine, 0);
+  swapcontext(&back, &there);
+  say("between", work3(11));
+  swapcontext(&back, &there);
+  return 0;
+}
+#else
+static int contexts(void) { return 1; }
+#endif
+
+static int end_of(pid_t child) {
+  int status;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+static int forked(void) {
+  pid_t child = fork();
+  if (child == 0) { say("child", work1(12)); _exit(7); }
+  say("ended", end_of(child));
+  say("parent", work1(12) + work2(12));
+  child = fork();
+  if (child == 0) { say("child", work3(12)); abort(); }
+  say("ended", end_of(child));
+  return 0;
+}
+static int vforked(void) {
+  pid_t child = vfork();
+  if (child == 0) { execl(self, self, "exit", (char *)0); _exit(98); }
+  say("ended", end_of(child));
+  return 0;
+}
+static int spawned(void) {
+  pid_t child;
+  char *arguments[] = {(char *)self, "exit", 0};
+  if (posix_spawn(&child, self, 0, 0, arguments, environ)) return 1;
+  say("ended", end_of(child));
+  char *other[] = {"sh", "-c", "exit 4", 0};
+  if (posix_spawnp(&child, "sh", 0, 0, other, environ)) return 1;
+  say("ended", end_of(child));
+  return system("exit 3") >> 8;
+}
+static int executed(void) { say("before", work1(13)); execl(self, self, "exit", (char *)0); return 97; }
+static int executed_bare(void) {
+  char *arguments[] = {(char *)self, "exit", 0}, *nothing[] = {0};
+  execve(self, arguments, nothing);
+  return 97;
+}
+static int exits(void) { say("exit", work1(14)); exit(6); }
+static int exits_at_once(void) { say("_exit", work1(15)); _exit(9); }
+static int aborts(void) { say("abort", work1(16)); abort(); }
+static int crashes(void) { say("crash", work1(17)); *nowhere = 1; return 0; }
+static int killed(void) { say("kill", work1(18)); raise(SIGKILL); return 0; }
+
+static sigjmp_buf place;
+static void jump(int signal) { say("jump", work2(signal)); siglongjmp(place, 1); }
+static int jumps(void) {
+  static jmp_buf plain;
+  if (setjmp(plain) == 0) { say("long", work1(19)); longjmp(plain, 1); }
+  handle(SIGSEGV, jump, 0, 1);
+  for (int i = 0; i < 3; i++)
+    if (sigsetjmp(place, 1) == 0) *nowhere = i;
+    else say("landed", work3(19));
+  return 0;
+}
+static int loads(void) {
+  void *library = dlopen("libm.so.6", RTLD_NOW);
+  double (*root)(double) = library ? (double (*)(double))dlsym(library, "cbrt") : 0;
+  say("root", root ? (unsigned)root(27.0) : 0);
+  return 0;
+}
+/* Never ends by itself. */
+static int serves(void) {
+  say("serving", work1(20));
+  for (;;) pause();
+  return 0;
+}
+
+static const struct { const char *name; int (*run)(void); } scenarios[] = {
+  {"trap_handled", trap_handled}, {"trap_ignored", trap_ignored}, {"trap_raised", trap_raised},
+  {"trap_own", trap_own}, {"blocked", blocked}, {"full_mask", full_mask}, {"suspended", suspended},
+  {"waited", waited}, {"alternate_stack", alternate_stack}, {"threads", threads},
+  {"one_thread", one_thread}, {"tiny_stack", tiny_stack}, {"contexts", contexts}, {"forked", forked},
+  {"vforked", vforked}, {"spawned", spawned}, {"executed", executed}, {"executed_bare", executed_bare},
+  {"exit", exits}, {"exits_at_once", exits_at_once}, {"aborts", aborts}, {"crashes", crashes},
+  {"killed", killed}, {"jumps", jumps}, {"loads", loads}, {"serves", serves},
+};
+
+int main(int count, char **arguments) {
+  self = "/proc/self/exe";
+  for (size_t i = 0; count > 1 && i < sizeof scenarios / sizeof *scenarios; i++)
+    if (!strcmp(arguments[1], scenarios[i].name)) return scenarios[i].run();
+  for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) puts(scenarios[i].name);
+  return 0;
+}

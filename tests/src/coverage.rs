@@ -1,0 +1,279 @@
+//! What `tomo cover` records of a run, read from its files, and held against what the run did.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use tomo_wire::plan::{PlanView, Tactic};
+use tomo_wire::record::RecordView;
+
+use crate::corpus::Workload;
+use crate::tomo;
+
+/// Units of one module, by what became of their probes.
+#[derive(Clone, Debug, Default)]
+pub struct Units {
+    /// Addresses of blocks (or functions) whose probes were hit.
+    pub hit: BTreeSet<u64>,
+    /// Those whose probes were not.
+    pub missed: BTreeSet<u64>,
+    /// Edges (from, to) whose probes were hit.
+    pub taken: BTreeSet<(u64, u64)>,
+    /// Those whose probes were not.
+    pub untaken: BTreeSet<(u64, u64)>,
+    /// Units without a probe.
+    pub without: usize,
+    /// Blocks that have a trap for a probe.
+    pub traps: usize,
+    /// Processes that were armed.
+    pub processes: u64,
+}
+
+impl Units {
+    /// Adds what another run of the same program recorded.
+    pub fn merge(&mut self, other: &Self) {
+        self.hit.extend(&other.hit);
+        self.missed.extend(&other.missed);
+        self.missed.retain(|unit| !self.hit.contains(unit));
+        self.taken.extend(&other.taken);
+        self.untaken.extend(&other.untaken);
+        self.untaken.retain(|edge| !self.taken.contains(edge));
+        self.without = other.without;
+        self.traps = other.traps;
+        self.processes += other.processes;
+    }
+
+    /// What the record in the file `record` says of the units of `plan`.
+    ///
+    /// # Errors
+    /// If one of them cannot be read, or they do not belong together.
+    pub fn read(plan: &Path, record: &Path) -> Result<Self> {
+        let (plan, record) = (fs::read(plan)?, fs::read(record)?);
+        let plan = PlanView::read(&plan)?;
+        let record = RecordView::read(&record)?;
+        ensure!(
+            plan.name == record.header.plan.get(),
+            "record and plan differ"
+        );
+        let mut units = Self {
+            without: plan.units.len() - record.marks.len(),
+            processes: record.live.armed.get(),
+            ..Self::default()
+        };
+        for (unit, mark) in plan.units.iter().zip(record.marks) {
+            let (from, to) = (unit.from.get(), unit.to.get());
+            units.traps += usize::from(unit.tactic.get() == Tactic::Trap as u32);
+            let _ = match (unit.is_edge.get() != 0, *mark != 0) {
+                (false, true) => units.hit.insert(from),
+                (false, false) => units.missed.insert(from),
+                (true, true) => units.taken.insert((from, to)),
+                (true, false) => units.untaken.insert((from, to)),
+            };
+        }
+        Ok(units)
+    }
+}
+
+/// A command under `tomo cover` with `options`, in a folder and with a cache of its own.
+#[derive(Debug)]
+pub struct Covering {
+    folder: tempfile::TempDir,
+}
+
+impl Covering {
+    /// A new folder.
+    ///
+    /// # Errors
+    /// If none can be made.
+    pub fn new() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        Ok(Self { folder })
+    }
+
+    /// Where records go.
+    #[must_use]
+    pub fn output(&self) -> PathBuf {
+        self.folder.path().join("out")
+    }
+
+    /// `tomo cover OPTIONS --`, ready for the program and its arguments.
+    ///
+    /// # Errors
+    /// If the command cannot be built.
+    pub fn command(&self, options: &[&str]) -> Result<Command> {
+        let mut command = Command::new(tomo::path()?);
+        command
+            .env("TOMO_CACHE_DIR", self.folder.path().join("cache"))
+            .arg("cover")
+            .args(options);
+        if !options.contains(&"--pool") {
+            command.arg("--output").arg(self.output());
+        }
+        command.arg("--");
+        Ok(command)
+    }
+
+    /// Runs a workload of `program` to its end, covered.
+    ///
+    /// # Errors
+    /// If it cannot be run.
+    pub fn run(&self, options: &[&str], program: &Path, workload: &Workload) -> Result<Output> {
+        let mut command = self.command(options)?;
+        command.arg(program).args(&workload.args);
+        if let Some(folder) = &workload.cwd {
+            command.current_dir(folder);
+        }
+        complete(command, workload.stdin.as_deref().unwrap_or_default())
+    }
+
+    /// What the one run of which there is a record saw of the module whose files are called after
+    /// `program`'s build, the only module that was observed.
+    ///
+    /// # Errors
+    /// If there is not exactly one record.
+    pub fn only(&self) -> Result<Units> {
+        let records = files(&self.output(), "record")?;
+        let [record] = records.as_slice() else {
+            anyhow::bail!("{} records, not one", records.len());
+        };
+        Units::read(&record.with_extension("plan"), record)
+    }
+
+    /// What each record says, in the order of their paths.
+    ///
+    /// # Errors
+    /// If one cannot be read.
+    pub fn each(&self) -> Result<Vec<Units>> {
+        let records = files(&self.output(), "record")?.into_iter();
+        records
+            .map(|record| Units::read(&record.with_extension("plan"), &record))
+            .collect()
+    }
+
+    /// What all runs saw together.
+    ///
+    /// # Errors
+    /// If there is no record, or one cannot be read.
+    pub fn all(&self) -> Result<Units> {
+        let mut merged = Units::default();
+        let records = files(&self.output(), "record")?;
+        ensure!(!records.is_empty(), "no record");
+        for record in records {
+            merged.merge(&Units::read(&record.with_extension("plan"), &record)?);
+        }
+        Ok(merged)
+    }
+}
+
+/// A pool that arms programs wherever they are started (`tomo env --pool`).
+#[derive(Debug)]
+pub struct Pool {
+    folder: tempfile::TempDir,
+    variables: Vec<(String, String)>,
+}
+
+impl Pool {
+    /// A new pool for `program`.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn new(program: &Path) -> Result<Self> {
+        let mut pool = Self {
+            folder: tempfile::tempdir()?,
+            variables: Vec::new(),
+        };
+        let line = "eval \"$(\"$0\" env --pool \"$1\" \"$2\")\" && echo \"$LD_PRELOAD\" && echo \"$TOMO_ROSTER\"";
+        let mut shell = Command::new("bash");
+        shell
+            .args(["-c", line])
+            .arg(tomo::path()?)
+            .arg(pool.path())
+            .arg(program)
+            .env("TOMO_CACHE_DIR", pool.folder.path().join("cache"))
+            .env_remove("LD_PRELOAD");
+        let output = complete(shell, b"")?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "tomo env: {errors}");
+        let printed = String::from_utf8(output.stdout)?;
+        let names = ["LD_PRELOAD", "TOMO_ROSTER"].map(String::from);
+        pool.variables = names
+            .into_iter()
+            .zip(printed.lines().map(String::from))
+            .collect();
+        Ok(pool)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("pool")
+    }
+
+    /// The only file in it with this extension.
+    ///
+    /// # Errors
+    /// If there is not exactly one.
+    pub fn file(&self, extension: &str) -> Result<PathBuf> {
+        let entries = fs::read_dir(self.path())?;
+        let mut paths = entries.flatten().map(|entry| entry.path());
+        let mut ours = paths
+            .by_ref()
+            .filter(|path| path.extension().is_some_and(|e| e == extension));
+        let first = ours.next().with_context(|| format!("no {extension}"))?;
+        ensure!(ours.next().is_none(), "more than one {extension}");
+        Ok(first)
+    }
+
+    /// `program`, armed.
+    #[must_use]
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// What all runs saw so far of the only module.
+    ///
+    /// # Errors
+    /// If the record cannot be read.
+    pub fn units(&self) -> Result<Units> {
+        Units::read(&self.file("plan")?, &self.file("record")?)
+    }
+}
+
+/// Starts `command`, hands `input` over, and waits for its end.
+///
+/// # Errors
+/// If it does not start.
+pub fn complete(mut command: Command, input: &[u8]) -> Result<Output> {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("starting")?;
+    let mut pipe = child.stdin.take().context("no pipe")?;
+    std::thread::scope(|scope| {
+        // Whoever does not read all of its input closes the pipe, which is no error here.
+        scope.spawn(move || pipe.write_all(input));
+        Ok(child.wait_with_output()?)
+    })
+}
+
+/// The files below `folder` with this extension.
+fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for run in fs::read_dir(folder)? {
+        for file in fs::read_dir(run?.path())? {
+            let path = file?.path();
+            if path.extension().is_some_and(|e| e == extension) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,187 @@
+//! Modules that a program loads after its start: what they do is recorded as if they had been there from the
+//! start, and nothing of the program changes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+use tomo_testkit::coverage::{Covering, Units, complete};
+
+struct Built {
+    folder: TempDir,
+}
+
+impl Built {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let built = Self { folder };
+        built.gcc("loading", &["loading.c"], &["-pthread"]);
+        built.library("first");
+        built
+    }
+
+    fn gcc(&self, name: &str, sources: &[&str], flags: &[&str]) -> PathBuf {
+        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+        let to = self.path(name);
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-O2", "-o"]).arg(&to);
+        gcc.args(sources.iter().map(|source| programs.join(source)));
+        let output = gcc.args(flags).arg("-ldl").output().expect("gcc");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        to
+    }
+
+    /// A library of its own, in a folder of its own.
+    fn library(&self, folder: &str) -> PathBuf {
+        std::fs::create_dir(self.path(folder)).expect("a folder");
+        let name = format!("{folder}/plugin.so");
+        self.gcc(&name, &["plugin.c"], &["-shared", "-fPIC"])
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_string_lossy().into_owned()
+    }
+
+    /// Runs `loading` alone and covered; everything that shows must be the same.
+    fn is_undisturbed(&self, options: &[&str], arguments: &[&str]) -> Covering {
+        let mut alone = Command::new(self.path("loading"));
+        alone.args(arguments);
+        let expected = complete(alone, b"").expect("run");
+        let covering = Covering::new().expect("a folder");
+        let mut command = covering.command(options).expect("tomo");
+        command.arg(self.path("loading")).args(arguments);
+        let got = complete(command, b"").expect("run");
+        let shows = |output: &Output| {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            (
+                text(&output.stdout),
+                text(&output.stderr),
+                output.status.code(),
+            )
+        };
+        assert_eq!(shows(&got), shows(&expected), "{arguments:?}");
+        covering
+    }
+
+    /// What is recorded of the first library when it is loaded as `how` says.
+    fn loaded(&self, how: &str) -> Units {
+        let path = self.text("first/plugin.so");
+        let covering = self.is_undisturbed(&["--module", &path], &[how, &path]);
+        covering.only().expect("one record")
+    }
+}
+
+/// The same calls in a program that has the library from the start leave the same record.
+#[test]
+fn a_library_that_is_loaded_later_is_recorded_as_from_the_start() {
+    let built = Built::new();
+    let later = built.loaded("once");
+    assert!(later.hit.len() > 15, "{} hits", later.hit.len());
+    let path = built.text("first/plugin.so");
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&["--module", &path]).expect("tomo");
+    command.env("LD_PRELOAD", &path);
+    command.arg(built.path("loading")).args(["once", &path]);
+    complete(command, b"").expect("run");
+    assert_eq!(later.hit, covering.only().expect("one record").hit);
+}
+
+#[test]
+fn a_library_that_is_closed_and_loaded_again_runs_on() {
+    let built = Built::new();
+    let again = built.loaded("again");
+    assert_eq!(again.processes, 1, "a process counts once");
+    let once = built.loaded("once");
+    assert!(again.hit.is_superset(&once.hit));
+    let begin_and_end = again.hit.difference(&once.hit).count();
+    assert!(begin_and_end <= 3, "{begin_and_end}");
+}
+
+#[test]
+fn a_library_that_is_loaded_while_all_signals_are_blocked_runs() {
+    let built = Built::new();
+    assert_eq!(built.loaded("blocked").hit, built.loaded("once").hit);
+}
+
+#[test]
+fn children_use_and_load_libraries() {
+    let built = Built::new();
+    assert!(
+        built
+            .loaded("forked")
+            .hit
+            .is_superset(&built.loaded("once").hit)
+    );
+}
+
+/// Several libraries of a folder, loaded by threads at once.
+#[test]
+fn threads_load_the_libraries_of_a_folder() {
+    let built = Built::new();
+    std::fs::create_dir(built.path("all")).expect("a folder");
+    let names: Vec<_> = (0..6)
+        .map(|number| format!("all/plugin{number}.so"))
+        .collect();
+    for (number, name) in names.iter().enumerate() {
+        let define = format!("-Dhalf=half{number}");
+        built.gcc(name, &["plugin.c"], &["-shared", "-fPIC", &define, "-g"]);
+    }
+    let folder = built.text("all");
+    let paths: Vec<_> = names.iter().map(|name| built.text(name)).collect();
+    let arguments: Vec<_> = ["threads"]
+        .into_iter()
+        .chain(paths.iter().map(String::as_str))
+        .collect();
+    let covering = built.is_undisturbed(&["--module", &folder], &arguments);
+    let all = covering.each().expect("records");
+    assert_eq!(all.len(), paths.len());
+    let armed = all.iter().filter(|units| units.hit.len() > 15).count();
+    assert_eq!(armed, paths.len(), "{all:?}");
+}
+
+/// Python's own modules come as libraries, most of them later.
+#[test]
+fn python_and_its_modules_are_covered() {
+    let find = "import sysconfig; print(sysconfig.get_path('platstdlib') + '/lib-dynload')";
+    let output = Command::new("/usr/bin/python3").args(["-c", find]).output();
+    let printed = String::from_utf8(output.expect("python3").stdout).expect("a path");
+    let folder = printed.trim();
+    let script = "import json, ctypes, decimal, bz2, lzma, hashlib, queue; \
+                  print(json.dumps([1, None]), decimal.Decimal(2).sqrt(), \
+                  len(lzma.compress(bz2.compress(b'x' * 9999))), hashlib.md5(b'x').hexdigest())";
+    let arguments = ["-c", script];
+    let mut alone = Command::new("/usr/bin/python3");
+    alone.args(arguments);
+    let expected = complete(alone, b"").expect("run");
+    let wanted = [
+        "_json.",
+        "_ctypes.",
+        "_decimal.",
+        "_bz2.",
+        "_lzma.",
+        "_hashlib.",
+    ];
+    let entries = std::fs::read_dir(folder).expect("read").flatten();
+    let names = entries.map(|entry| entry.path().to_string_lossy().into_owned());
+    let ours = names.filter(|name| wanted.iter().any(|part| name.contains(part)));
+    let options: Vec<_> = ours
+        .flat_map(|name| ["--module".to_owned(), name])
+        .collect();
+    let options: Vec<_> = options.iter().map(String::as_str).collect();
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&options).expect("tomo");
+    command.arg("/usr/bin/python3").args(arguments);
+    let got = complete(command, b"").expect("run");
+    assert_eq!(String::from_utf8_lossy(&got.stderr), "");
+    assert_eq!(got.stdout, expected.stdout);
+    let all = covering.each().expect("records");
+    let ran = all
+        .iter()
+        .filter(|units| units.processes == 1 && units.hit.len() > 10);
+    assert!(ran.count() >= 4, "{all:?}");
+}

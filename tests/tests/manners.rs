@@ -1,0 +1,320 @@
+//! Covered programs do what they do alone: output, exit code, signal; whatever they do with signals,
+//! threads, processes and stacks. And what they did is recorded, however they end.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use tomo_testkit::coverage::{Covering, Units, complete};
+
+/// The program of scenarios, built once.
+fn program() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manners");
+        gcc(&program, &["-O2", "-pthread"]);
+        program
+    })
+}
+
+fn gcc(program: &Path, flags: &[&str]) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/manners.c");
+    let mut command = Command::new("gcc");
+    command.args(flags).arg("-o").arg(program).arg(source);
+    let output = command.arg("-ldl").output().expect("gcc");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+}
+
+fn alone(scenario: &str) -> Output {
+    let mut command = Command::new(program());
+    command.arg(scenario);
+    complete(command, b"").expect("run")
+}
+
+fn covered(covering: &Covering, options: &[&str], scenario: &str) -> Output {
+    let mut command = covering.command(options).expect("tomo");
+    command.arg(program()).arg(scenario);
+    complete(command, b"").expect("run")
+}
+
+/// The exit code that a shell would give it.
+fn code(output: &Output) -> Option<i32> {
+    let signal = output.status.signal().map(|signal| 128 + signal);
+    signal.or(output.status.code())
+}
+
+/// Runs a scenario alone and covered; everything that shows must be the same.
+fn is_undisturbed(options: &[&str], scenario: &str) -> Units {
+    let covering = Covering::new().expect("a folder");
+    let (expected, got) = (alone(scenario), covered(&covering, options, scenario));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert_eq!(text(&got.stdout), text(&expected.stdout), "{scenario}");
+    assert_eq!(text(&got.stderr), text(&expected.stderr), "{scenario}");
+    assert_eq!(code(&got), code(&expected), "{scenario}");
+    let units = covering.only().expect("a record");
+    assert!(units.processes >= 1, "{scenario}: not armed");
+    assert!(units.hit.len() > 5, "{scenario}: {} hits", units.hit.len());
+    units
+}
+
+macro_rules! undisturbed {
+    ($($(#[$doc:meta])* fn $name:ident: $scenario:literal)*) => {$(
+        $(#[$doc])*
+        #[test]
+        fn $name() {
+            is_undisturbed(&[], $scenario);
+            is_undisturbed(&["--level", "function"], $scenario);
+        }
+    )*};
+}
+
+undisturbed! {
+    fn a_program_that_handles_sigtrap_gets_its_own: "trap_handled"
+    fn a_program_that_ignores_sigtrap_survives_it: "trap_ignored"
+    fn a_raised_sigtrap_ends_the_program: "trap_raised"
+    fn a_breakpoint_of_the_programs_own_ends_it: "trap_own"
+    fn a_program_that_blocks_all_signals_runs_on: "blocked"
+    fn handlers_that_block_all_signals_run_new_code: "full_mask"
+    fn masks_for_the_time_of_a_wait_do_not_hide_traps: "suspended"
+    fn sigwait_and_signalfd_get_their_signals: "waited"
+    fn handlers_on_alternate_stacks_run_new_code: "alternate_stack"
+    fn threads_meet_in_new_code: "threads"
+    fn a_thread_on_a_tiny_stack_runs_new_code: "tiny_stack"
+    fn coroutines_run_new_code: "contexts"
+    fn forked_children_without_exec_run_on: "forked"
+    fn a_vforked_child_runs_another_program: "vforked"
+    fn spawned_children_run: "spawned"
+    fn a_program_that_executes_itself_runs_on: "executed"
+    fn a_program_executed_without_environment_runs_on: "executed_bare"
+    fn a_program_that_exits_at_once_is_recorded: "exits_at_once"
+    fn a_program_that_aborts_is_recorded: "aborts"
+    fn a_program_that_crashes_is_recorded: "crashes"
+    fn a_program_that_is_killed_is_recorded: "killed"
+    fn long_jumps_out_of_handlers_land: "jumps"
+    fn a_program_that_loads_libraries_runs_on: "loads"
+}
+
+/// Eight threads at once leave the same record as one alone, but for what only one of them ran.
+#[test]
+fn threads_lose_no_hit() {
+    let many = is_undisturbed(&[], "threads");
+    let one = is_undisturbed(&[], "one_thread");
+    let work: BTreeSet<u64> = work_blocks(&one);
+    assert!(work.len() > 50, "{}", work.len());
+    let lost: Vec<_> = work.difference(&many.hit).collect();
+    assert!(lost.is_empty(), "{lost:x?}");
+    assert_eq!(work, work_blocks(&many));
+}
+
+/// The blocks that were hit in functions that all threads run.
+fn work_blocks(units: &Units) -> BTreeSet<u64> {
+    let output = Command::new("nm").arg("-S").arg(program()).output();
+    let symbols = String::from_utf8(output.expect("nm").stdout).expect("names");
+    let ranges = symbols.lines().filter_map(|line| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let [start, size, _, name] = words.as_slice() else {
+            return None;
+        };
+        let ours = ["leaf", "pick", "work"].iter().any(|w| name.starts_with(w));
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        ours.then_some((number(start)?, number(size)?))
+    });
+    let ranges: Vec<_> = ranges.collect();
+    let inside = |unit: &&u64| {
+        ranges
+            .iter()
+            .any(|(start, size)| unit.wrapping_sub(*start) < *size)
+    };
+    units.hit.iter().filter(inside).copied().collect()
+}
+
+/// A server never ends by itself: its record is there while it runs, a SIGTERM to `tomo` reaches it,
+/// and the exit code tells of it.
+#[test]
+fn a_server_is_recorded_while_it_runs_and_ends_on_sigterm() {
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&[]).expect("tomo");
+    command.arg(program()).arg("serves").stdout(Stdio::piped());
+    let mut server = command.spawn().expect("started");
+    let mut line = String::new();
+    let output = server.stdout.take().expect("a pipe");
+    BufReader::new(output).read_line(&mut line).expect("a line");
+    assert!(line.starts_with("serving"), "{line}");
+    let units = covering.only().expect("a record");
+    assert!(units.hit.len() > 10 && units.processes == 1);
+    let pid = nix::unistd::Pid::from_raw(server.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("sent");
+    assert_eq!(server.wait().expect("ended").code(), Some(128 + 15));
+}
+
+/// Each process adds to the one record: a program that forks, and one that runs itself.
+#[test]
+fn processes_of_one_program_share_a_record() {
+    let units = is_undisturbed(&[], "executed");
+    assert_eq!(units.processes, 2);
+    let forked = is_undisturbed(&[], "forked");
+    let parent = is_undisturbed(&[], "exits_at_once");
+    assert!(work_blocks(&forked).len() > work_blocks(&parent).len());
+}
+
+#[test]
+fn a_static_program_is_refused_with_its_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("static");
+    gcc(&program, &["-O1", "-static", "-pthread", "-w"]);
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&[]).expect("tomo");
+    command.arg(&program);
+    let output = complete(command, b"").expect("run");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("statically linked"), "{said}");
+}
+
+#[test]
+fn stripped_programs_and_fixed_addresses_are_covered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for flags in [
+        ["-O2", "-pthread", "-s"],
+        ["-O2", "-pthread", "-no-pie"],
+        ["-O0", "-pthread", "-fcf-protection=full"],
+    ] {
+        let program = folder.path().join("other");
+        gcc(&program, &flags);
+        for scenario in ["threads", "jumps", "forked"] {
+            let covering = Covering::new().expect("a folder");
+            let mut command = covering.command(&[]).expect("tomo");
+            command.arg(&program).arg(scenario);
+            let got = complete(command, b"").expect("run");
+            let expected = alone(scenario);
+            assert_eq!(code(&got), code(&expected), "{flags:?} {scenario}");
+            assert_eq!(got.stdout, expected.stdout, "{flags:?} {scenario}");
+            assert!(covering.only().expect("a record").hit.len() > 10);
+        }
+    }
+}
+
+/// The C library blocks all signals by system calls of its own; in it there is no trap.
+#[test]
+fn all_modules_can_be_observed_the_c_library_too() {
+    for scenario in [
+        "threads",
+        "spawned",
+        "full_mask",
+        "forked",
+        "aborts",
+        "loads",
+        "jumps",
+    ] {
+        let covering = Covering::new().expect("a folder");
+        let expected = alone(scenario);
+        let got = covered(&covering, &["--module", "all"], scenario);
+        assert_eq!(code(&got), code(&expected), "{scenario}");
+        assert_eq!(got.stdout, expected.stdout, "{scenario}");
+        let all = covering.each().expect("records");
+        assert!(all.len() >= 2 && all.iter().all(|units| units.hit.len() > 10));
+        assert!(all.iter().any(|units| units.traps == 0), "the C library");
+    }
+}
+
+/// An address sanitizer does not start behind a library that it does not know, and has threads with all
+/// signals blocked.
+#[test]
+fn programs_with_sanitizers_are_covered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("sanitized");
+    for sanitizer in ["-fsanitize=address", "-fsanitize=undefined"] {
+        gcc(&program, &["-O1", "-pthread", "-w", sanitizer]);
+        for scenario in ["exit", "forked", "one_thread"] {
+            let run = |mut command: Command| {
+                command.arg(&program).arg(scenario);
+                complete(command, b"").expect("run")
+            };
+            let covering = Covering::new().expect("a folder");
+            let expected = run(Command::new("env"));
+            let got = run(covering.command(&[]).expect("tomo"));
+            assert_eq!(code(&got), code(&expected), "{sanitizer} {scenario}");
+            assert_eq!(got.stdout, expected.stdout, "{sanitizer} {scenario}");
+            assert!(covering.only().expect("a record").hit.len() > 10);
+        }
+    }
+}
+
+/// The sanitizer's own library has code that runs with all signals blocked.
+#[test]
+fn a_sanitizers_library_can_be_observed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("sanitized");
+    gcc(&program, &["-O1", "-pthread", "-w", "-fsanitize=address"]);
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&["--module", "libasan"]).expect("tomo");
+    command.arg(&program).arg("exit");
+    let got = complete(command, b"").expect("run");
+    assert_eq!(code(&got), Some(6));
+    let units = covering.only().expect("a record");
+    assert!(units.hit.len() > 100 && units.traps == 0);
+}
+
+/// Who ignores broken pipes hands that on, who does not does not.
+#[test]
+fn broken_pipes_are_handled_as_without() {
+    for prefix in ["", "trap '' PIPE; "] {
+        let ignored = |command: &str| {
+            let line = format!("{prefix}exec {command} grep SigIgn /proc/self/status");
+            let mut shell = Command::new("bash");
+            shell.args(["-c", &line]);
+            let output = complete(shell, b"").expect("run");
+            let text = String::from_utf8(output.stdout).expect("text");
+            let mask = text
+                .split_whitespace()
+                .last()
+                .unwrap_or_default()
+                .to_owned();
+            u64::from_str_radix(&mask, 16).expect("a mask") & 1 << 12
+        };
+        let covering = Covering::new().expect("a folder");
+        let tomo = tomo_testkit::tomo::path().expect("tomo").display();
+        let output = covering.output();
+        let line = format!("{tomo} cover -o {} --", output.display());
+        assert_eq!(ignored(&line), ignored(""), "{prefix:?}");
+    }
+}
+
+/// The program's C library is not glibc: other signals, other loader.
+#[test]
+fn programs_of_another_c_library_are_covered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("musl");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/manners.c");
+    let mut command = Command::new("musl-gcc");
+    command.args(["-O2", "-w", "-o"]).arg(&program).arg(source);
+    let output = command.output().expect("musl-gcc");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    for scenario in [
+        "threads",
+        "forked",
+        "blocked",
+        "full_mask",
+        "suspended",
+        "trap_handled",
+    ] {
+        let run = |mut command: Command| {
+            command.arg(&program).arg(scenario);
+            complete(command, b"").expect("run")
+        };
+        let covering = Covering::new().expect("a folder");
+        let expected = run(Command::new("env"));
+        let got = run(covering.command(&[]).expect("tomo"));
+        assert_eq!(code(&got), code(&expected), "{scenario}");
+        assert_eq!(got.stdout, expected.stdout, "{scenario}");
+        assert!(
+            covering.only().expect("a record").hit.len() > 10,
+            "{scenario}"
+        );
+    }
+}

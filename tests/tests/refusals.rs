@@ -1,0 +1,425 @@
+//! What goes wrong on our side is told, and never hinders the program: it runs, with its own exit code,
+//! unobserved.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+use tomo_testkit::coverage::{Covering, Pool, complete};
+
+const SAID: &str = "exit ";
+const CODE: i32 = 6;
+
+/// The program of scenarios in a folder of its own, so that it can be changed.
+struct Program {
+    folder: TempDir,
+}
+
+impl Program {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = Self { folder };
+        program.build(&[]);
+        program
+    }
+
+    fn build(&self, flags: &[&str]) {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/manners.c");
+        let new = self.folder.path().join("new");
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-O2", "-pthread"])
+            .args(flags)
+            .arg("-o")
+            .arg(&new)
+            .arg(source);
+        assert!(gcc.arg("-ldl").status().expect("gcc").success());
+        fs::rename(new, self.path()).expect("renamed");
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("program")
+    }
+
+    fn folder(&self, name: &str) -> PathBuf {
+        let folder = self.folder.path().join(name);
+        fs::create_dir_all(&folder).expect("a folder");
+        folder
+    }
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// It ran to its end, as always.
+fn ran(output: &Output) {
+    assert_eq!(output.status.code(), Some(CODE), "{}", errors(output));
+    assert!(output.stdout.starts_with(SAID.as_bytes()));
+}
+
+/// Runs the program under `tomo cover` with these options; it runs, and what is said holds `words`.
+fn runs_and_says(program: &Path, options: &[&str], words: &str) {
+    let covering = Covering::new().expect("a folder");
+    let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+    command.env("TOMO_CACHE_DIR", covering.output().with_extension("cache"));
+    command
+        .arg("cover")
+        .args(options)
+        .arg("--")
+        .arg(program)
+        .arg("exit");
+    let output = complete(command, b"").expect("run");
+    ran(&output);
+    let said = errors(&output);
+    assert!(
+        said.contains(words) && said.contains("not observed"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+/// Runs the program armed by the pool's environment: it runs, says nothing more than alone, and was
+/// armed or not.
+fn runs_armed(pool: &Pool, program: &Path, armed: bool) {
+    let before = pool.units().map_or(0, |units| units.processes);
+    let mut command = pool.command(program);
+    command.arg("exit");
+    let output = complete(command, b"").expect("run");
+    ran(&output);
+    assert_eq!(errors(&output), "");
+    let after = pool.units().map_or(0, |units| units.processes);
+    assert_eq!(after - before, u64::from(armed));
+}
+
+#[test]
+fn an_output_that_cannot_be_written_hinders_nothing() {
+    let program = Program::new();
+    let file = program.folder.path().join("file");
+    fs::write(&file, "no folder").expect("written");
+    let below = file.join("out");
+    let below = below.to_string_lossy();
+    runs_and_says(&program.path(), &["--output", &below], "Not a directory");
+    runs_and_says(&program.path(), &["--pool", &below], "Not a directory");
+}
+
+/// A file that may not grow is what a full disk is.
+#[test]
+fn a_full_disk_hinders_nothing() {
+    let program = Program::new();
+    for kilobytes in [0, 4, 8, 40] {
+        let covering = Covering::new().expect("a folder");
+        let line = format!("ulimit -f {kilobytes}; exec \"$0\" cover -o \"$1\" -- \"$2\" exit");
+        let mut shell = Command::new("bash");
+        shell
+            .args(["-c", &line])
+            .arg(tomo_testkit::tomo::path().expect("tomo"));
+        shell.arg(covering.output()).arg(program.path());
+        shell.env("TOMO_CACHE_DIR", covering.output().with_extension("cache"));
+        let output = complete(shell, b"").expect("run");
+        ran(&output);
+        assert!(
+            errors(&output).contains("File too large"),
+            "{}",
+            errors(&output)
+        );
+    }
+}
+
+#[test]
+fn a_program_that_was_built_anew_runs_unobserved_in_an_old_pool() {
+    let program = Program::new();
+    let pool = Pool::new(&program.path()).expect("a pool");
+    runs_armed(&pool, &program.path(), true);
+    program.build(&["-O1"]);
+    runs_armed(&pool, &program.path(), false);
+}
+
+/// It has the same build id, and so is taken for the same program until its text is looked at.
+#[test]
+fn a_copy_with_another_byte_of_code_runs_unobserved() {
+    let program = Program::new();
+    let pool = Pool::new(&program.path()).expect("a pool");
+    let mut bytes = fs::read(program.path()).expect("read");
+    let nop = bytes.windows(2).rposition(|two| two == b"\x66\x90");
+    let at = nop.expect("filling in the text");
+    bytes[at..at + 2].copy_from_slice(b"\x90\x90");
+    let copy = program.folder.path().join("copy");
+    fs::write(&copy, &bytes).expect("written");
+    fs::set_permissions(&copy, Permissions::from_mode(0o755)).expect("set");
+    runs_armed(&pool, &copy, false);
+    bytes[at..at + 2].copy_from_slice(b"\x66\x90");
+    fs::write(&copy, &bytes).expect("written");
+    runs_armed(&pool, &copy, true);
+}
+
+fn change(path: &Path, at: u64, what: &[u8]) {
+    let file = OpenOptions::new().write(true).open(path).expect("open");
+    file.write_all_at(what, at).expect("written");
+}
+
+#[test]
+fn damaged_images_are_refused_and_the_program_runs() {
+    let program = Program::new();
+    let pool = Pool::new(&program.path()).expect("a pool");
+    let image = pool.file("image").expect("an image");
+    let sound = fs::read(&image).expect("read");
+    let path = pool.path();
+    let pool_path = path.to_string_lossy();
+    // Magic, version, size, checksum, and what the checksum covers.
+    for at in [0, 8, 12, 16, 40, 300] {
+        change(&image, at, &[sound[at as usize] ^ 0x10]);
+        runs_armed(&pool, &program.path(), false);
+        runs_and_says(&program.path(), &["--pool", &pool_path], "image");
+        change(&image, at, &sound[at as usize..][..1]);
+    }
+    for length in [0, 1, 100, 4096, sound.len() - 1] {
+        fs::write(&image, &sound[..length]).expect("written");
+        runs_armed(&pool, &program.path(), false);
+    }
+    fs::write(&image, &sound).expect("written");
+    runs_armed(&pool, &program.path(), true);
+}
+
+#[test]
+fn damaged_records_and_rosters_are_refused_and_the_program_runs() {
+    let program = Program::new();
+    for kind in ["record", "roster"] {
+        let pool = Pool::new(&program.path()).expect("a pool");
+        let file = match kind {
+            "roster" => pool.path().join("roster"),
+            _ => pool.file(kind).expect("a file"),
+        };
+        let sound = fs::read(&file).expect("read");
+        for at in [0, 9, 17, 50] {
+            change(&file, at, &[sound[at as usize] ^ 1]);
+            runs_armed(&pool, &program.path(), false);
+            change(&file, at, &sound[at as usize..][..1]);
+        }
+        for length in [0, 8, 60, sound.len() - 1] {
+            fs::write(&file, &sound[..length]).expect("written");
+            runs_armed(&pool, &program.path(), false);
+        }
+        fs::remove_file(&file).expect("removed");
+        runs_armed(&pool, &program.path(), false);
+    }
+}
+
+/// What another version of `tomo` left in a pool is named, and the program runs.
+#[test]
+fn a_pool_of_another_version_is_named() {
+    let program = Program::new();
+    let pool = Pool::new(&program.path()).expect("a pool");
+    let image = pool.file("image").expect("an image");
+    change(&image, 8, &99_u32.to_le_bytes());
+    let path = pool.path();
+    runs_and_says(
+        &program.path(),
+        &["--pool", &path.to_string_lossy()],
+        "version 99",
+    );
+    runs_armed(&pool, &program.path(), false);
+    let another = Pool::new(&program.path()).expect("a pool");
+    let path = another.path();
+    let options = ["--pool", &path.to_string_lossy(), "--level", "function"];
+    runs_and_says(&program.path(), &options, "another --level");
+}
+
+#[test]
+fn what_others_could_write_is_refused() {
+    let program = Program::new();
+    let mode = |path: &Path, mode| {
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("set");
+    };
+    let pool = Pool::new(&program.path()).expect("a pool");
+    let image = pool.file("image").expect("an image");
+    let record = pool.file("record").expect("a record");
+    for file in [&image, &record, &pool.path().join("roster")] {
+        for writable in [0o620, 0o602] {
+            mode(file, writable);
+            runs_armed(&pool, &program.path(), false);
+        }
+        mode(file, 0o600);
+    }
+    for writable in [0o770, 0o707, 0o1777] {
+        mode(&pool.path(), writable);
+        runs_armed(&pool, &program.path(), false);
+        let path = pool.path();
+        let path = path.to_string_lossy();
+        runs_and_says(
+            &program.path(),
+            &["--pool", &path],
+            "others may write there",
+        );
+    }
+    mode(&pool.path(), 0o700);
+    runs_armed(&pool, &program.path(), true);
+    let above = program.folder("above");
+    mode(&above, 0o777);
+    let below = above.join("pool");
+    runs_and_says(
+        &program.path(),
+        &["--pool", &below.to_string_lossy()],
+        "others may write there",
+    );
+}
+
+#[test]
+fn links_are_refused() {
+    let program = Program::new();
+    let pool = Pool::new(&program.path()).expect("a pool");
+    let image = pool.file("image").expect("an image");
+    let record = pool.file("record").expect("a record");
+    for file in [image, record, pool.path().join("roster")] {
+        let away = file.with_extension("away");
+        fs::rename(&file, &away).expect("renamed");
+        symlink(&away, &file).expect("linked");
+        runs_armed_anywhere(&pool, &program.path());
+        fs::remove_file(&file).expect("removed");
+        fs::rename(&away, &file).expect("renamed");
+    }
+    runs_armed(&pool, &program.path(), true);
+}
+
+/// The program runs, and nothing was armed, by the word of a record that may lie elsewhere now.
+fn runs_armed_anywhere(pool: &Pool, program: &Path) {
+    let mut command = pool.command(program);
+    command.arg("exit");
+    let output = complete(command, b"").expect("run");
+    ran(&output);
+    assert_eq!(errors(&output), "");
+    let records = fs::read_dir(pool.path()).expect("read").flatten();
+    let records = records.map(|entry| entry.path()).filter(|path| {
+        let name = path.to_string_lossy();
+        name.ends_with(".record") || name.ends_with(".away")
+    });
+    for record in records {
+        let bytes = fs::read(record).expect("read");
+        let armed = tomo_wire::record::RecordView::read(&bytes).map_or(0, |r| r.live.armed.get());
+        assert_eq!(armed, 0);
+    }
+}
+
+/// Programs that run with other rights than who starts them are refused with their reason, and left
+/// alone where the environment would arm them.
+#[test]
+fn programs_with_raised_privileges_are_refused() {
+    let program = Program::new();
+    let pool = Pool::new(&program.path()).expect("a pool");
+    let raised = Command::new("chown")
+        .arg("12345")
+        .arg(program.path())
+        .output();
+    if !raised.expect("chown").status.success() {
+        // Only root may give files away; others have none of their own that would raise anything.
+        return;
+    }
+    let folder = Permissions::from_mode(0o755);
+    fs::set_permissions(program.folder.path(), folder).expect("set");
+    fs::set_permissions(program.path(), Permissions::from_mode(0o4755)).expect("set");
+    runs_armed(&pool, &program.path(), false);
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&[]).expect("tomo");
+    command.arg(program.path()).arg("exit");
+    let output = complete(command, b"").expect("run");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        errors(&output).contains("raised privileges (set-user-ID)"),
+        "{}",
+        errors(&output)
+    );
+}
+
+/// Nothing of the agent can panic, and it asks no library for anything: it could be loaded into a program
+/// that has none of them.
+#[test]
+fn the_agent_holds_no_panic_and_needs_no_library() {
+    let program = Program::new();
+    let pool = Pool::new(&program.path()).expect("a pool");
+    let agents = fs::read_dir(pool.path().join("agent")).expect("read");
+    let agents: Vec<_> = agents.flatten().map(|entry| entry.path()).collect();
+    assert_eq!(agents.len(), 1);
+    let objdump = |argument: &str| {
+        let output = Command::new("objdump")
+            .arg(argument)
+            .arg(&agents[0])
+            .output();
+        String::from_utf8(output.expect("objdump").stdout).expect("text")
+    };
+    let code = objdump("-d");
+    assert!(code.contains("syscall"), "the code is shown");
+    assert!(!code.contains("ud2"), "a panic is left");
+    assert!(!objdump("-p").contains("NEEDED"));
+    let strong = objdump("-T");
+    let strong: Vec<_> = strong
+        .lines()
+        .filter(|line| line.contains("*UND*") && !line.contains(" w "))
+        .collect();
+    assert!(strong.is_empty(), "{strong:?}");
+}
+
+/// `tomo` may be killed: the program does not notice.
+#[test]
+fn a_program_outlives_tomo() {
+    use std::io::{BufRead as _, BufReader};
+    let program = Program::new();
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&[]).expect("tomo");
+    command.arg(program.path()).arg("serves");
+    let mut tomo = command
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut lines = BufReader::new(tomo.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("a line");
+    let children = format!("/proc/{0}/task/{0}/children", tomo.id());
+    let server = fs::read_to_string(children).expect("read");
+    let server = nix::unistd::Pid::from_raw(server.trim().parse().expect("one child"));
+    tomo.kill().expect("killed");
+    tomo.wait().expect("ended");
+    nix::sys::signal::kill(server, None).expect("it is there");
+    nix::sys::signal::kill(server, nix::sys::signal::Signal::SIGKILL).expect("killed");
+    line.clear();
+    assert_eq!(lines.read_line(&mut line).expect("the pipe's end"), 0);
+    assert!(covering.only().expect("a record").hit.len() > 10);
+}
+
+/// Flags from the environment, and patterns in the folder's name.
+#[test]
+fn options_and_patterns_say_where_records_go() {
+    let program = Program::new();
+    let out = program.folder("records");
+    let run = |flags: &[&str], options: &str| {
+        let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+        command.env("TOMO_CACHE_DIR", program.folder("cache"));
+        command
+            .env("TOMO_OPTIONS", options)
+            .current_dir(&out)
+            .arg("cover");
+        command
+            .args(flags)
+            .arg("--")
+            .arg(program.path())
+            .arg("exit");
+        let output = complete(command, b"").expect("run");
+        ran(&output);
+        errors(&output)
+    };
+    assert_eq!(run(&[], "output=%%%m:level=function"), "");
+    let made = fs::read_dir(&out)
+        .expect("read")
+        .flatten()
+        .next()
+        .expect("a folder");
+    let name = made.file_name().to_string_lossy().into_owned();
+    let id = name.strip_prefix('%').expect("a percent sign");
+    assert!(
+        id.len() == 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{name}"
+    );
+    assert_eq!(run(&["-o", "mine"], "output=other:level=function"), "");
+    assert!(out.join("mine").exists() && !out.join("other").exists());
+    assert!(run(&["-o", "a%q"], "").contains("only %p, %m and %%"));
+}

@@ -1,0 +1,179 @@
+//! A suite is built, run, and run covered.
+
+use super::page::Covered;
+use super::results::Results;
+use super::suites::Suite;
+use super::text;
+use crate::house;
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Where everything is kept, and with what it is done.
+pub(super) struct Place {
+    pub(super) folder: PathBuf,
+    tomo: PathBuf,
+    jobs: usize,
+}
+
+/// What a run of a suite brought.
+pub(super) struct Outcome {
+    pub(super) results: Results,
+    /// All that it printed.
+    pub(super) printed: String,
+    pub(super) seconds: f64,
+}
+
+/// A pool that arms a suite's programs.
+pub(super) struct Armed {
+    folder: PathBuf,
+    /// Environment variables and their values.
+    variables: Vec<(String, String)>,
+}
+
+impl Place {
+    pub(super) fn new(folder: &Path, tomo: &Path, jobs: usize) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            tomo: tomo.to_owned(),
+            jobs: jobs.max(1),
+        }
+    }
+
+    /// A shell in `folder` that will run `line`. The suites speak English and mind nobody's files.
+    fn shell(&self, folder: &Path, line: &str) -> Result<Command> {
+        let mut shell = house::command("bash")?;
+        shell
+            .args(["-c", line])
+            .current_dir(folder)
+            .env("JOBS", self.jobs.to_string())
+            .env("LC_ALL", "C.UTF-8")
+            .env("FORCE_UNSAFE_CONFIGURE", "1")
+            .env("TOMO_CACHE_DIR", self.folder.join("cache"))
+            .env_remove("MAKEFLAGS")
+            .stdin(Stdio::null());
+        Ok(shell)
+    }
+
+    /// Builds the suite, unless that was done before.
+    pub(super) fn build(&self, suite: &Suite, folder: &Path) -> Result<()> {
+        let done = folder.join(".built");
+        if done.exists() && fs::read_to_string(&done)? == suite.build {
+            return Ok(());
+        }
+        let line = format!("set -e; {}", suite.build);
+        let output = self.shell(folder, &line)?.output()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let last: Vec<_> = said.lines().rev().take(5).collect();
+            bail!("{}: {}", output.status, last.join(" / "));
+        }
+        fs::write(&done, suite.build)?;
+        Ok(())
+    }
+
+    /// Runs the tests, armed if there is a pool. That some fail is no error, that there are none is.
+    pub(super) fn test(
+        &self,
+        suite: &Suite,
+        folder: &Path,
+        armed: Option<&Armed>,
+    ) -> Result<Outcome> {
+        let variables = armed.map_or(&[][..], |armed| &armed.variables);
+        let mut shell = self.shell(folder, &format!("({}) 2>&1", suite.test))?;
+        shell.envs(variables.iter().map(|(name, value)| (name, value)));
+        let started = Instant::now();
+        let output = shell.output()?;
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let outcome = Outcome {
+            results: Results::read(&printed),
+            printed,
+            seconds: started.elapsed().as_secs_f64(),
+        };
+        let how = if armed.is_some() { "covered" } else { "alone" };
+        eprintln!(
+            "{} {how}: {} tests, {} passed, {:.1} s",
+            suite.name,
+            outcome.results.len(),
+            outcome.results.count("PASS"),
+            outcome.seconds
+        );
+        if outcome.results.len() == 0 {
+            let last: Vec<_> = outcome.printed.lines().rev().take(5).collect();
+            bail!("it says nothing about its tests: {}", last.join(" / "));
+        }
+        Ok(outcome)
+    }
+
+    /// A fresh pool for the suite's programs.
+    pub(super) fn pool(&self, suite: &Suite, folder: &Path) -> Result<Armed> {
+        let pool = self.folder.join("pools").join(suite.name);
+        let _ = fs::remove_dir_all(&pool);
+        fs::create_dir_all(pool.parent().context("a folder above")?)?;
+        let tomo = text(&self.tomo)?;
+        let line = format!("'{tomo}' env --pool '{}' {}", text(&pool)?, suite.programs);
+        let printed = house::output(&mut self.shell(folder, &line)?)?;
+        let variables = printed.lines().filter_map(variable).collect();
+        Ok(Armed {
+            folder: pool,
+            variables,
+        })
+    }
+
+    /// What the pool has seen, by the word of `tomo report` and of the records themselves.
+    pub(super) fn coverage(&self, armed: &Armed) -> Result<Covered> {
+        let line = format!(
+            "'{}' report --format json '{}'",
+            text(&self.tomo)?,
+            text(&armed.folder)?
+        );
+        let printed = house::output(&mut self.shell(&self.folder, &line)?)?;
+        let report: Value = serde_json::from_str(&printed)?;
+        let blocks = &report["totals"]["blocks"];
+        let number = |name: &str| blocks[name].as_u64().unwrap_or(0);
+        let ran = number("ran");
+        if ran == 0 {
+            bail!("nothing was observed");
+        }
+        Ok(Covered {
+            ran,
+            blocks: ran + number("missed") + number("unknown"),
+            unknown: number("unknown"),
+        })
+    }
+
+    /// Keeps what was printed, for who wants to know why something differs.
+    pub(super) fn keep_logs(&self, suite: &Suite, logs: &[(&str, &Outcome)]) -> Result<()> {
+        let folder = self.folder.join("logs").join(suite.name);
+        fs::create_dir_all(&folder)?;
+        for (name, outcome) in logs {
+            fs::write(folder.join(name), &outcome.printed)?;
+        }
+        Ok(())
+    }
+}
+
+/// Name and value in a line such as `export NAME='value'"${…}"`, where the value that was
+/// there before is empty.
+fn variable(line: &str) -> Option<(String, String)> {
+    let (name, rest) = line.strip_prefix("export ")?.split_once("='")?;
+    let (value, _) = rest.split_once('\'')?;
+    Some((name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::variable;
+
+    #[test]
+    fn exports_are_read() {
+        let line = "export LD_PRELOAD='a/b.so'\"${LD_PRELOAD:+:$LD_PRELOAD}\"";
+        let read = |line| variable(line).unwrap_or_default();
+        assert_eq!(read(line), ("LD_PRELOAD".into(), "a/b.so".into()));
+        assert_eq!(read("export A='b c'"), ("A".into(), "b c".into()));
+        assert_eq!(variable("echo A='b'"), None);
+    }
+}
