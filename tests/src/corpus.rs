@@ -10,7 +10,7 @@ mod compile;
 mod sources;
 mod workloads;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -165,4 +165,15 @@ pub fn build(recipe: &Recipe) -> Result<Built> {
         name,
         workloads,
     })
+}
+
+/// What `tool` makes of one file under `programs/` with `args`, or what an earlier call has made.
+///
+/// # Errors
+/// Where the compiler is missing or fails, or the cache cannot be written.
+pub fn compiled(tool: &str, source: &str, args: &[&str]) -> Result<PathBuf> {
+    let step = compile::single(tool, sources::own(source), args);
+    let name = Path::new(source).file_stem().context("no name")?;
+    cache::built(&name.to_string_lossy(), &step)
+        .with_context(|| format!("cannot build {source} {args:?}"))
 }

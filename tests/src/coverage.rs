@@ -77,20 +77,32 @@ impl Units {
     }
 }
 
-/// A command under `tomo cover` with `options`, in a folder and with a cache of its own.
+/// A command under `tomo cover` with `options`, in a folder of its own.
 #[derive(Debug)]
 pub struct Covering {
     folder: tempfile::TempDir,
+    cache: PathBuf,
 }
 
 impl Covering {
-    /// A new folder.
+    /// A new folder, and an empty cache in it.
     ///
     /// # Errors
     /// If none can be made.
     pub fn new() -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        Ok(Self { folder })
+        let cache = folder.path().join("cache");
+        Ok(Self { folder, cache })
+    }
+
+    /// A new folder, and the cache in the folder `cache`, which earlier runs may have filled.
+    ///
+    /// # Errors
+    /// If none can be made.
+    pub fn cached_in(cache: &Path) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let cache = cache.to_owned();
+        Ok(Self { folder, cache })
     }
 
     /// Where records go.
@@ -106,7 +118,7 @@ impl Covering {
     pub fn command(&self, options: &[&str]) -> Result<Command> {
         let mut command = Command::new(tomo::path()?);
         command
-            .env("TOMO_CACHE_DIR", self.folder.path().join("cache"))
+            .env("TOMO_CACHE_DIR", &self.cache)
             .arg("cover")
             .args(options);
         if !options.contains(&"--pool") {

@@ -24,8 +24,7 @@ pub fn path() -> Result<&'static Path> {
 fn build() -> Result<PathBuf> {
     let arguments = [
         "build",
-        "--package",
-        "tomo-cli",
+        "--workspace",
         "--bin",
         "tomo",
         "--profile",

@@ -1,10 +1,11 @@
 //! Modules that a program loads after its start: what they do is recorded as if they had been there from the
 //! start, and nothing of the program changes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
+use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, Units, complete};
 
 struct Built {
@@ -15,20 +16,16 @@ impl Built {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let built = Self { folder };
-        built.gcc("loading", &["loading.c"], &["-pthread"]);
+        built.gcc("loading", "loading.c", &["-pthread"]);
         built.library("first");
         built
     }
 
-    fn gcc(&self, name: &str, sources: &[&str], flags: &[&str]) -> PathBuf {
-        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+    fn gcc(&self, name: &str, source: &str, flags: &[&str]) -> PathBuf {
+        let flags = [&["-O2"], flags, &["-ldl"]].concat();
+        let built = compiled("gcc", source, &flags).expect("built");
         let to = self.path(name);
-        let mut gcc = Command::new("gcc");
-        gcc.args(["-O2", "-o"]).arg(&to);
-        gcc.args(sources.iter().map(|source| programs.join(source)));
-        let output = gcc.args(flags).arg("-ldl").output().expect("gcc");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{errors}");
+        std::fs::copy(built, &to).expect("copied");
         to
     }
 
@@ -36,7 +33,7 @@ impl Built {
     fn library(&self, folder: &str) -> PathBuf {
         std::fs::create_dir(self.path(folder)).expect("a folder");
         let name = format!("{folder}/plugin.so");
-        self.gcc(&name, &["plugin.c"], &["-shared", "-fPIC"])
+        self.gcc(&name, "plugin.c", &["-shared", "-fPIC"])
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -129,7 +126,7 @@ fn threads_load_the_libraries_of_a_folder() {
         .collect();
     for (number, name) in names.iter().enumerate() {
         let define = format!("-Dhalf=half{number}");
-        built.gcc(name, &["plugin.c"], &["-shared", "-fPIC", &define, "-g"]);
+        built.gcc(name, "plugin.c", &["-shared", "-fPIC", &define, "-g"]);
     }
     let folder = built.text("all");
     let paths: Vec<_> = names.iter().map(|name| built.text(name)).collect();

@@ -8,25 +8,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
+use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, Units, complete};
 
-/// The program of scenarios, built once.
+/// The program of scenarios.
 fn program() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manners");
-        gcc(&program, &["-O2", "-pthread"]);
-        program
-    })
+    BUILT.get_or_init(|| built("gcc", &["-O2", "-pthread"]))
 }
 
-fn gcc(program: &Path, flags: &[&str]) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/manners.c");
-    let mut command = Command::new("gcc");
-    command.args(flags).arg("-o").arg(program).arg(source);
-    let output = command.arg("-ldl").output().expect("gcc");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
+/// The program of scenarios, built otherwise.
+fn built(compiler: &str, flags: &[&str]) -> PathBuf {
+    compiled(compiler, "manners.c", &[flags, &["-ldl"]].concat()).expect("built")
 }
 
 fn alone(scenario: &str) -> Output {
@@ -163,9 +156,7 @@ fn processes_of_one_program_share_a_record() {
 
 #[test]
 fn a_static_program_is_refused_with_its_reason() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = folder.path().join("static");
-    gcc(&program, &["-O1", "-static", "-pthread", "-w"]);
+    let program = built("gcc", &["-O1", "-static", "-pthread", "-w"]);
     let covering = Covering::new().expect("a folder");
     let mut command = covering.command(&[]).expect("tomo");
     command.arg(&program);
@@ -177,14 +168,12 @@ fn a_static_program_is_refused_with_its_reason() {
 
 #[test]
 fn stripped_programs_and_fixed_addresses_are_covered() {
-    let folder = tempfile::tempdir().expect("a folder");
     for flags in [
         ["-O2", "-pthread", "-s"],
         ["-O2", "-pthread", "-no-pie"],
         ["-O0", "-pthread", "-fcf-protection=full"],
     ] {
-        let program = folder.path().join("other");
-        gcc(&program, &flags);
+        let program = built("gcc", &flags);
         for scenario in ["threads", "jumps", "forked"] {
             let covering = Covering::new().expect("a folder");
             let mut command = covering.command(&[]).expect("tomo");
@@ -225,10 +214,8 @@ fn all_modules_can_be_observed_the_c_library_too() {
 /// signals blocked.
 #[test]
 fn programs_with_sanitizers_are_covered() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = folder.path().join("sanitized");
     for sanitizer in ["-fsanitize=address", "-fsanitize=undefined"] {
-        gcc(&program, &["-O1", "-pthread", "-w", sanitizer]);
+        let program = built("gcc", &["-O1", "-pthread", "-w", sanitizer]);
         for scenario in ["exit", "forked", "one_thread"] {
             let run = |mut command: Command| {
                 command.arg(&program).arg(scenario);
@@ -247,9 +234,7 @@ fn programs_with_sanitizers_are_covered() {
 /// The sanitizer's own library has code that runs with all signals blocked.
 #[test]
 fn a_sanitizers_library_can_be_observed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = folder.path().join("sanitized");
-    gcc(&program, &["-O1", "-pthread", "-w", "-fsanitize=address"]);
+    let program = built("gcc", &["-O1", "-pthread", "-w", "-fsanitize=address"]);
     let covering = Covering::new().expect("a folder");
     let mut command = covering.command(&["--module", "libasan"]).expect("tomo");
     command.arg(&program).arg("exit");
@@ -287,14 +272,7 @@ fn broken_pipes_are_handled_as_without() {
 /// The program's C library is not glibc: other signals, other loader.
 #[test]
 fn programs_of_another_c_library_are_covered() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = folder.path().join("musl");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/manners.c");
-    let mut command = Command::new("musl-gcc");
-    command.args(["-O2", "-w", "-o"]).arg(&program).arg(source);
-    let output = command.output().expect("musl-gcc");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
+    let program = built("musl-gcc", &["-O2", "-w"]);
     for scenario in [
         "threads",
         "forked",

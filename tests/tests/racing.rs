@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, Pool, Units, complete};
 
 /// Groups of blocks in the program.
@@ -14,16 +15,7 @@ const GROUPS: usize = 32;
 
 fn program() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("racing");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/racing.c");
-        let mut gcc = Command::new("gcc");
-        gcc.args(["-O2", "-pthread", "-o"])
-            .arg(&program)
-            .arg(source);
-        assert!(gcc.status().expect("gcc").success());
-        program
-    })
+    BUILT.get_or_init(|| compiled("gcc", "racing.c", &["-O2", "-pthread"]).expect("built"))
 }
 
 fn alone(threads: usize) -> Vec<u8> {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
+use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, Pool, complete};
 
 const SAID: &str = "exit ";
@@ -26,15 +27,10 @@ impl Program {
     }
 
     fn build(&self, flags: &[&str]) {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/manners.c");
+        let flags = [&["-O2", "-pthread"], flags, &["-ldl"]].concat();
+        let built = compiled("gcc", "manners.c", &flags).expect("built");
         let new = self.folder.path().join("new");
-        let mut gcc = Command::new("gcc");
-        gcc.args(["-O2", "-pthread"])
-            .args(flags)
-            .arg("-o")
-            .arg(&new)
-            .arg(source);
-        assert!(gcc.arg("-ldl").status().expect("gcc").success());
+        fs::copy(built, &new).expect("copied");
         fs::rename(new, self.path()).expect("renamed");
     }
 

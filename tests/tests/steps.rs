@@ -2,43 +2,26 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use object::{Object, ObjectSymbol};
 use tempfile::TempDir;
-use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, Workload, build};
+use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, Workload, build, compiled};
 use tomo_testkit::steps::{End, Kind, Outside, Trace, Transition, observe};
 
 /// A program built from a file under `programs/oracle`, with the addresses of its symbols.
 struct Toy {
-    _dir: TempDir,
     program: PathBuf,
     symbols: HashMap<String, u64>,
 }
 
 impl Toy {
     fn build(source: &str, args: &[&str]) -> Self {
-        let dir = TempDir::new().expect("directory");
-        let program = dir.path().join("toy");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("programs/oracle")
-            .join(source);
-        let status = Command::new("gcc")
-            .args(args)
-            .arg(source)
-            .arg("-o")
-            .arg(&program)
-            .status();
-        assert!(status.expect("gcc").success());
+        let program = compiled("gcc", &format!("oracle/{source}"), args).expect("built");
         let data = std::fs::read(&program).expect("built");
         let file = object::File::parse(&*data).expect("ELF");
         let named = |s: object::Symbol<'_, '_>| Some((s.name().ok()?.to_owned(), s.address()));
         let symbols = file.symbols().filter_map(named).collect();
-        Self {
-            _dir: dir,
-            program,
-            symbols,
-        }
+        Self { program, symbols }
     }
 
     fn observe(&self, limit: u64) -> Trace {

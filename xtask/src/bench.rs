@@ -10,6 +10,7 @@ mod plan;
 mod programs;
 mod promise;
 mod rows;
+mod truth;
 
 use anyhow::Result;
 
@@ -22,6 +23,8 @@ pub(crate) enum Bench {
     Map(map::Map),
     /// How long the planning library takes, held against its promises
     Plan(plan::Plan),
+    /// Models and coverage held against single steps, in every build of the corpus
+    Truth(truth::Truth),
     /// Run one command and print its seconds, peak memory and output as JSON
     #[command(hide = true)]
     Measure(measure::Measure),
@@ -33,6 +36,7 @@ impl Bench {
             Self::Cover(cover) => cover.run(),
             Self::Map(map) => map.run(),
             Self::Plan(plan) => plan.run(),
+            Self::Truth(truth) => truth.run(),
             Self::Measure(measure) => measure.run(),
         }
     }

@@ -28,7 +28,6 @@ impl Test {
 
 /// Builds and runs every test of the workspace.
 pub(crate) fn run_all() -> Result<()> {
-    house::run(&mut house::cargo(&["build", "--workspace"])?)?;
     report_ignored(&house::root()?)?;
     if !house::succeeds(&mut house::cargo(&["nextest", "--version"])?) {
         return house::run(&mut house::cargo(&[

@@ -2,7 +2,7 @@
 //!
 //! One directory, `$TOMO_CACHE_DIR`, else `$XDG_CACHE_HOME/tomograph`, else `~/.cache/tomograph`, with
 //! one file a program, `models/<build id or content hash>-<fingerprint>-v<format>.<analysis>.model`
-//! (see [`Identity`]). Any number of processes may read and write at once: a file is written under a
+//! (see [`Identity`]), and beside them what files without a build id contain. Any number of processes may read and write at once: a file is written under a
 //! temporary name in the same directory and renamed, so whoever opens a model finds a whole one. It is not
 //! forced to the disk; what a crash of the machine leaves half-written its checksums refuse.
 //!
@@ -15,8 +15,10 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::contents::{self, Stamp};
+use crate::identity::{Headers, Identity, Key};
 use crate::model::{ANALYSIS_VERSION, FORMAT_VERSION};
-use crate::{Identity, Model, ModelError};
+use crate::{Model, ModelError};
 
 /// What temporary files start with.
 const TEMPORARY: &str = ".writing-";
@@ -77,6 +79,27 @@ impl Cache {
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// The identity of the file with these headers, if its content is remembered.
+    pub(crate) fn recall(&self, headers: &Headers, file: &Metadata) -> Option<Identity> {
+        let content = contents::recall(&self.contents(), &Stamp::of(file))?;
+        Some(headers.identity_by(content))
+    }
+
+    /// Remembers what a file contains, if that is what it is known by, unless it has changed between
+    /// `before` and `after`. Where that cannot be written, only time is lost.
+    pub(crate) fn remember(&self, identity: &Identity, before: &Metadata, after: &Metadata) {
+        let stamp = Stamp::of(before);
+        if let Key::Content(content) = identity.key
+            && stamp == Stamp::of(after)
+        {
+            let _ = contents::remember(&self.contents(), &stamp, content);
+        }
+    }
+
+    fn contents(&self) -> PathBuf {
+        self.directory.join("contents")
     }
 
     fn models(&self) -> PathBuf {

@@ -4,7 +4,8 @@
 //! build id and other symbols, a truncated copy has the same headers. So what names a cached model is
 //! the build id together with a *fingerprint*: a hash of the file's length, its ELF header, its program headers
 //! and its section headers. To read these and the notes, a few kilobytes are read, however large the file
-//! is. A program without a build id is known by a hash of all its bytes instead.
+//! is. A program without a build id is known by a hash of all its bytes instead, which the cache remembers
+//! for as long as the file does not change.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -114,10 +115,16 @@ impl Headers {
     /// The identity, told with the help of all bytes of the file.
     #[must_use]
     pub fn identity_of(&self, bytes: &[u8]) -> Identity {
-        self.identity().unwrap_or_else(|| Identity {
-            key: Key::Content(xxh3_128(bytes)),
+        self.identity()
+            .unwrap_or_else(|| self.identity_by(xxh3_128(bytes)))
+    }
+
+    /// The identity of a file without a build id all of whose bytes hash to `content`.
+    pub(crate) fn identity_by(&self, content: u128) -> Identity {
+        Identity {
+            key: Key::Content(content),
             fingerprint: self.fingerprint,
-        })
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod address;
 mod analyse;
 mod cache;
 mod cfg;
+mod contents;
 pub mod debug_file;
 pub mod dwarf;
 pub mod elf;

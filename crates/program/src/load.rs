@@ -1,7 +1,7 @@
 //! From the path of a program to its model: out of the cache, or by analysing it.
 
 use std::error::Error;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
 use std::path::Path;
@@ -40,6 +40,16 @@ pub struct Loaded {
     pub cached: bool,
     /// What went wrong with the cache, one sentence each.
     pub warnings: Vec<String>,
+}
+
+impl Loaded {
+    fn cached(model: Model, warnings: Vec<String>) -> Self {
+        Self {
+            model,
+            cached: true,
+            warnings,
+        }
+    }
 }
 
 /// Why a program has no model.
@@ -106,38 +116,24 @@ pub fn load_with(
     analysis: Analysis<'_>,
 ) -> Result<Loaded, LoadError> {
     let (file, length) = open(request.path)?;
+    let before = file.metadata()?;
     let headers = Headers::read(&file, length)?;
+    let told = headers.as_ref().and_then(|headers| {
+        headers
+            .identity()
+            .or_else(|| recall(request, headers, &before))
+    });
     let mut warnings = Vec::new();
-    let mut identity = headers.as_ref().and_then(Headers::identity);
-    if let Some(model) = identity
-        .as_ref()
-        .and_then(|identity| find(request, identity, &mut warnings))
-    {
-        return Ok(Loaded {
-            model,
-            cached: true,
-            warnings,
-        });
+    if let Some(model) = find(request, told.as_ref(), &mut warnings) {
+        return Ok(Loaded::cached(model, warnings));
     }
-    let bytes = read(
-        &file,
-        if headers.is_some() {
-            length
-        } else {
-            HEAD.min(length)
-        },
-    )?;
-    if identity.is_none() {
-        identity = headers.map(|headers| headers.identity_of(&bytes));
-        if let Some(model) = identity
-            .as_ref()
-            .and_then(|identity| find(request, identity, &mut warnings))
-        {
-            return Ok(Loaded {
-                model,
-                cached: true,
-                warnings,
-            });
+    let whole = headers.is_some();
+    let bytes = read(&file, if whole { length } else { HEAD.min(length) })?;
+    let identity = headers.map(|headers| headers.identity_of(&bytes));
+    if identity != told {
+        remember(request, identity.as_ref(), &before, &file);
+        if let Some(model) = find(request, identity.as_ref(), &mut warnings) {
+            return Ok(Loaded::cached(model, warnings));
         }
     }
     let (functions, mut facts) = analysis(&bytes, progress).map_err(LoadError::Analysis)?;
@@ -210,9 +206,29 @@ fn interpreter(bytes: &[u8]) -> Option<String> {
     Some(named.unwrap_or(first).escape_debug().to_string())
 }
 
-/// The model in the cache, if it may be used and can be.
-fn find(request: &Request<'_>, identity: &Identity, warnings: &mut Vec<String>) -> Option<Model> {
+/// What the file is that has no build id, if that is remembered.
+fn recall(request: &Request<'_>, headers: &Headers, file: &Metadata) -> Option<Identity> {
     let cache = request.cache.filter(|_| !request.refresh)?;
+    cache.recall(headers, file)
+}
+
+/// Remembers what the file is, unless it has changed while it was read.
+fn remember(request: &Request<'_>, identity: Option<&Identity>, before: &Metadata, file: &File) {
+    if let Some((cache, identity)) = request.cache.zip(identity)
+        && let Ok(after) = file.metadata()
+    {
+        cache.remember(identity, before, &after);
+    }
+}
+
+/// The model in the cache, if it may be used and can be.
+fn find(
+    request: &Request<'_>,
+    identity: Option<&Identity>,
+    warnings: &mut Vec<String>,
+) -> Option<Model> {
+    let cache = request.cache.filter(|_| !request.refresh)?;
+    let identity = identity?;
     let found = match cache.find(identity) {
         Ok(found) => found?,
         Err(error) => {

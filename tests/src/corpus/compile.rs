@@ -54,6 +54,16 @@ impl Step {
     }
 }
 
+/// How the file `source` is built by `tool` with `args`.
+pub(super) fn single(tool: &str, source: PathBuf, args: &[&str]) -> Step {
+    Step {
+        tool: tool.to_owned(),
+        args: args.iter().map(|&arg| arg.to_owned()).collect(),
+        files: vec![source],
+        strip: false,
+    }
+}
+
 /// How `recipe` is built from `sources`.
 pub(super) fn step(recipe: &Recipe, sources: &Sources) -> Result<Step> {
     let (tool, mut args) = match recipe.compiler {

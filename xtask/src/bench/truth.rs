@@ -1,0 +1,88 @@
+//! `bench truth`: models and coverage held against single steps, in every build of the corpus. The
+//! tests do the same with fewer builds of the large programs, for a step takes some 20 µs.
+
+use super::page;
+use super::rows::read;
+use crate::{house, packages};
+use anyhow::{Result, bail};
+use serde::Deserialize;
+use std::fmt::Write;
+
+const PAGE: &str = "docs/BENCH.md";
+
+/// Models and coverage held against single steps, in every build of the corpus.
+///
+/// Runs the tests of tests/tests/truth.rs with all builds and rewrites the table in docs/BENCH.md.
+/// Takes about an hour.
+#[derive(clap::Args)]
+pub(crate) struct Truth {
+    /// Look only at programs whose test's name contains this
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+    /// Print the table, but leave the page alone
+    #[arg(long)]
+    no_write: bool,
+}
+
+/// What was looked at in one build.
+#[derive(Debug, Deserialize)]
+struct Judged {
+    build: String,
+    steps: u64,
+    functions: u64,
+    passages: u64,
+    passed_over: u64,
+}
+
+impl Truth {
+    pub(crate) fn run(self) -> Result<()> {
+        packages::ensure(false)?;
+        let name = self.only.as_deref().unwrap_or("_true");
+        let test = ["test", "-q", "-p", "tomo-testkit", "--test", "truth", "--"];
+        let mut command = house::cargo(&test)?;
+        command
+            .args([name, "--nocapture"])
+            .env("TOMO_TRUTH_ALL", "1");
+        let mut judged: Vec<Judged> = read(&house::output(&mut command)?)?;
+        if judged.is_empty() {
+            bail!("no program was looked at");
+        }
+        judged.sort_by(|a, b| a.build.cmp(&b.build));
+        let table = table(&judged)?;
+        println!("{table}");
+        if !self.no_write && self.only.is_none() {
+            page::rewrite(&house::root()?.join(PAGE), "bench truth", &table)?;
+        }
+        Ok(())
+    }
+}
+
+/// A row for each build.
+fn table(judged: &[Judged]) -> Result<String> {
+    let mut table = String::from(
+        "\n| build | steps | exact functions entered | different passages | of other functions |\n|---|--:|--:|--:|--:|\n",
+    );
+    for row in judged {
+        writeln!(
+            table,
+            "| {} | {} | {} | {} | {} |",
+            row.build, row.steps, row.functions, row.passages, row.passed_over
+        )?;
+    }
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{read, table};
+
+    #[test]
+    fn a_build_is_a_row() {
+        let printed = r#"
+running 1 test
+{"build":"a","steps":9,"functions":2,"passages":7,"passed_over":1}
+"#;
+        let table = table(&read(printed).unwrap()).unwrap();
+        assert!(table.contains("\n| a | 9 | 2 | 7 | 1 |\n"), "{table}");
+    }
+}
