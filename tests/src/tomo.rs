@@ -22,14 +22,7 @@ pub fn path() -> Result<&'static Path> {
 }
 
 fn build() -> Result<PathBuf> {
-    let arguments = [
-        "build",
-        "--workspace",
-        "--bin",
-        "tomo",
-        "--profile",
-        "test",
-    ];
+    let arguments = ["build", "--workspace", "--bin", "tomo", "--profile", "test"];
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(arguments)
         .args(["--quiet", "--message-format", "json"])

@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use tomo_program::{Headers, Identity, Key, hexadecimal};
+use tomo_program::{Headers, Identity, Key, Needed, hexadecimal};
 use tomo_wire::{FileStamp, ModuleId};
 
 use crate::Target;
@@ -143,7 +143,10 @@ pub fn modules(target: &Target, choice: &Choice) -> io::Result<Found> {
     let at_start = |path: PathBuf| Chosen { path, late: false };
     let mut chosen = vec![at_start(executable.clone())];
     let mut missing = Vec::new();
-    let libraries = libraries(target)?;
+    let libraries = match choice {
+        Choice::Own if needs_only_the_system(executable) => Vec::new(),
+        _ => libraries(target)?,
+    };
     let sanitized = libraries.iter().any(|library| is_sanitizer(library));
     let libraries = libraries.into_iter();
     match choice {
@@ -241,7 +244,44 @@ const SYSTEM: [&str; 8] = [
     "/usr/local/lib/x86_64-linux-gnu",
 ];
 
+/// What no program brings along: the C library and the compilers' runtimes, which need only one another.
+const RUNTIME: [&[u8]; 12] = [
+    b"libc.so.6",
+    b"libm.so.6",
+    b"libmvec.so.1",
+    b"libdl.so.2",
+    b"librt.so.1",
+    b"libpthread.so.0",
+    b"libresolv.so.2",
+    b"libutil.so.1",
+    b"libgcc_s.so.1",
+    b"libstdc++.so.6",
+    b"libatomic.so.1",
+    b"ld-linux-x86-64.so.2",
+];
+
+/// Whether no library can come with the executable, so that the loader need not be asked, which is
+/// as long as a short program takes.
+fn needs_only_the_system(executable: &Path) -> bool {
+    let told = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let needed = File::open(executable)
+        .ok()
+        .and_then(|file| Needed::of(&file));
+    needed.is_some_and(|needed| {
+        !needed.searches
+            && needed
+                .names
+                .iter()
+                .all(|name| RUNTIME.contains(&name.as_slice()))
+            && !["LD_LIBRARY_PATH", "LD_AUDIT"].into_iter().any(told)
+    })
+}
+
 fn comes_with(executable: &Path, library: &Path) -> bool {
+    let name = library.file_name().unwrap_or_default().as_bytes();
+    if RUNTIME.contains(&name) {
+        return false;
+    }
     let folder = library.parent().unwrap_or(Path::new("/"));
     !SYSTEM.iter().any(|system| folder == Path::new(system)) || is_called_after(executable, library)
 }

@@ -1,0 +1,71 @@
+//! Which libraries a program names to its loader, read without the rest of the file (System V ABI,
+//! "Dynamic Section").
+
+use std::fs::File;
+
+use object::elf::{self, FileHeader64};
+use object::endian::LittleEndian as LE;
+use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
+use object::read::{ReadCache, ReadRef};
+
+/// The names that a program or library gives its loader, and whether it says where to look.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needed {
+    /// DT_NEEDED.
+    pub names: Vec<Vec<u8>>,
+    /// Whether it names folders, auditors or filters of its own (DT_RUNPATH and the like).
+    pub searches: bool,
+}
+
+impl Needed {
+    /// Of the ELF file, if it has a dynamic section that can be read.
+    #[must_use]
+    pub fn of(file: &File) -> Option<Self> {
+        let data = ReadCache::new(file);
+        read(&data)
+    }
+}
+
+/// Tags of entries that change where libraries are looked for, or which.
+const SEARCH: [elf::DynamicTag; 7] = [
+    elf::DT_RPATH,
+    elf::DT_RUNPATH,
+    elf::DT_AUDIT,
+    elf::DT_DEPAUDIT,
+    elf::DT_AUXILIARY,
+    elf::DT_FILTER,
+    elf::DT_CONFIG,
+];
+
+fn read<'data>(data: impl ReadRef<'data>) -> Option<Needed> {
+    let header = FileHeader64::<LE>::parse(data).ok()?;
+    let segments = header.program_headers(LE, data).ok()?;
+    let table = segments
+        .iter()
+        .find_map(|segment| segment.dynamic(LE, data).ok()?)?;
+    let value = |tag| {
+        table
+            .iter()
+            .find(|entry| entry.tag(LE) == tag)
+            .map(|entry| entry.val(LE))
+    };
+    let (address, size) = (value(elf::DT_STRTAB)?, value(elf::DT_STRSZ)?);
+    let strings = segments.iter().find_map(|segment| {
+        let bytes = segment.data_range(LE, data, address, size).ok()?;
+        bytes.filter(|_| segment.p_type(LE) == elf::PT_LOAD)
+    })?;
+    let mut needed = Needed::default();
+    for entry in table
+        .iter()
+        .take_while(|entry| entry.tag(LE) != elf::DT_NULL)
+    {
+        needed.searches |= SEARCH.contains(&entry.tag(LE));
+        if entry.tag(LE) == elf::DT_NEEDED {
+            let rest = strings.get(usize::try_from(entry.val(LE)).ok()?..)?;
+            needed
+                .names
+                .push(rest.split(|byte| *byte == 0).next()?.to_vec());
+        }
+    }
+    Some(needed)
+}
