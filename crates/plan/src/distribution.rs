@@ -29,13 +29,13 @@
 mod bound;
 mod climb;
 mod error;
+mod exchange;
 mod greedy;
 mod objective;
 mod probes;
 mod sets;
 mod state;
 mod tally;
-mod turns;
 mod upper;
 mod variants;
 

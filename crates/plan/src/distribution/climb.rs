@@ -16,15 +16,21 @@
 //!   late in a climb is a rarity. Over 5,000 events, 36 variants and 450 probes, from Table 1's
 //!   Balanced: to all, 52 million moves to a cost of 16,340; to 4, 37 million to 13,876; one at a time,
 //!   19 million to 13,590, each of them cheaper. So Table 1 is climbed one at a time here.
-//! - The variant is drawn for each move, or where there are many for many moves: see `turns.rs`.
+//! - Drawing finds the last good moves slowly, and over many sets and variants comes to no end: over
+//!   100,000 events and 1,000 variants one move in 20,000 is still good after 200 million. So every
+//!   [`Climb::look_after`] drawn moves the climb *looks*, at each variant in turn: see `exchange.rs`.
+//!   What ends it is still that so many drawn moves in succession are bad. `None` is Algorithm 2 alone.
+//! - A random start is far from anything good. From a [`greedy`](super::greedy) one
+//!   ([`Climber::from`]) the climb over 100,000 events ends in 40 s at a cost of 85,947; from a random
+//!   one it is still at 269,003 after 80 s.
 //!
-//! **A move costs what it touches**: O(units of the sets taken and drawn), whatever the number of
+//! **A drawn move costs what it touches**: O(units of the sets taken and drawn), whatever the number of
 //! sets, of units and of variants (O(variants) more with PACKING as printed). Memory is O(variants ·
 //! units).
 
+use super::exchange::Offers;
 use super::objective::{Cost, Packing, Parts, Weights};
 use super::state::State;
-use super::turns::Turns;
 use super::{Bound, Distribution, DistributionError, SetId, UnitSets};
 use crate::random::Random;
 
@@ -45,6 +51,8 @@ pub struct Climb {
     pub frozen: u64,
     /// The most sets that one move takes away; `None` for as many as the variant has.
     pub most_taken: Option<usize>,
+    /// After how many drawn moves to look at all variants; `None` for never.
+    pub look_after: Option<u64>,
 }
 
 impl Climb {
@@ -61,6 +69,7 @@ impl Climb {
             packing: Packing::Meant,
             frozen: FROZEN,
             most_taken: Some(1),
+            look_after: Some(FROZEN / 2),
         }
     }
 }
@@ -102,7 +111,10 @@ pub struct Climber<'a> {
     good_moves: u64,
     bad_in_succession: u64,
     taken: Vec<SetId>,
-    turns: Turns,
+    /// Drawn moves since the last look.
+    unlooked: u64,
+    /// How many moves were good when a look last found nothing.
+    seen_all_at: Option<u64>,
 }
 
 impl<'a> Climber<'a> {
@@ -151,7 +163,6 @@ impl<'a> Climber<'a> {
 
     fn at(state: State<'a>, climb: Climb, random: Random) -> Self {
         let mut climber = Self {
-            turns: Turns::new(state.variants(), state.kept(), climb.frozen),
             climb,
             state,
             random,
@@ -160,17 +171,68 @@ impl<'a> Climber<'a> {
             good_moves: 0,
             bad_in_succession: 0,
             taken: Vec::new(),
+            unlooked: 0,
+            seen_all_at: None,
         };
         climber.numerator = climber.cost().numerator;
         climber
     }
 
-    /// Tries one move. Returns whether it was good, and so is kept.
+    /// Tries one drawn move. Returns whether it was good, and so is kept.
     pub fn step(&mut self) -> bool {
-        let variant = self.turns.next(&mut self.random);
+        let variant = self.random.below(self.state.variants());
+        self.unlooked += 1;
         self.take_some(variant);
         let kept = self.state.placed(variant).len();
         self.refill(variant);
+        self.bad_in_succession += 1;
+        self.judge(variant, kept)
+    }
+
+    /// Looks at each variant for exchanges of one set, and makes those that are good. Returns how many
+    /// were.
+    pub fn look(&mut self) -> u64 {
+        let before = self.good_moves;
+        for variant in 0..self.state.variants() {
+            self.look_at(variant);
+        }
+        self.unlooked = 0;
+        if self.good_moves == before {
+            self.seen_all_at = Some(before);
+        }
+        self.good_moves - before
+    }
+
+    /// Tries what a look at a variant suggests.
+    fn look_at(&mut self, variant: usize) {
+        let weights = self.climb.weights;
+        let offers = Offers::look(&self.state, &weights, variant);
+        let placed = self.state.placed(variant).to_vec();
+        for set in placed.into_iter().map(Some).chain([None]) {
+            let wanted = offers.instead_of(&self.state, &weights, variant, set);
+            if wanted.is_empty() {
+                continue;
+            }
+            self.taken.clear();
+            if let Some(set) = set {
+                let at = self
+                    .state
+                    .placed(variant)
+                    .iter()
+                    .position(|&one| one == set);
+                self.taken.extend(at.map(|at| self.state.take(variant, at)));
+            }
+            let kept = self.state.placed(variant).len();
+            for other in wanted {
+                self.state.place(variant, other);
+            }
+            self.judge(variant, kept);
+        }
+    }
+
+    /// Keeps the move that took sets from a variant and placed others behind the first `kept` if it
+    /// lowers the cost, else undoes it. Returns whether it did.
+    fn judge(&mut self, variant: usize, kept: usize) -> bool {
         self.moves += 1;
         let numerator = self.cost().numerator;
         let is_good = numerator < self.numerator;
@@ -180,7 +242,6 @@ impl<'a> Climber<'a> {
             self.bad_in_succession = 0;
         } else {
             self.undo(variant, kept);
-            self.bad_in_succession += 1;
         }
         is_good
     }
@@ -229,7 +290,15 @@ impl<'a> Climber<'a> {
     #[must_use]
     pub fn run(mut self) -> Climbed {
         while self.numerator > 0 && self.bad_in_succession < self.climb.frozen {
-            self.step();
+            let due = self
+                .climb
+                .look_after
+                .is_some_and(|after| self.unlooked >= after);
+            if due && self.seen_all_at != Some(self.good_moves) {
+                self.look();
+            } else {
+                self.step();
+            }
         }
         Climbed {
             distribution: self.distribution(),

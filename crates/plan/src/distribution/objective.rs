@@ -47,6 +47,11 @@ impl Weights {
         }
     }
 
+    /// α, β and γ.
+    pub(super) fn thousandths(&self) -> [u32; 3] {
+        [self.balance, self.packing, self.all_used]
+    }
+
     /// α, β and γ in thousandths.
     ///
     /// # Errors

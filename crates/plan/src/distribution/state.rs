@@ -91,11 +91,6 @@ impl<'a> State<'a> {
         self.rooms.len()
     }
 
-    /// How many counters it keeps.
-    pub(super) fn kept(&self) -> usize {
-        self.table.needs.len()
-    }
-
     /// The sets placed in a variant, in no order.
     pub(super) fn placed(&self, variant: usize) -> &[SetId] {
         &self.rooms[variant].placed
@@ -104,6 +99,38 @@ impl<'a> State<'a> {
     /// Whether a variant has nothing left of its bound.
     pub(super) fn is_full(&self, variant: usize) -> bool {
         self.rooms[variant].used == self.limit
+    }
+
+    /// What is left of a variant's bound.
+    pub(super) fn left(&self, variant: usize) -> u64 {
+        self.limit - self.rooms[variant].used
+    }
+
+    /// In how many variants a set is.
+    pub(super) fn times(&self, set: SetId) -> u32 {
+        self.times[set.index()]
+    }
+
+    /// How many units a placeable set has.
+    pub(super) fn length(&self, set: SetId) -> u64 {
+        self.table.members(set).len() as u64
+    }
+
+    /// How often sets are placed, all together.
+    pub(super) fn uses(&self) -> u64 {
+        self.tally.uses()
+    }
+
+    /// How many units of a placeable set have no probe in a variant, and what these would cost; `None`
+    /// if that is more than `left`.
+    pub(super) fn missing(&self, variant: usize, set: SetId, left: u64) -> Option<(u64, u64)> {
+        self.table.missing(variant, set, left)
+    }
+
+    /// How many units of a set that is placed in a variant no other set needs there, and what their
+    /// probes cost.
+    pub(super) fn freed(&self, variant: usize, set: SetId) -> (u64, u64) {
+        self.table.freed(variant, set)
     }
 
     /// Whether a set fits into an empty variant. No other may be placed.
@@ -259,6 +286,15 @@ impl Table {
             }
         }
         Some((count, cost))
+    }
+
+    fn freed(&self, variant: usize, set: SetId) -> (u64, u64) {
+        let needs = &self.needs[variant * self.columns..][..self.columns];
+        let members = self.members(set).iter();
+        let alone = members.filter(|&&column| needs[column as usize] == 1);
+        alone.fold((0, 0), |(count, cost), &column| {
+            (count + 1, cost + self.cost(column))
+        })
     }
 
     fn place(&mut self, variant: usize, set: SetId) {

@@ -100,6 +100,11 @@ impl Tally {
         }
     }
 
+    /// How often sets are placed, all together.
+    pub(super) fn uses(&self) -> u64 {
+        self.uses
+    }
+
     /// BALANCE times the number of sets.
     pub(super) fn balance(&self) -> u128 {
         let (sets, uses) = (u128::from(self.sets), u128::from(self.uses));
