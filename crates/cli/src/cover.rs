@@ -119,13 +119,7 @@ impl Session {
         let bar = Bar::new();
         if let Some(path) = &arguments.pool {
             let pool = Pool::open(path)?;
-            pool.add(
-                &modules.observed,
-                &store.images,
-                what.level(),
-                what.placement(),
-                &bar,
-            )?;
+            pool.add(&modules.observed, &store.images, what.how(), &bar)?;
             return Ok(Self {
                 agent: Agent::in_cache(pool.path())?,
                 roster: pool.roster(),
@@ -133,17 +127,14 @@ impl Session {
                 place: Place::Pool,
             });
         }
-        let stem = Observed::of(&Chosen {
-            path: target.executable.clone(),
-            late: false,
-        });
+        let stem = Observed::of(&Chosen::executable(target));
         let output = match arguments.output.to_str() {
             Some(pattern) => expanded(pattern, std::process::id(), &stem?.name())?.into(),
             None => arguments.output.clone(),
         };
         let mut folder = RunFolder::create(&output)?;
         for module in &modules.observed {
-            folder.arm(module, &store.images, what.level(), what.placement(), &bar)?;
+            folder.arm(module, &store.images, what.how(), &bar)?;
         }
         Ok(Self {
             agent: Agent::in_cache(&store.folder)?,
@@ -280,13 +271,7 @@ Example:
             let target = Target::find(program, std::env::var_os("PATH").as_deref())?;
             let modules = what.modules(&target)?;
             sanitized |= modules.sanitized;
-            pool.add(
-                &modules.observed,
-                &store.images,
-                what.level(),
-                what.placement(),
-                &bar,
-            )?;
+            pool.add(&modules.observed, &store.images, what.how(), &bar)?;
         }
         let agent = Agent::in_cache(pool.path())?;
         drop(bar);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
-use tomo_launch::{Choice, Images, Observed, Target, modules};
+use tomo_launch::{Choice, How, Images, Observed, Target, modules};
 use tomo_program::Cache;
 use tomo_weave::Placement;
 use tomo_wire::plan::Level;
@@ -44,18 +44,17 @@ enum PlacementName {
 }
 
 impl What {
-    pub(crate) fn level(&self) -> Level {
-        match self.level {
-            LevelName::Function => Level::Function,
-            LevelName::Block => Level::Block,
-            LevelName::Edge => Level::Edge,
-        }
-    }
-
-    pub(crate) fn placement(&self) -> Placement {
-        match self.placement {
-            PlacementName::All => Placement::All,
-            PlacementName::Reduced => Placement::Reduced,
+    pub(crate) fn how(&self) -> How {
+        How {
+            level: match self.level {
+                LevelName::Function => Level::Function,
+                LevelName::Block => Level::Block,
+                LevelName::Edge => Level::Edge,
+            },
+            placement: match self.placement {
+                PlacementName::All => Placement::All,
+                PlacementName::Reduced => Placement::Reduced,
+            },
         }
     }
 

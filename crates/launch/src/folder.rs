@@ -15,8 +15,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use serde_json::json;
 use tomo_program::{Progress, hexadecimal};
-use tomo_weave::Placement;
-use tomo_wire::plan::Level;
 use tomo_wire::record::{Live, MARKS, Record, RecordView};
 use tomo_wire::roster::{self, Roster};
 use tomo_wire::{ModuleId, checksum};
@@ -24,7 +22,8 @@ use zerocopy::IntoBytes as _;
 
 use crate::images::Baked;
 use crate::private;
-use crate::{Ended, ImageError, Images, Observed, Target};
+use crate::room::Room;
+use crate::{Ended, How, ImageError, Images, Observed, Target};
 
 /// Why a run has no folder.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +62,7 @@ pub struct RunFolder {
     path: PathBuf,
     id: [u8; 16],
     modules: Vec<Armed>,
+    room: Room,
     roster: Option<File>,
 }
 
@@ -85,6 +85,7 @@ impl RunFolder {
             path,
             id,
             modules: Vec::new(),
+            room: Room::default(),
             roster: None,
         })
     }
@@ -109,11 +110,10 @@ impl RunFolder {
         &mut self,
         module: &Observed,
         images: &Images,
-        level: Level,
-        placement: Placement,
+        how: How,
         progress: &dyn Progress,
     ) -> Result<(), FolderError> {
-        let baked = images.get(module, level, placement, progress)?;
+        let baked = images.get(module, how, &mut self.room, progress)?;
         self.add(module, &baked)
     }
 

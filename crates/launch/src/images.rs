@@ -15,6 +15,7 @@ use tomo_wire::plan::{Level, Plan};
 
 use crate::Observed;
 use crate::private::{self, NotPrivate};
+use crate::room::Room;
 
 /// Where baked images are kept.
 #[derive(Clone, Debug)]
@@ -43,6 +44,15 @@ pub enum ImageError {
     Weave(PathBuf, WeaveError),
 }
 
+/// What is probed, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct How {
+    /// Functions, blocks or edges.
+    pub level: Level,
+    /// All of them, or those from which the others follow.
+    pub placement: Placement,
+}
+
 /// An image and its plan in the cache.
 #[derive(Clone, Debug)]
 pub(crate) struct Baked {
@@ -63,20 +73,44 @@ impl Images {
         })
     }
 
-    /// The image of `module`, baked if it is not there.
+    /// The image of `module` that finds room beside the program's others, baked if it is not there.
     pub(crate) fn get(
         &self,
         module: &Observed,
-        level: Level,
-        placement: Placement,
+        how: How,
+        room: &mut Room,
+        progress: &dyn Progress,
+    ) -> Result<Baked, ImageError> {
+        let mut baked = self.get_at(module, how, None, progress)?;
+        let Some(placed) = module.placed else {
+            return Ok(baked);
+        };
+        if !room.fits(placed, &baked.header) {
+            let distance = room.distance(placed, &baked.header);
+            // Where there is no such place the agent will find out, and say so.
+            if let Ok(other) = self.get_at(module, how, distance, progress) {
+                baked = other;
+            }
+        }
+        room.take(placed, &baked.header);
+        Ok(baked)
+    }
+
+    /// The image whose trampolines are at this distance; at its own if none is named.
+    fn get_at(
+        &self,
+        module: &Observed,
+        how: How,
+        distance: Option<i64>,
         progress: &dyn Progress,
     ) -> Result<Baked, ImageError> {
         let name = format!(
-            "{}-{}-{}-v{WEAVE_VERSION}.{}",
+            "{}-{}-{}-v{WEAVE_VERSION}.{}{}",
             module.stem,
-            level.name(),
-            placement.name(),
-            tomo_program::ANALYSIS_VERSION
+            how.level.name(),
+            how.placement.name(),
+            tomo_program::ANALYSIS_VERSION,
+            distance.map_or_else(String::new, |distance| format!("-at{distance}"))
         );
         let image = self.folder.join(format!("{name}.image"));
         let plan = self.folder.join(format!("{name}.plan"));
@@ -90,7 +124,7 @@ impl Images {
                 header,
             });
         }
-        let woven = self.bake(module, level, placement, progress)?;
+        let woven = self.bake(module, how, distance, progress)?;
         let io = |path: &Path| {
             let path = path.to_path_buf();
             move |error| ImageError::Io(path, error)
@@ -109,8 +143,8 @@ impl Images {
     fn bake(
         &self,
         module: &Observed,
-        level: Level,
-        placement: Placement,
+        how: How,
+        distance: Option<i64>,
         progress: &dyn Progress,
     ) -> Result<tomo_weave::Woven, ImageError> {
         let path = &module.path;
@@ -126,9 +160,9 @@ impl Images {
         let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
         let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
         let options = Options {
-            level,
-            placement,
-            distance: None,
+            level: how.level,
+            placement: how.placement,
+            distance,
             traps: !module.blocks_signals(&bytes),
         };
         weave(

@@ -5,6 +5,7 @@
 //! | `target.rs` | which executable a command is, and whether it can be observed |
 //! | `modules.rs` | which modules are observed: the executable and what comes with it |
 //! | `images.rs` | armed images out of the cache, or baked |
+//! | `room.rs` | whether the images of one program find room beside its modules |
 //! | `agent.rs` | the agent's file, as it is carried in this program |
 //! | `folder.rs` | the folder of a run: private copies of images, records, plans, the roster |
 //! | `pool.rs` | a folder that runs share |
@@ -25,14 +26,16 @@ mod inherited;
 mod modules;
 mod pool;
 mod private;
+mod room;
 mod start;
 mod target;
 
 pub use agent::{Agent, AgentError};
 pub use folder::{Armed, FolderError, Run, RunFolder};
-pub use images::{ImageError, Images};
+pub use images::{How, ImageError, Images};
 pub use modules::{Choice, Chosen, Found, Observed, modules};
 pub use pool::{Pool, PoolError};
 pub use private::NotPrivate;
+pub use room::Placed;
 pub use start::{Arming, Ended, StartError, keep_going, run};
 pub use target::{Target, TargetError};

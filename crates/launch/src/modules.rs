@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use tomo_program::{Headers, Identity, Key, Needed, hexadecimal};
 use tomo_wire::{FileStamp, ModuleId};
 
-use crate::Target;
+use crate::{Placed, Target};
 
 /// What to observe.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub struct Observed {
     pub stamp: FileStamp,
     /// Whether the program may load it after its start.
     pub late: bool,
+    /// Where the loader puts it, if that was asked.
+    pub placed: Option<Placed>,
 }
 
 /// A module that was chosen.
@@ -52,6 +54,20 @@ pub struct Chosen {
     pub path: PathBuf,
     /// Whether the program does not load it at its start, and so later if at all.
     pub late: bool,
+    /// Where the loader puts it, if that was asked.
+    pub placed: Option<Placed>,
+}
+
+impl Chosen {
+    /// The executable, which is loaded far away from everything else.
+    #[must_use]
+    pub fn executable(target: &Target) -> Self {
+        Self {
+            path: target.executable.clone(),
+            late: false,
+            placed: None,
+        }
+    }
 }
 
 impl Observed {
@@ -80,6 +96,7 @@ impl Observed {
                 modified: (found.mtime() * 1_000_000_000 + found.mtime_nsec()).into(),
             },
             late: chosen.late,
+            placed: chosen.placed,
             path,
         })
     }
@@ -109,8 +126,8 @@ const C_LIBRARIES: [&[u8]; 6] = [
     b"ld-musl",
     b"ld-2.",
 ];
-/// What modules hold that have a sanitizer's runtime or Go's in them.
-const RUNTIMES: [&[u8]; 2] = [b"__sanitizer_", b"\xff Go buildinf:"];
+/// What modules hold that have a sanitizer's runtime or Go's in them: the names of its sources, in messages.
+const RUNTIMES: [&[u8]; 2] = [b"sanitizer_common/sanitizer_", b"\xff Go buildinf:"];
 
 /// An identity as formats state it.
 fn module_id(identity: &Identity) -> Option<ModuleId> {
@@ -140,24 +157,25 @@ pub struct Found {
 /// Where the loader cannot be asked.
 pub fn modules(target: &Target, choice: &Choice) -> io::Result<Found> {
     let executable = &target.executable;
-    let at_start = |path: PathBuf| Chosen { path, late: false };
-    let mut chosen = vec![at_start(executable.clone())];
+    let mut chosen = vec![Chosen::executable(target)];
     let mut missing = Vec::new();
     let libraries = match choice {
         Choice::Own if needs_only_the_system(executable) => Vec::new(),
         _ => libraries(target)?,
     };
-    let sanitized = libraries.iter().any(|library| is_sanitizer(library));
-    let libraries = libraries.into_iter();
+    let sanitized = libraries.iter().any(|library| is_sanitizer(&library.path));
+    let mut libraries = libraries;
     match choice {
-        Choice::Own => chosen.extend(
-            libraries
-                .filter(|l| comes_with(executable, l))
-                .map(at_start),
-        ),
-        Choice::All => chosen.extend(libraries.filter(|l| !is_loader(l)).map(at_start)),
+        Choice::Own => {
+            libraries.retain(|library| comes_with(executable, &library.path));
+            chosen.extend(libraries);
+        }
+        Choice::All => {
+            libraries.retain(|library| !is_loader(&library.path));
+            chosen.extend(libraries);
+        }
         Choice::Named(names) => {
-            chosen.extend(libraries.map(at_start));
+            chosen.extend(libraries);
             let all = std::mem::take(&mut chosen);
             for name in names {
                 let before = chosen.len();
@@ -192,7 +210,11 @@ fn later(path: &Path, at_start: &[Chosen]) -> Vec<Chosen> {
     let known: BTreeSet<_> = at_start.iter().map(|one| real(&one.path)).collect();
     files.retain(|file| is_module(file) && !known.contains(&real(file)));
     files.sort();
-    let late = |path| Chosen { path, late: true };
+    let late = |path| Chosen {
+        path,
+        late: true,
+        placed: None,
+    };
     files.into_iter().map(late).collect()
 }
 
@@ -207,7 +229,7 @@ fn is_module(path: &Path) -> bool {
 }
 
 /// The libraries that the loader would load at the start.
-fn libraries(target: &Target) -> io::Result<Vec<PathBuf>> {
+fn libraries(target: &Target) -> io::Result<Vec<Chosen>> {
     let output = Command::new(&target.interpreter)
         .arg("--list")
         .arg(&target.executable)
@@ -216,11 +238,20 @@ fn libraries(target: &Target) -> io::Result<Vec<PathBuf>> {
         .stderr(Stdio::null())
         .output()?;
     let lines = output.stdout.split(|byte| *byte == b'\n');
-    Ok(lines.filter_map(listed).collect())
+    let listed: Vec<_> = lines.filter_map(listed).collect();
+    let lowest = listed.iter().filter_map(|(_, base)| *base).min();
+    let each = listed.into_iter().map(|(path, base)| Chosen {
+        path,
+        late: false,
+        placed: base
+            .zip(lowest)
+            .map(|(base, lowest)| Placed { base, lowest }),
+    });
+    Ok(each.collect())
 }
 
-/// The path in a line such as `libm.so.6 => /lib/libm.so.6 (0x00007f…)`.
-fn listed(line: &[u8]) -> Option<PathBuf> {
+/// Path and address in a line such as `libm.so.6 => /lib/libm.so.6 (0x00007f…)`.
+fn listed(line: &[u8]) -> Option<(PathBuf, Option<u64>)> {
     let line = line.trim_ascii();
     let start = line
         .windows(4)
@@ -229,7 +260,9 @@ fn listed(line: &[u8]) -> Option<PathBuf> {
     let rest = line.get(start..)?;
     let end = rest.windows(4).rposition(|w| w == b" (0x")?;
     let path = Path::new(OsStr::from_bytes(rest.get(..end)?));
-    path.is_absolute().then(|| path.into())
+    let digits = str::from_utf8(rest.get(end + 4..)?).ok()?.strip_suffix(')');
+    let base = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    path.is_absolute().then(|| (path.into(), base))
 }
 
 /// The folders whose libraries belong to the system.

@@ -14,15 +14,14 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::sys::statvfs::{FsFlags, statvfs};
 use serde_json::{Value, json};
 use tomo_program::{Progress, hexadecimal};
-use tomo_weave::Placement;
 use tomo_wire::image::Image;
-use tomo_wire::plan::Level;
 use tomo_wire::record::Record;
 
 use crate::folder::{Listed, roster_bytes, write_record};
 use crate::images::Baked;
 use crate::private::{self, NotPrivate};
-use crate::{ImageError, Images, Observed};
+use crate::room::Room;
+use crate::{How, ImageError, Images, Observed};
 
 /// A folder that runs share.
 #[derive(Debug)]
@@ -87,12 +86,12 @@ impl Pool {
         &self,
         modules: &[Observed],
         images: &Images,
-        level: Level,
-        placement: Placement,
+        how: How,
         progress: &dyn Progress,
     ) -> Result<(), PoolError> {
+        let mut room = Room::default();
         for module in modules {
-            let baked = images.get(module, level, placement, progress)?;
+            let baked = images.get(module, how, &mut room, progress)?;
             self.add_one(module, &baked)?;
         }
         self.list(modules)
