@@ -2,13 +2,15 @@
 //! Late in a climb hardly one drawn move in 10^5 is good; a look at one variant costs as much as some
 //! thousand drawn moves and finds most of what an exchange of one set can gain there.
 //!
-//! What an exchange of one set for one other changes is known without trying it: the number of
-//! placements stays, and with it the average that BALANCE is measured from (see `objective.rs`; with P
-//! placements and m placeable sets, a set of length l that is used k times adds l · |m · k − P| to
-//! m · BALANCE). Not known is how much of what a set needs the other one's going takes away, and what
-//! several that come in need together. So these are suggestions, and each is tried like any move.
+//! What each set gains or loses is known without trying it (see `objective.rs`; with P placements and m
+//! placeable sets, a set of length l that is used k times adds l · |m · k − P| to m · BALANCE): exactly
+//! for one set that comes where another goes, to within 2 l of m · l where P changes. Not known is how
+//! much of what a set needs the other one's going takes away, and what several that come in need
+//! together. So these are suggestions, and each is tried like any move.
 //!
 //! O(units of all placeable sets) a look at a variant.
+
+use std::cmp::Reverse;
 
 use super::SetId;
 use super::objective::{FRACTION, Weights};
@@ -47,16 +49,21 @@ impl Offers {
             steps: [const { Vec::new() }; STEPS],
             most,
         };
+        let losses = placed.iter().map(|&set| {
+            let shared = state.length(set) - state.freed(variant, set).0;
+            change(state, weights, set, shared, -1)
+        });
+        let least = losses.min().unwrap_or(0).min(0);
         for &set in &state.placeable {
             // Shared with others as far as could be it gains the most.
-            if change(state, weights, set, state.length(set), 1) >= 0 {
+            if -change(state, weights, set, state.length(set), 1) <= least {
                 continue;
             }
             if let Some((missing, cost)) = state.missing(variant, set, most)
                 && (missing > 0 || !placed.contains(&set))
             {
                 let gain = -change(state, weights, set, state.length(set) - missing, 1);
-                if gain > 0 {
+                if gain > least {
                     offers.add(Offer { set, cost, gain });
                 }
             }
@@ -79,15 +86,14 @@ impl Offers {
         }
     }
 
-    /// Sets that promise a profit when `set` goes, the largest first; with nothing to go, when they
-    /// come into the room that is left.
+    /// What to try when `set` goes, or with nothing to go.
     pub(super) fn instead_of(
         &self,
         state: &State<'_>,
         weights: &Weights,
         variant: usize,
         set: Option<SetId>,
-    ) -> Vec<SetId> {
+    ) -> impl Iterator<Item = Order> + use<> {
         let (freed, room) = set.map_or((0, 0), |set| state.freed(variant, set));
         let room = room + state.left(variant);
         let loss = set.map_or(0, |set| {
@@ -95,22 +101,46 @@ impl Offers {
         });
         let steps = self.steps[..=self.step(room.min(self.most))].iter();
         let fitting = steps.flatten().filter(|offer| offer.cost <= room);
-        let mut found: Vec<Offer> = fitting.copied().collect();
-        let by_gain = |offer: &Offer| (std::cmp::Reverse(offer.gain), offer.set);
-        found.sort_unstable_by_key(by_gain);
-        let mut promised = 0;
-        let mut left = room;
-        for offer in &found {
-            if offer.cost <= left {
-                left -= offer.cost;
-                promised += offer.gain;
-            }
-        }
-        if promised <= loss {
-            return Vec::new();
-        }
-        found.into_iter().map(|offer| offer.set).collect()
+        let (mut one, mut many) = (Vec::new(), Vec::new());
+        one.extend(fitting.clone().filter(|offer| offer.gain > loss));
+        one.sort_unstable_by_key(|offer: &&Offer| (Reverse(offer.gain), offer.set));
+        many.extend(fitting.filter(|offer| offer.gain > 0));
+        many.sort_unstable_by_key(|offer: &&Offer| {
+            let worth = offer.gain / i128::from(offer.cost.max(1));
+            (offer.cost > 0, Reverse(worth), offer.set)
+        });
+        let is_sole = many.len() <= 1 && !one.is_empty();
+        let pays = promised(&many, room) > loss && !is_sole;
+        let sets = |offers: Vec<&Offer>| offers.iter().map(|offer| offer.set).collect();
+        let one = (!one.is_empty()).then(|| Order {
+            sets: sets(one),
+            most: 1,
+        });
+        let many = pays.then(|| Order {
+            sets: sets(many),
+            most: usize::MAX,
+        });
+        one.into_iter().chain(many)
     }
+}
+
+/// Sets that promise a profit, in the order in which to place those that fit; perhaps none.
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    pub(super) sets: Vec<SetId>,
+    /// How many of them at most.
+    pub(super) most: usize,
+}
+
+/// What those of the offers gain that fit into `room` one after the other.
+fn promised(offers: &[&Offer], room: u64) -> i128 {
+    let mut left = room;
+    let fitting = offers.iter().filter(|offer| {
+        let fits = offer.cost <= left;
+        left -= if fits { offer.cost } else { 0 };
+        fits
+    });
+    fitting.map(|offer| offer.gain).sum()
 }
 
 /// By how much the numerator of the cost rises when a set, `shared` of whose units serve others in
@@ -119,7 +149,7 @@ fn change(state: &State<'_>, weights: &Weights, set: SetId, shared: u64, by: i12
     let (sets, uses) = (state.placeable.len() as i128, i128::from(state.uses()));
     let (length, times) = (i128::from(state.length(set)), i128::from(state.times(set)));
     let away = |times: i128| (sets * times - uses).abs();
-    let balance = length * (away(times + by) - away(times));
+    let balance = length * (away(times + by) - away(times)) + by * state.rise();
     let unused = length * (i128::from(times + by == 0) - i128::from(times == 0));
     let packing = -by * i128::from(shared);
     let [alpha, beta, gamma] = weights.thousandths().map(i128::from);
@@ -204,7 +234,9 @@ mod tests {
         let weights = Climb::BALANCED.weights;
         let offers = Offers::look(&state, &weights, 0);
         let instead = |set| offers.instead_of(&state, &weights, 0, set);
-        assert_eq!(instead(Some(SetId(0))), [SetId(1)]);
-        assert!(instead(None).is_empty());
+        let orders: Vec<_> = instead(Some(SetId(0))).collect();
+        assert_eq!(orders.len(), 1);
+        assert_eq!((&*orders[0].sets, orders[0].most), (&[SetId(1)][..], 1));
+        assert_eq!(instead(None).count(), 0);
     }
 }

@@ -121,6 +121,11 @@ impl<'a> State<'a> {
         self.tally.uses()
     }
 
+    /// See [`Tally::rise`].
+    pub(super) fn rise(&self) -> i128 {
+        self.tally.rise()
+    }
+
     /// How many units of a placeable set have no probe in a variant, and what these would cost; `None`
     /// if that is more than `left`.
     pub(super) fn missing(&self, variant: usize, set: SetId, left: u64) -> Option<(u64, u64)> {

@@ -115,6 +115,12 @@ impl Tally {
         below + above
     }
 
+    /// By how much BALANCE times the number of sets rises when one set more is placed, but for that
+    /// set's own part in it: the average rises away from the sets below it, and towards the others.
+    pub(super) fn rise(&self) -> i128 {
+        2 * i128::from(self.low.length) - i128::from(self.all.length)
+    }
+
     /// ALLUSED: the lengths of sets that are placed nowhere.
     pub(super) fn unused(&self) -> u128 {
         u128::from(self.lengths[0])
