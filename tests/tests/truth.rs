@@ -3,7 +3,7 @@
 //! way of asking, `tomo cover` records what was executed, and nothing else.
 //!
 //! A step takes some 20 µs on a virtual machine, so of the four large programs only a few builds are
-//! looked at unless [`ALL`] is set in the environment, as `cargo xtask bench truth` does. What was
+//! looked at unless [`ALL`] is set in the environment, as `cargo xtask bench truth --all` does. What was
 //! looked at is printed, one JSON object a build.
 
 use std::collections::BTreeSet;

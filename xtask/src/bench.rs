@@ -23,7 +23,7 @@ pub(crate) enum Bench {
     Map(map::Map),
     /// How long the planning library takes, held against its promises
     Plan(plan::Plan),
-    /// Models and coverage held against single steps, in every build of the corpus
+    /// Models and coverage held against single steps
     Truth(truth::Truth),
     /// Run one command and print its seconds, peak memory and output as JSON
     #[command(hide = true)]
