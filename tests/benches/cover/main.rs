@@ -35,12 +35,16 @@ fn main() -> Result<()> {
 }
 
 /// A folder on a file system in memory, where pools are best kept: on a disk's the first store into
-/// each page of an image costs the kernel some microseconds of bookkeeping.
+/// each page of an image costs the kernel some microseconds of bookkeeping. Containers may forbid to run
+/// code from there.
 fn in_memory() -> Result<tempfile::TempDir> {
-    let memory = Path::new("/dev/shm");
-    Ok(match memory.is_dir() {
-        true => tempfile::tempdir_in(memory)?,
-        false => tempfile::tempdir()?,
+    let mounts = fs::read_to_string("/proc/mounts")?;
+    let memory = mounts
+        .lines()
+        .find(|mount| mount.starts_with("tmpfs /dev/shm "));
+    Ok(match memory {
+        Some(mount) if !mount.contains("noexec") => tempfile::tempdir_in("/dev/shm")?,
+        _ => tempfile::tempdir()?,
     })
 }
 
