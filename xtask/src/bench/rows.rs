@@ -3,9 +3,11 @@
 use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
 
-/// The measurements in what a bench printed: the lines that are JSON objects.
+/// The measurements in what a bench printed: the lines that are JSON objects, or end with one (the
+/// test runner's dots come before them).
 pub(super) fn read<Row: DeserializeOwned>(printed: &str) -> Result<Vec<Row>> {
-    let lines = printed.lines().filter(|line| line.starts_with('{'));
+    let objects = |line| str::find(line, '{').map(|at| &line[at..]);
+    let lines = printed.lines().filter_map(objects);
     lines
         .map(|line| {
             serde_json::from_str(line).with_context(|| format!("not a measurement: {line}"))
@@ -28,7 +30,8 @@ mod tests {
 
     #[test]
     fn lines_for_people_are_passed_over_and_what_is_no_measurement_is_refused() {
-        assert_eq!(read::<serde_json::Value>("hello\n{}\n").unwrap().len(), 1);
+        let printed = "hello\n{}\n..{}\n";
+        assert_eq!(read::<serde_json::Value>(printed).unwrap().len(), 2);
         assert!(read::<serde_json::Value>("{1}").is_err());
     }
 
