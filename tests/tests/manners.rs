@@ -34,6 +34,21 @@ fn covered(covering: &Covering, options: &[&str], scenario: &str) -> Output {
     complete(command, b"").expect("run")
 }
 
+/// A program built otherwise does a scenario covered as it does it alone, and is recorded.
+fn does_the_same(program: &Path, scenario: &str) {
+    let run = |mut command: Command| {
+        command.arg(program).arg(scenario);
+        complete(command, b"").expect("run")
+    };
+    let covering = Covering::new().expect("a folder");
+    let expected = run(Command::new("env"));
+    let got = run(covering.command(&[]).expect("tomo"));
+    let what = format!("{} {scenario}", program.display());
+    assert_eq!(code(&got), code(&expected), "{what}");
+    assert_eq!(got.stdout, expected.stdout, "{what}");
+    assert!(covering.only().expect("a record").hit.len() > 10, "{what}");
+}
+
 /// The exit code that a shell would give it.
 fn code(output: &Output) -> Option<i32> {
     let signal = output.status.signal().map(|signal| 128 + signal);
@@ -217,16 +232,7 @@ fn programs_with_sanitizers_are_covered() {
     for sanitizer in ["-fsanitize=address", "-fsanitize=undefined"] {
         let program = built("gcc", &["-O1", "-pthread", "-w", sanitizer]);
         for scenario in ["exit", "forked", "one_thread"] {
-            let run = |mut command: Command| {
-                command.arg(&program).arg(scenario);
-                complete(command, b"").expect("run")
-            };
-            let covering = Covering::new().expect("a folder");
-            let expected = run(Command::new("env"));
-            let got = run(covering.command(&[]).expect("tomo"));
-            assert_eq!(code(&got), code(&expected), "{sanitizer} {scenario}");
-            assert_eq!(got.stdout, expected.stdout, "{sanitizer} {scenario}");
-            assert!(covering.only().expect("a record").hit.len() > 10);
+            does_the_same(&program, scenario);
         }
     }
 }
@@ -281,18 +287,6 @@ fn programs_of_another_c_library_are_covered() {
         "suspended",
         "trap_handled",
     ] {
-        let run = |mut command: Command| {
-            command.arg(&program).arg(scenario);
-            complete(command, b"").expect("run")
-        };
-        let covering = Covering::new().expect("a folder");
-        let expected = run(Command::new("env"));
-        let got = run(covering.command(&[]).expect("tomo"));
-        assert_eq!(code(&got), code(&expected), "{scenario}");
-        assert_eq!(got.stdout, expected.stdout, "{scenario}");
-        assert!(
-            covering.only().expect("a record").hit.len() > 10,
-            "{scenario}"
-        );
+        does_the_same(&program, scenario);
     }
 }

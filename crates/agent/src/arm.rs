@@ -333,11 +333,10 @@ impl Place<'_> {
         let mut result = Ok(());
         for (index, region) in self.image.regions().iter().enumerate() {
             let (length, from) = (region.length.get() as usize, region.offset.get());
-            let to = self.text(module, region);
+            let (to, access) = (self.text(module, region), Protection::ReadExecute);
             // SAFETY: the text there is the one that the image was made of, and no thread runs in
             // it. The patched text does what it did; where it leads is mapped already.
-            let mapped =
-                unsafe { system::map_over(to, length, Protection::ReadExecute, self.file, from) };
+            let mapped = unsafe { system::map_over(to, length, access, self.file, from) };
             if index == 0 && mapped.is_err() {
                 result = mapped;
                 break;

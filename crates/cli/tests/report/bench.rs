@@ -125,6 +125,14 @@ impl Seen {
 }
 
 impl Bench {
+    /// With the sample program and one run of it, in `tomo-out`.
+    pub(crate) fn with_a_run() -> Self {
+        let bench = Self::new();
+        let program = bench.sample();
+        bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
+        bench
+    }
+
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         Self { directory }

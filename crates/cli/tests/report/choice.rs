@@ -1,18 +1,11 @@
 //! What is chosen by flags: files, names, demands.
 
-use crate::bench::{Bench, RAN, Seen};
+use crate::bench::Bench;
 use crate::formats::lcov;
-
-fn bench() -> Bench {
-    let bench = Bench::new();
-    let program = bench.sample();
-    bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
-    bench
-}
 
 #[test]
 fn files_are_chosen_and_renamed() {
-    let bench = bench();
+    let bench = Bench::with_a_run();
     let files = |flags: &[&str]| -> Vec<String> {
         let said = bench.tomo(&[&["report", "--format", "lcov"], flags].concat());
         lcov(&said.well()).into_keys().collect()
@@ -48,7 +41,7 @@ fn files_are_chosen_and_renamed() {
 
 #[test]
 fn demands_are_held_against_what_is_shown() {
-    let bench = bench();
+    let bench = Bench::with_a_run();
     // 7 of 10 lines ran, of those in a.c 6 of 8.
     for (demand, code) in [("70", 0), ("70.1", 1), ("0", 0), ("100%", 1)] {
         assert_eq!(

@@ -7,16 +7,9 @@ use serde_json::Value;
 use crate::bench::{BLOCKS, Bench, RAN, Seen};
 use tomo_wire::plan::Level;
 
-fn bench() -> Bench {
-    let bench = Bench::new();
-    let program = bench.sample();
-    bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
-    bench
-}
-
 #[test]
 fn the_table() {
-    let bench = bench();
+    let bench = Bench::with_a_run();
     let shown = bench.tomo(&["report"]).well();
     insta::assert_snapshot!("table", bench.table(&shown));
     let shown = bench.tomo(&["report", "--functions"]).well();
@@ -134,7 +127,7 @@ fn records(list: &[&str]) -> BTreeSet<(String, Vec<String>)> {
 
 #[test]
 fn the_tracefile() {
-    let bench = bench();
+    let bench = Bench::with_a_run();
     let files = lcov(&bench.tomo(&["report", "--format", "lcov"]).well());
     let a = records(&[
         "FN:3,main",
@@ -229,7 +222,7 @@ fn check_cobertura(node: roxmltree::Node<'_, '_>) {
 
 #[test]
 fn cobertura() {
-    let bench = bench();
+    let bench = Bench::with_a_run();
     let text = bench.tomo(&["report", "--format", "cobertura"]).well();
     let options = roxmltree::ParsingOptions {
         allow_dtd: true,
@@ -301,7 +294,7 @@ fn drcov(bytes: &[u8]) -> (Vec<String>, BTreeSet<(u16, u32, u16)>) {
 
 #[test]
 fn the_log_of_blocks() {
-    let bench = bench();
+    let bench = Bench::with_a_run();
     bench
         .tomo(&["report", "--format", "drcov", "-o", "log"])
         .well();
@@ -350,7 +343,7 @@ fn blocks_of(document: &Value) -> BTreeMap<u64, (String, String)> {
 
 #[test]
 fn the_document() {
-    let bench = bench();
+    let bench = Bench::with_a_run();
     let document = json(&bench, &[]);
     assert_eq!(document["schema"], "tomo.coverage/1");
     let blocks = blocks_of(&document);

@@ -111,11 +111,3 @@ fixtures! {
     trap_writable_table.s
     traps_in_the_middle.s
 }
-
-/// For looking into one fixture, wherever it lies: its path is in the variable `FIXTURE`.
-#[test]
-#[ignore = "looks at the fixture that the environment names"]
-fn one_fixture() {
-    let path = std::env::var_os("FIXTURE").expect("FIXTURE names a file");
-    check::check(Path::new(&path));
-}
