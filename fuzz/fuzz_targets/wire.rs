@@ -1,4 +1,4 @@
-//! Any bytes as image, plan, record and roster, with wrong checksums and with right ones: no panic,
+//! Any bytes as image, plan, record, roster and reports, with wrong checksums and with right ones: no panic,
 //! one-line errors, nothing outside of the file.
 
 #![no_main]
@@ -7,6 +7,8 @@ use libfuzzer_sys::fuzz_target;
 
 #[path = "../../crates/wire/tests/doors/check.rs"]
 mod check;
+#[path = "../../crates/wire/tests/doors/reported.rs"]
+mod reported;
 #[path = "../../crates/wire/tests/doors/samples.rs"]
 mod samples;
 
@@ -17,6 +19,7 @@ fuzz_target!(|data: &[u8]| {
         samples::plan(2),
         samples::record(100).1,
         samples::roster(2),
+        reported::report(&[1, 2, 3]).1,
     ];
     for mut changed in sound {
         for change in data.chunks_exact(3) {

@@ -57,7 +57,7 @@ impl fmt::Display for Refusal {
 impl core::error::Error for Refusal {}
 
 /// What every header starts with.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub(crate) struct Preamble {
     magic: [u8; 8],

@@ -7,6 +7,7 @@
 //! | [`record`] | the agent, live | reports | what the probes of one image saw |
 //! | [`plan`] | weaving | reports | what each probe observes, and what could not be observed |
 //! | [`roster`] | launching | the agent | which image arms which module, and where its record is |
+//! | [`report`] | instances of a fleet | the collector | what one run has hit so far |
 //!
 //! All numbers are little-endian, all headers have a magic number, a version, a length and a
 //! checksum, and each is *checked at the door*: a reader gets its parts only after all of them
@@ -22,6 +23,7 @@ pub mod image;
 mod module;
 pub mod plan;
 pub mod record;
+pub mod report;
 pub mod roster;
 
 pub use door::{Refusal, checksum};

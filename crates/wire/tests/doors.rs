@@ -3,6 +3,8 @@
 
 #[path = "doors/check.rs"]
 mod check;
+#[path = "doors/reported.rs"]
+mod reported;
 #[path = "doors/samples.rs"]
 mod samples;
 
@@ -10,6 +12,7 @@ use proptest::prelude::*;
 use tomo_wire::image::Image;
 use tomo_wire::plan::{Level, PlanView, Tactic};
 use tomo_wire::record::{MARKS, Record, RecordView};
+use tomo_wire::report::{Outcome, Report, ReportView, name_of_plans};
 use tomo_wire::roster::RosterView;
 use tomo_wire::{PAGE, Refusal, checksum};
 use zerocopy::{FromBytes, IntoBytes};
@@ -145,6 +148,71 @@ fn a_roster_is_read_as_it_was_written() {
 }
 
 #[test]
+fn reports_are_read_as_they_were_written_one_behind_the_other() {
+    let (header, first) = reported::report(&[0, 5, u32::MAX]);
+    let (_, second) = reported::report(&[]);
+    let body = [first.as_slice(), &second].concat();
+    let read: Vec<_> = ReportView::all(&body)
+        .collect::<Result<_, _>>()
+        .expect("reports");
+    assert_eq!(read.len(), 2);
+    let hits: Vec<u32> = read[0].hits.iter().map(|hit| hit.get()).collect();
+    assert_eq!(hits, [0, 5, u32::MAX]);
+    assert_eq!(read[0].outcome, Outcome::Exited);
+    assert_eq!(read[0].bytes, first);
+    assert_eq!(read[0].header.instance, header.instance);
+    assert_eq!(read[0].header.started.get(), -1);
+    assert_eq!(read[0].header.version(), "0.1.0");
+    assert!(read[1].hits.is_empty());
+    assert_eq!(first.len(), size_of::<Report>() + 12);
+}
+
+#[test]
+fn a_report_whose_units_do_not_ascend_is_refused() {
+    for hits in [&[5, 5][..], &[6, 5], &[0, 2, 1]] {
+        let (_, file) = reported::report(hits);
+        let refusal = ReportView::read(&file).map(|_| ()).unwrap_err();
+        assert_eq!(refusal, Refusal::Inconsistent, "{hits:?}");
+    }
+}
+
+#[test]
+fn a_report_without_a_known_outcome_is_refused() {
+    let (mut header, _) = reported::report(&[]);
+    header.outcome = 4.into();
+    let refusal = ReportView::read(&header.sealed(&[])).map(|_| ());
+    assert_eq!(refusal.unwrap_err(), Refusal::Inconsistent);
+    assert!(!Outcome::Running.is_final() && Outcome::Unseen.is_final());
+}
+
+#[test]
+fn what_cannot_be_read_ends_a_body() {
+    let (_, sound) = reported::report(&[1]);
+    let mut damaged = sound.clone();
+    damaged[30] ^= 1;
+    let body = [sound.as_slice(), &damaged, &sound].concat();
+    let read: Vec<_> = ReportView::all(&body).map(|one| one.is_ok()).collect();
+    assert_eq!(read, [true, false]);
+}
+
+#[test]
+fn versions_that_are_too_long_or_no_text_do_no_harm() {
+    let mut report = Report::empty();
+    assert_eq!(report.version(), "");
+    report.version = Report::version_of("1.22.333-pre-release");
+    assert_eq!(report.version(), "1.22.333-pre-rel");
+    report.version = [0xff; 16];
+    assert_eq!(report.version(), "?");
+}
+
+#[test]
+fn the_name_of_plans_depends_on_their_order() {
+    let [a, b] = [1, 2].map(Into::into);
+    assert_ne!(name_of_plans(&[a, b]), name_of_plans(&[b, a]));
+    assert_ne!(name_of_plans(&[a]), name_of_plans(&[a, b]));
+}
+
+#[test]
 fn each_format_says_what_is_wrong() {
     let file = samples::plan(1);
     let read = |file: &[u8]| PlanView::read(file).map(|_| ()).unwrap_err();
@@ -170,12 +238,13 @@ fn image(file: &[u8]) -> Result<(), Refusal> {
 }
 
 /// Each format: a sound file, its reader, and how many of its bytes checksums cover.
-fn formats() -> [(Vec<u8>, Reader, usize); 4] {
+fn formats() -> [(Vec<u8>, Reader, usize); 5] {
     let (_, armed) = samples::image(1, 9, BELOW);
     let plan = samples::plan(2);
     let (_, record) = samples::record(100);
     let roster = samples::roster(2);
-    let (plan_size, roster_size) = (plan.len(), roster.len());
+    let (_, report) = reported::report(&[2, 3, 70]);
+    let (plan_size, roster_size, report_size) = (plan.len(), roster.len(), report.len());
     [
         (armed, image, size_of::<Image>()),
         (plan, |file| PlanView::read(file).map(|_| ()), plan_size),
@@ -188,6 +257,11 @@ fn formats() -> [(Vec<u8>, Reader, usize); 4] {
             roster,
             |file| RosterView::read(file).map(|_| ()),
             roster_size,
+        ),
+        (
+            report,
+            |file| ReportView::read(file).map(|_| ()),
+            report_size,
         ),
     ]
 }
@@ -234,7 +308,7 @@ proptest! {
 
     #[test]
     fn no_change_of_a_sound_file_makes_a_reader_panic(
-        format in 0..4usize,
+        format in 0..5usize,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>()), 1..8),
     ) {
         let (mut file, _, covered) = formats()[format].clone();

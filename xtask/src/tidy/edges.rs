@@ -11,7 +11,7 @@ struct Row {
     may_use: &'static [&'static str],
 }
 
-const ROWS: [Row; 12] = [
+const ROWS: [Row; 13] = [
     Row {
         name: "tomo-graph",
         may_use: &[],
@@ -49,8 +49,13 @@ const ROWS: [Row; 12] = [
         may_use: &["tomo-profile", "tomo-program", "tomo-wire"],
     },
     Row {
+        name: "tomo-protocol",
+        may_use: &["tomo-wire"],
+    },
+    Row {
         name: "tomo-cli",
         may_use: &[
+            "tomo-protocol",
             "tomo-graph",
             "tomo-program",
             "tomo-plan",

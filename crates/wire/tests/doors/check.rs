@@ -4,8 +4,10 @@
 use tomo_wire::image::{Image, Window};
 use tomo_wire::plan::{Entry, Level, Plan, PlanView};
 use tomo_wire::record::{Record, RecordView};
+use tomo_wire::report::{Report, ReportView};
 use tomo_wire::roster::{self, Roster, RosterView};
 use tomo_wire::{ModuleId, PAGE, Refusal, checksum};
+use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Reads `data` as each format, as it is and with a header that is made to agree with itself.
@@ -14,6 +16,7 @@ pub(crate) fn check(data: &[u8]) {
     plan(data);
     record(data);
     roster(data);
+    reports(data);
     resealed(data);
 }
 
@@ -65,6 +68,23 @@ fn roster(data: &[u8]) {
     }
 }
 
+/// Every report of a body, and that they are all of it unless one was refused.
+fn reports(data: &[u8]) {
+    let (mut read, mut refused) = (0, false);
+    for report in ReportView::all(data) {
+        assert!(!refused, "what cannot be read ends the body");
+        let Some(report) = told(report) else {
+            refused = true;
+            continue;
+        };
+        read += report.bytes.len();
+        assert_eq!(report.hits.len(), report.header.hits.get() as usize);
+        assert!(report.hits.is_sorted_by(|a, b| a.get() < b.get()));
+        assert!(report.header.version().len() <= 16);
+    }
+    assert_eq!(read == data.len(), !refused);
+}
+
 /// Headers with any content behind right checksums: what somebody would write who knows the formats.
 fn resealed(data: &[u8]) {
     if let Ok((header, rest)) = Image::read_from_prefix(data) {
@@ -72,6 +92,12 @@ fn resealed(data: &[u8]) {
     }
     if let Ok((header, rest)) = Record::read_from_prefix(data) {
         record(&[header.sealed().as_slice(), rest].concat());
+    }
+    if let Ok((header, rest)) = Report::read_from_prefix(data) {
+        let whole = rest.len() / 4 * 4;
+        let hits = <[U32]>::ref_from_bytes(&rest[..whole]).unwrap_or_default();
+        let sealed = [header.sealed(hits).as_slice(), hits.as_bytes()].concat();
+        reports(&[sealed.as_slice(), &sealed, data].concat());
     }
     if let Ok((module, rest)) = ModuleId::read_from_prefix(data) {
         let whole = rest.len() / size_of::<Entry>() * size_of::<Entry>();

@@ -1,0 +1,60 @@
+//! What instances, collector and command say to each other: the bodies of all requests and answers as
+//! types, the paths, and a client.
+//!
+//! | file | what |
+//! |---|---|
+//! | `ids.rs` | campaigns, instances and plans by their names |
+//! | `units.rs` | sets of units as ranges |
+//! | `campaign.rs` | programs and campaigns: what is observed, by which strategy, in which variants |
+//! | `instance.rs` | what an instance asks and hears: its assignment, answers to reports, news |
+//! | `profile.rs` | what readers hear: the merged profile, instances, coverage over time |
+//! | `token.rs` | tokens and their roles |
+//! | `paths.rs` | the paths of the API |
+//! | `client.rs` | a blocking client |
+//!
+//! Reports themselves are binary: [`tomo_wire::report`]. Numbers of 64 bits that name something are
+//! text in JSON, sixteen hexadecimal digits, since many readers of JSON round them. Times are
+//! nanoseconds since 1970 by the collector's clock, lengths of time are nanoseconds unless the name
+//! says otherwise.
+
+#![forbid(unsafe_code)]
+
+mod campaign;
+mod client;
+mod ids;
+mod instance;
+pub mod paths;
+mod profile;
+mod token;
+mod units;
+
+pub use campaign::{
+    Bound, Campaign, ModuleOf, NewCampaign, NewModule, Plan, Policy, Program, Strategy, Summary,
+    Variant,
+};
+pub use client::{Client, ClientError, Settings, TokenError, read_token};
+pub use ids::{CampaignId, IdError, InstanceId, Name};
+pub use instance::{Answer, AssignedModule, Assignment, News, Since, Verdict, What};
+pub use profile::{Curve, Growth, Instance, Numbers, Profile, Seen, Totals, Unseen, VariantTotals};
+pub use token::{NewToken, Role, Token};
+pub use units::{Units, UnitsError};
+
+use serde::{Deserialize, Serialize};
+
+/// Why something was refused. Every answer that is not a success has this body.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Problem {
+    /// What happened.
+    pub error: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+/// That the collector is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Health {
+    /// The version of tomo that serves.
+    pub version: String,
+}

@@ -1,0 +1,211 @@
+//! The report: one run's word to the collector of the fleet.
+//!
+//! A header, then the units that the run has hit so far, as ascending numbers. A report is
+//! *cumulative*: a later one of the same run (its sequence is higher) says all that an earlier one
+//! said, so that any of them may be lost, come twice, or come in another order. It says how long
+//! it is, so a body of several is one after the other.
+//!
+//! It holds counters, and nothing of the user: no arguments, no paths, no environment. The clock of
+//! the instance is in it for people to read; nothing is computed with it.
+
+use core::mem::size_of;
+
+use zerocopy::little_endian::{I64, U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+use crate::checksum;
+use crate::door::{Header, Preamble, Refusal, part};
+
+/// Units of one report at most: as many as one campaign may have.
+pub const MOST_HITS: u32 = 1 << 24;
+
+/// The header of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct Report {
+    preamble: Preamble,
+    /// The campaign it is for.
+    pub campaign: [u8; 16],
+    /// The installation that ran the program: a random number, drawn once.
+    pub instance: [u8; 16],
+    /// Names the plans of the campaign: see [`name_of_plans`].
+    pub plans: U64,
+    /// Number of the run within the instance, from 1; never given twice.
+    pub run: U64,
+    /// Grows with each report of the run.
+    pub sequence: U32,
+    /// The variant that the run carried.
+    pub variant: U32,
+    /// When the run began, in nanoseconds since 1970 by the instance's clock. Information only.
+    pub started: I64,
+    /// How long it has run so far, in nanoseconds.
+    pub duration: U64,
+    /// Processor time of the program so far, in nanoseconds; 0 where it is not known.
+    pub cpu: U64,
+    /// Processes that were armed, of all modules.
+    pub armed: U64,
+    /// Processes that were not, though they should have been.
+    pub refused: U64,
+    /// Why the last of these was not: a [`Reason`](crate::record::Reason), or 0.
+    pub reason: U32,
+    /// The system's error number that goes with the reason, or 0.
+    pub errno: U32,
+    /// How the run ended: an [`Outcome`].
+    pub outcome: U32,
+    /// The exit code or the signal.
+    pub status: U32,
+    /// Reports of earlier runs that this instance had to drop because its spool was full, in all.
+    pub dropped: U64,
+    /// The version of tomo, as text, filled up with zeros.
+    pub version: [u8; 16],
+    /// Units that were hit.
+    pub hits: U32,
+    reserved: U32,
+    /// Checksum of the units.
+    pub hits_checksum: U64,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Outcome {
+    /// It has not ended.
+    Running = 0,
+    /// By itself, with an exit code.
+    Exited = 1,
+    /// By a signal.
+    Signal = 2,
+    /// Nobody saw it: it was found to have ended.
+    Unseen = 3,
+}
+
+impl Outcome {
+    /// All outcomes.
+    pub const ALL: [Self; 4] = [Self::Running, Self::Exited, Self::Signal, Self::Unseen];
+
+    /// The outcome with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|outcome| *outcome as u32 == number)
+    }
+
+    /// Whether no more is to come of the run.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        self != Self::Running
+    }
+}
+
+/// Names the plans of a campaign, in their order: the checksum over their names.
+#[must_use]
+pub fn name_of_plans(names: &[U64]) -> u64 {
+    checksum(names.as_bytes())
+}
+
+impl Header for Report {
+    const MAGIC: [u8; 8] = *b"TOMORPT\n";
+    const VERSION: u32 = 1;
+
+    fn preamble(&mut self) -> &mut Preamble {
+        &mut self.preamble
+    }
+}
+
+impl Report {
+    /// A report that says nothing yet.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::new_zeroed()
+    }
+
+    /// Its header as it is sent, before `hits`, which ascend without repetition.
+    #[must_use]
+    pub fn sealed(mut self, hits: &[U32]) -> [u8; size_of::<Self>()] {
+        self.hits = (hits.len() as u32).into();
+        self.hits_checksum = checksum(hits.as_bytes()).into();
+        self.seal();
+        zerocopy::transmute!(self)
+    }
+
+    /// The version of tomo, as far as it is text.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        let end = self.version.iter().position(|byte| *byte == 0);
+        let bytes = self.version.get(..end.unwrap_or(self.version.len()));
+        core::str::from_utf8(bytes.unwrap_or_default()).unwrap_or("?")
+    }
+
+    /// `version` as reports hold it, cut off where it is too long.
+    #[must_use]
+    pub fn version_of(version: &str) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        for (to, from) in bytes.iter_mut().zip(version.bytes()) {
+            *to = from;
+        }
+        bytes
+    }
+}
+
+/// A report whose parts agree.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportView<'f> {
+    /// Its header.
+    pub header: Report,
+    /// How the run ended.
+    pub outcome: Outcome,
+    /// The units that were hit, ascending.
+    pub hits: &'f [U32],
+    /// All its bytes.
+    pub bytes: &'f [u8],
+}
+
+impl<'f> ReportView<'f> {
+    /// The report at the start of `bytes`, and the bytes behind it.
+    ///
+    /// # Errors
+    /// Where there is no report, or one of another version, cut short, damaged, or that contradicts
+    /// itself.
+    pub fn read(bytes: &'f [u8]) -> Result<(Self, &'f [u8]), Refusal> {
+        let header = <Report as Header>::open(bytes)?;
+        if header.hits.get() > MOST_HITS {
+            return Err(Refusal::Inconsistent);
+        }
+        let start = size_of::<Report>() as u64;
+        let size = u64::from(header.hits.get()) * size_of::<U32>() as u64;
+        let hits = part(bytes, start, size)?;
+        if checksum(hits) != header.hits_checksum.get() {
+            return Err(Refusal::Damaged);
+        }
+        let hits = <[U32]>::ref_from_bytes(hits).map_err(|_| Refusal::Inconsistent)?;
+        let outcome = Outcome::from_number(header.outcome.get()).ok_or(Refusal::Inconsistent)?;
+        if !hits.is_sorted_by(|a, b| a.get() < b.get()) {
+            return Err(Refusal::Inconsistent);
+        }
+        let (bytes, rest) = bytes
+            .split_at_checked((start + size) as usize)
+            .ok_or(Refusal::Inconsistent)?;
+        let view = Self {
+            header,
+            outcome,
+            hits,
+            bytes,
+        };
+        Ok((view, rest))
+    }
+
+    /// The reports in `bytes`, one after the other. What cannot be read ends them, for nothing tells
+    /// where the next one would begin.
+    pub fn all(bytes: &'f [u8]) -> impl Iterator<Item = Result<Self, Refusal>> {
+        let mut rest = bytes;
+        core::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let read = Self::read(rest);
+            rest = read.as_ref().map_or(&[], |(_, behind)| *behind);
+            Some(read.map(|(report, _)| report))
+        })
+    }
+}
