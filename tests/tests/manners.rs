@@ -225,6 +225,26 @@ fn all_modules_can_be_observed_the_c_library_too() {
     }
 }
 
+/// What a run changes is its own and in memory; the rest is mapped as the cache has it, by nobody for writing.
+#[test]
+fn only_its_text_is_a_runs_own() {
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&[]).expect("tomo");
+    command.args(["cat", "/proc/self/maps"]);
+    let output = complete(command, b"").expect("run");
+    let maps = String::from_utf8(output.stdout).expect("text");
+    let ways = |name: &str| -> Vec<&str> {
+        let lines = maps.lines().filter(|line| line.contains(name));
+        let way = lines.filter_map(|line| line.split(' ').nth(1));
+        way.collect()
+    };
+    let (text, image) = (ways("memfd:tomo:text"), ways(".image"));
+    assert!(text.contains(&"r-xs") && text.contains(&"rw-s"), "{maps}");
+    assert!(image.contains(&"r-xs"), "{maps}");
+    assert!(image.iter().all(|way| !way.contains('w')), "{maps}");
+    assert!(ways("").iter().all(|way| !way.contains("wx")), "{maps}");
+}
+
 /// An address sanitizer does not start behind a library that it does not know, and has threads with all
 /// signals blocked.
 #[test]

@@ -105,7 +105,16 @@ fn arm_as(
     // SAFETY: mapped just now and never unmapped.
     let counters = unsafe { Counters::at(page) };
     let path = door::beside(roster_path, roster.path(entry.image)?, &mut buffer)?;
-    match arm_from(module, entry, path, &file, &record, counters) {
+    let mut buffer = [0; 4096];
+    let text = match entry.text == entry.image {
+        true => None,
+        false => Some(door::beside(
+            roster_path,
+            roster.path(entry.text)?,
+            &mut buffer,
+        )?),
+    };
+    match arm_from(module, entry, (path, text), &file, &record, counters) {
         Ok(()) if again => Some(()),
         Ok(()) => {
             counters.note_armed(system::process());
@@ -130,7 +139,7 @@ fn read_record(file: &File, length: i64) -> Option<Record> {
 fn arm_from(
     module: &Module<'_>,
     entry: &Entry,
-    path: &CStr,
+    (path, text): (&CStr, Option<&CStr>),
     record_file: &File,
     record: &Record,
     counters: Counters,
@@ -138,25 +147,57 @@ fn arm_from(
     if system::is_raised() {
         return Err(Reason::Privileged.into());
     }
-    let (file, image) = open_image(path)?;
+    let (file, image) = open_image(path, text.is_some())?;
+    let own = text.map(|path| open_text(path, &image)).transpose()?;
     let same = image.module == entry.module && image.module == record.module;
     if !same || image.plan != record.plan || image.probes != record.probes {
         return Err(Reason::RecordRefused.into());
     }
     check_layout(module, &image)?;
     check_bytes(module, &image)?;
-    map_all(module, &image, &file, record_file, counters)
+    let files = Files {
+        image: &file,
+        text: own.as_ref().unwrap_or(&file),
+        record: record_file,
+    };
+    map_all(module, &image, &files, counters)
 }
 
-fn open_image(path: &CStr) -> Result<(File, Image), Refused> {
-    let (file, status) =
-        door::open_private(path, Access::ReadWrite).map_err(|closed| match closed {
-            Closed::Errno(Errno(errno)) => Refused {
-                reason: Reason::NoImage,
-                errno,
-            },
-            Closed::NotPrivate => Reason::ImageNotPrivate.into(),
-        })?;
+/// What is mapped.
+struct Files<'f> {
+    image: &'f File,
+    /// Where the pages of the text come from.
+    text: &'f File,
+    record: &'f File,
+}
+
+fn open_code(path: &CStr, access: Access) -> Result<(File, system::Status), Refused> {
+    door::open_private(path, access).map_err(|closed| match closed {
+        Closed::Errno(Errno(errno)) => Refused {
+            reason: Reason::NoImage,
+            errno,
+        },
+        Closed::NotPrivate => Reason::ImageNotPrivate.into(),
+    })
+}
+
+/// The run's own copy of the text.
+fn open_text(path: &CStr, image: &Image) -> Result<File, Refused> {
+    let (file, status) = open_code(path, Access::ReadWrite)?;
+    let ends = image.regions().iter();
+    let mut ends = ends.map(|region| region.offset.get() + region.length.get());
+    if ends.any(|end| end > status.length as u64) {
+        return Err(Reason::ImageRefused.into());
+    }
+    Ok(file)
+}
+
+fn open_image(path: &CStr, only_read: bool) -> Result<(File, Image), Refused> {
+    let access = match only_read {
+        true => Access::Read,
+        false => Access::ReadWrite,
+    };
+    let (file, status) = open_code(path, access)?;
     let mut header = [0; size_of::<Image>()];
     file.read_at(&mut header, 0)
         .map_err(failed(Reason::NoImage))?;
@@ -230,8 +271,7 @@ fn stamp_of(status: &system::Status) -> FileStamp {
 fn map_all(
     module: &Module<'_>,
     image: &Image,
-    file: &File,
-    record: &File,
+    files: &Files<'_>,
     counters: Counters,
 ) -> Result<(), Refused> {
     let Some(first) = image.regions().first() else {
@@ -243,7 +283,7 @@ fn map_all(
     if !armed::has_room(image.regions().len()) {
         return Err(Reason::NoRoom.into());
     }
-    let windows = map_windows(image, file)?;
+    let windows = map_windows(image, files.image)?;
     if !windows.is_empty() {
         // Before the text: what prepares for traps must not meet them.
         trap::expect();
@@ -252,10 +292,10 @@ fn map_all(
     let place = Place {
         origin,
         image,
-        file,
+        files,
     };
     let mapped = place
-        .map_companions(record)
+        .map_companions()
         .and_then(|()| place.map_texts(module));
     if let Err(Errno(errno)) = mapped {
         // SAFETY: no text leads there, because none was mapped.
@@ -289,7 +329,7 @@ fn map_windows(image: &Image, file: &File) -> Result<&'static [Window], Refused>
 struct Place<'i> {
     origin: usize,
     image: &'i Image,
-    file: &'i File,
+    files: &'i Files<'i>,
 }
 
 impl Place<'_> {
@@ -302,27 +342,27 @@ impl Place<'_> {
     }
 
     /// Everything but the text, over the reservation.
-    fn map_companions(&self, record: &File) -> Result<(), Errno> {
-        let image = self.image;
+    fn map_companions(&self) -> Result<(), Errno> {
+        let Self { image, files, .. } = self;
         let trampolines = image.trampolines_length.get() as usize;
         let marks = image.marks_length() as usize;
         if trampolines > 0 {
             let (to, from) = (self.at(image.distance.get()), image.trampolines.get());
             // SAFETY: inside the reservation, of which nobody else knows; so for the others here.
             unsafe {
-                system::map_over(to, trampolines, Protection::ReadExecute, self.file, from)?;
+                system::map_over(to, trampolines, Protection::ReadExecute, files.image, from)?;
             }
         }
         if marks > 0 {
             let to = self.at(image.marks_distance());
             // SAFETY: as above.
-            unsafe { system::map_over(to, marks, Protection::ReadWrite, record, MARKS)? };
+            unsafe { system::map_over(to, marks, Protection::ReadWrite, files.record, MARKS)? };
         }
         for (index, region) in image.regions().iter().enumerate() {
             let to = self.at(image.alias_distance(index));
             let (length, from) = (region.length.get() as usize, region.offset.get());
             // SAFETY: as above.
-            unsafe { system::map_over(to, length, Protection::ReadWrite, self.file, from)? };
+            unsafe { system::map_over(to, length, Protection::ReadWrite, files.text, from)? };
         }
         Ok(())
     }
@@ -336,7 +376,7 @@ impl Place<'_> {
             let (to, access) = (self.text(module, region), Protection::ReadExecute);
             // SAFETY: the text there is the one that the image was made of, and no thread runs in
             // it. The patched text does what it did; where it leads is mapped already.
-            let mapped = unsafe { system::map_over(to, length, access, self.file, from) };
+            let mapped = unsafe { system::map_over(to, length, access, self.files.text, from) };
             if index == 0 && mapped.is_err() {
                 result = mapped;
                 break;

@@ -1,11 +1,11 @@
 //! The folder of a run: what its probes saw, in records; what they observe, in plans; how it went.
 //!
-//! Images and roster of a run are in memory files that vanish with it: nothing that others could
+//! Text and roster of a run are in memory files that vanish with it: nothing that others could
 //! change, or that stays behind, is code.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::statvfs::{FsFlags, fstatvfs};
 use serde_json::json;
 use tomo_program::{Progress, hexadecimal};
 use tomo_wire::record::{Live, MARKS, Record, RecordView};
@@ -52,8 +53,10 @@ pub struct Armed {
     pub module: Observed,
     /// Its record's file.
     pub record: PathBuf,
-    /// Its private image.
+    /// Its image, as the cache has it: who makes it anew meanwhile makes another file.
     image: File,
+    /// The run's own copy of the image's text, or of all of it.
+    text: File,
 }
 
 /// The folder of one run.
@@ -134,11 +137,12 @@ impl RunFolder {
             self.id,
         )
         .map_err(at(&record))?;
-        let image = copy_to_memory(&baked.image).map_err(at(&baked.image))?;
+        let (image, text) = own_text(baked).map_err(at(&baked.image))?;
         self.modules.push(Armed {
             module: module.clone(),
             record,
             image,
+            text,
         });
         Ok(())
     }
@@ -151,6 +155,7 @@ impl RunFolder {
         let entries = self.modules.iter().map(|armed| Listed {
             module: armed.module.id,
             image: path_of(&armed.image).into_os_string(),
+            text: Some(path_of(&armed.text).into_os_string()),
             record: armed.record.as_os_str().to_os_string(),
             late: armed.module.late,
         });
@@ -256,6 +261,8 @@ pub(crate) struct Listed {
     /// The paths of its image and of its record.
     pub(crate) image: OsString,
     pub(crate) record: OsString,
+    /// The path of a copy of the image's text, if that is not shared.
+    pub(crate) text: Option<OsString>,
     /// Whether it may be loaded after the start.
     pub(crate) late: bool,
 }
@@ -271,9 +278,11 @@ pub(crate) fn roster_bytes(modules: impl Iterator<Item = Listed>) -> Vec<u8> {
         start.into()
     };
     for listed in modules {
+        let image = put(&listed.image);
         entries.push(roster::Entry {
             module: listed.module,
-            image: put(&listed.image),
+            image,
+            text: listed.text.as_deref().map_or(image, &mut put),
             record: put(&listed.record),
             late: u32::from(listed.late).into(),
         });
@@ -295,11 +304,24 @@ fn path_of(file: &File) -> PathBuf {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
 }
 
-fn copy_to_memory(path: &Path) -> io::Result<File> {
-    let mut from = private::open(path, false)?;
-    let mut to = memory_file(c"tomo:image")?;
-    io::copy(&mut from, &mut to)?;
-    Ok(to)
+/// The image, and a file in memory with what a run changes of it, at the same places: the text. Copying all
+/// of it takes longer than many a program runs. Where nothing may be executed from the cache, all of it
+/// is copied nevertheless.
+fn own_text(baked: &Baked) -> io::Result<(File, File)> {
+    let mut image = private::open(&baked.image, false)?;
+    let mut text = memory_file(c"tomo:text")?;
+    if fstatvfs(&image)?.flags().contains(FsFlags::ST_NOEXEC) {
+        io::copy(&mut image, &mut text)?;
+        return Ok((text.try_clone()?, text));
+    }
+    text.set_len(baked.header.length.get())?;
+    for region in baked.header.regions() {
+        let start = SeekFrom::Start(region.offset.get());
+        image.seek(start)?;
+        text.seek(start)?;
+        io::copy(&mut (&image).take(region.length.get()), &mut text)?;
+    }
+    Ok((image, text))
 }
 
 fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {

@@ -205,6 +205,7 @@ impl Pool {
                 module: image.module,
                 image: name("image"),
                 record: name("record"),
+                text: None,
                 late: entry["late"] == true,
             })
         });

@@ -36,6 +36,9 @@ pub struct Entry {
     pub module: ModuleId,
     /// Where in the paths its image's starts.
     pub image: U32,
+    /// Where in the paths that of the file starts whose pages become the text: the image itself, so that
+    /// all who map it share what they dispose of; or a run's own copy of its text, at the same places.
+    pub text: U32,
     /// Where in the paths its record's starts.
     pub record: U32,
     /// 1 where programs may load it after their start (`dlopen`), 0 where they load it at the start or
@@ -45,7 +48,7 @@ pub struct Entry {
 
 impl Header for Roster {
     const MAGIC: [u8; 8] = *b"TOMORST\n";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble

@@ -80,6 +80,7 @@ pub(crate) fn roster(modules: u32) -> Vec<u8> {
         .map(|number| roster::Entry {
             module: module(),
             image: (8 * number).into(),
+            text: (8 * number).into(),
             record: (8 * number + 4).into(),
             late: (number % 2).into(),
         })
