@@ -1,4 +1,4 @@
-//! Any bytes as image, plan, record, roster and reports, with wrong checksums and with right ones: no panic,
+//! Any bytes as image, plan, record, roster, reports and disposals, with wrong checksums and with right ones: no panic,
 //! one-line errors, nothing outside of the file.
 
 #![no_main]
@@ -20,6 +20,7 @@ fuzz_target!(|data: &[u8]| {
         samples::record(100).1,
         samples::roster(2),
         reported::report(&[1, 2, 3]).1,
+        samples::disposals(9),
     ];
     for mut changed in sound {
         for change in data.chunks_exact(3) {

@@ -1,6 +1,6 @@
 //! Armed images: out of the cache, or baked.
 //!
-//! The cache holds for each module, level and placement a pair of files, image and plan, that are never
+//! The cache holds for each module, level and placement three files, image, plan and disposals, that are never
 //! changed. Runs get copies of the image (its text changes as probes vanish) and links of the plan.
 
 use std::fs;
@@ -58,6 +58,8 @@ pub struct How {
 pub(crate) struct Baked {
     pub(crate) image: PathBuf,
     pub(crate) plan: PathBuf,
+    /// How each of its probes is taken away; written with the two others, and looked at by those who do.
+    pub(crate) disposals: PathBuf,
     pub(crate) header: Image,
 }
 
@@ -114,6 +116,7 @@ impl Images {
         );
         let image = self.folder.join(format!("{name}.image"));
         let plan = self.folder.join(format!("{name}.plan"));
+        let disposals = self.folder.join(format!("{name}.disposals"));
         if let Some(header) = read_pair(&image, &plan)
             && header.module == module.id
             && (header.stamp == module.stamp || is_unchanged(&header, &module.path))
@@ -121,6 +124,7 @@ impl Images {
             return Ok(Baked {
                 image,
                 plan,
+                disposals,
                 header,
             });
         }
@@ -129,6 +133,7 @@ impl Images {
             let path = path.to_path_buf();
             move |error| ImageError::Io(path, error)
         };
+        private::replace(&disposals, &[&woven.disposals]).map_err(io(&disposals))?;
         private::replace(&plan, &[&woven.plan]).map_err(io(&plan))?;
         private::replace(&image, &[&woven.image]).map_err(io(&image))?;
         let header = read_pair(&image, &plan);
@@ -136,6 +141,7 @@ impl Images {
         header.ok_or_else(raced).map(|header| Baked {
             image: image.clone(),
             plan,
+            disposals,
             header,
         })
     }

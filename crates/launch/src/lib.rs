@@ -9,6 +9,8 @@
 //! | `agent.rs` | the agent's file, as it is carried in this program |
 //! | `folder.rs` | the folder of a run: private copies of images, records, plans, the roster |
 //! | `pool.rs` | a folder that runs share |
+//! | `variant.rs` | images of which only some probes are left, which runs share |
+//! | `live.rs` | probes are taken away from running programs |
 //! | `private.rs` | files and folders that nobody else can write |
 //! | `inherited.rs` | how broken pipes are to be handled |
 //! | `start.rs` | the program runs, signals are passed on, its end is noted |
@@ -23,19 +25,29 @@ mod images;
     reason = "asks before the standard library begins; SAFETY.md argues it"
 )]
 mod inherited;
+#[expect(
+    unsafe_code,
+    reason = "stores into text that others execute; SAFETY.md argues it"
+)]
+mod live;
 mod modules;
 mod pool;
 mod private;
 mod room;
 mod start;
 mod target;
+mod variant;
 
 pub use agent::{Agent, AgentError};
 pub use folder::{Armed, FolderError, Run, RunFolder};
 pub use images::{How, ImageError, Images};
+pub use live::{Live, LiveError};
 pub use modules::{Choice, Chosen, Found, Observed, modules};
 pub use pool::{Pool, PoolError};
 pub use private::NotPrivate;
 pub use room::Placed;
-pub use start::{Arming, Ended, StartError, keep_going, run};
+pub use start::{Arming, Ended, StartError, Started, keep_going, run, start};
 pub use target::{Target, TargetError};
+pub use variant::{
+    Carried, Master, VariantError, equip, masters, new_folder, private_folder, read_record,
+};

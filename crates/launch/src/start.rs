@@ -121,6 +121,42 @@ pub fn run(
     arguments: &[OsString],
     armed: Option<Arming<'_>>,
 ) -> Result<Ended, StartError> {
+    start(target, name, arguments, armed)?.wait()
+}
+
+/// A program that runs, and the signals that are passed on to it.
+#[derive(Debug)]
+pub struct Started {
+    child: Child,
+    signals: Signals,
+}
+
+impl Started {
+    /// Its process.
+    #[must_use]
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Passes signals on until it has ended.
+    ///
+    /// # Errors
+    /// Where it cannot be waited for.
+    pub fn wait(mut self) -> Result<Ended, StartError> {
+        wait(&mut self.child, &mut self.signals).map_err(StartError::Lost)
+    }
+}
+
+/// Starts `target`, called as `name`: armed, or as it is. Whoever does this must wait for it.
+///
+/// # Errors
+/// Where it does not start.
+pub fn start(
+    target: &Target,
+    name: &OsStr,
+    arguments: &[OsString],
+    armed: Option<Arming<'_>>,
+) -> Result<Started, StartError> {
     let mut command = Command::new(&target.command);
     command.arg0(name).args(arguments);
     if let Some(arming) = armed {
@@ -129,10 +165,10 @@ pub fn run(
     inherited::hand_on(&mut command);
     // Handled from before the program starts, so that none is missed; the program itself starts
     // with the default for each.
-    let mut signals = handled().map_err(StartError::Lost)?;
+    let signals = handled().map_err(StartError::Lost)?;
     let failed = |error| StartError::NotStarted(target.command.clone(), error);
-    let mut child = command.spawn().map_err(failed)?;
-    wait(&mut child, &mut signals).map_err(StartError::Lost)
+    let child = command.spawn().map_err(failed)?;
+    Ok(Started { child, signals })
 }
 
 type Signals = SignalsInfo<WithOrigin>;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use tomo_program::{Binary, Headers, Key, Request, load};
-use tomo_weave::{Options, Placement, check, weave};
+use tomo_weave::{Files, Options, Placement, check, weave};
 use tomo_wire::plan::Level;
 use tomo_wire::{FileStamp, ModuleId};
 
@@ -54,7 +54,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 for (tactic, count) in &woven.counts.tactics {
                     print!(" {tactic:?} {:.2}%", 100.0 * f64::from(*count) / units);
                 }
-                let checked = check(&woven.image, &woven.plan, &bytes, &binary, &model)?;
+                let files = Files {
+                    image: &woven.image,
+                    plan: &woven.plan,
+                    disposals: &woven.disposals,
+                    is_gone: &|_| false,
+                };
+                let checked = check(&files, &bytes, &binary, &model)?;
                 let kilobytes = woven.image.len() >> 10;
                 println!(", image {kilobytes} KB, {} windows proven", checked.windows);
                 for ((tactic, refusal), count) in &woven.counts.refusals {

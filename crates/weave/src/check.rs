@@ -9,6 +9,10 @@
 //!   leads to it.
 //! - Every byte of the text that differs from the module's lies in exactly one window.
 //! - The trap table has all windows at which an `int3` may be met, sorted, with the module's bytes.
+//! - The disposals have all probes, in their order, with what restores each from outside: the module's bytes, in
+//!   the steps that its tactic asks for. So whoever disposes of all of them has the module's text again,
+//!   byte for byte, but for the jumps in filling that nothing leads to any more.
+//! - What is said to have been disposed of is the module's text, and nothing else is.
 //! - A quadword's store touches nobody else's bytes; what is held lies in one line.
 //! - A window starts at an instruction of its unit's block before which nothing can fault, and no way of the
 //!   model leads to any other of its bytes (see `check/places.rs`).
@@ -19,6 +23,7 @@ mod places;
 mod trampolines;
 
 use tomo_program::{Address, Binary, Model};
+use tomo_wire::disposal::{Disposal, DisposalsView, Manner};
 use tomo_wire::image::{Image, Window as Row};
 use tomo_wire::plan::{PlanView, Tactic};
 use tomo_wire::{Refusal, checksum};
@@ -37,6 +42,9 @@ pub enum Flaw {
     /// The plan is not readable.
     #[error("the plan: {0}")]
     Plan(Refusal),
+    /// The disposals are not readable, or are of another image.
+    #[error("the disposals: {0}")]
+    Disposals(Refusal),
     /// The module is not readable.
     #[error("the module: {0}")]
     Module(#[from] WeaveError),
@@ -68,10 +76,23 @@ fn at(address: Address, what: &'static str) -> Flaw {
     }
 }
 
+/// What is to be proven.
+#[derive(Clone, Copy)]
+pub struct Files<'a> {
+    /// An image file.
+    pub image: &'a [u8],
+    /// Its plan's file.
+    pub plan: &'a [u8],
+    /// The file of its disposals.
+    pub disposals: &'a [u8],
+    /// Which of its probes have been disposed of.
+    pub is_gone: &'a dyn Fn(u32) -> bool,
+}
+
 /// What was proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// Windows, each of one probe.
+    /// Windows, each of one probe, disposed of or not.
     pub windows: usize,
     /// Bytes of text that differ from the module's.
     pub changed: usize,
@@ -86,6 +107,8 @@ struct Found {
     tactic: Tactic,
     /// Whether this is filling with a jump that never changes.
     filling: bool,
+    /// Where the window's own filling is, from the first region's start, or 0.
+    slot: u32,
 }
 
 impl Found {
@@ -106,25 +129,28 @@ impl Found {
     }
 }
 
-/// Proves that `image` and `plan` are right for the module in the file `bytes`.
+/// Proves that these files are right for the module in the file `bytes`.
 ///
 /// # Errors
 /// The first thing that is not.
 pub fn check(
-    image: &[u8],
-    plan: &[u8],
+    files: &Files<'_>,
     bytes: &[u8],
     binary: &Binary<'_>,
     model: &Model,
 ) -> Result<Checked, Flaw> {
+    let image = files.image;
     let header = Image::read(image, image.len() as u64).map_err(Flaw::Image)?;
-    let plan = PlanView::read(plan).map_err(Flaw::Plan)?;
+    let plan = PlanView::read(files.plan).map_err(Flaw::Plan)?;
+    let disposals = DisposalsView::read(files.disposals, &header).map_err(Flaw::Disposals)?;
     let text = Text::read(bytes)?;
     belong_together(&header, &plan, &text)?;
     let checker = Checker {
         image,
         header,
         plan,
+        disposals: disposals.rows,
+        is_gone: files.is_gone,
         text: &text,
     };
     let rows = header.window_table(image).map_err(Flaw::Image)?;
@@ -133,6 +159,7 @@ pub fn check(
     windows.sort_by_key(|window| window.start);
     checker.check_rows(rows, &windows)?;
     checker.check_each_probe(&windows)?;
+    checker.check_disposals(&windows)?;
     check_apart(&windows)?;
     let changed = checker.check_changes(&windows)?;
     let graphs = model.graphs().map_err(WeaveError::from)?;
@@ -185,6 +212,8 @@ struct Checker<'a> {
     image: &'a [u8],
     header: Image,
     plan: PlanView<'a>,
+    disposals: &'a [Disposal],
+    is_gone: &'a dyn Fn(u32) -> bool,
     text: &'a Text,
 }
 
@@ -244,32 +273,54 @@ impl Checker<'_> {
             _ => Err("its probe is no detour"),
         };
         let (start, length) = window.map_err(wrong)?;
-        let mut found = vec![Found {
+        let hops = matches!(
+            tactic,
+            Tactic::Hop | Tactic::HeldHop | Tactic::ShortRetarget
+        );
+        let slot = self.disposals.get(probe as usize);
+        let slot = slot.map_or(0, |disposal| disposal.slot.get());
+        let window = Found {
             start,
             length,
             probe,
             tactic,
             filling: false,
-        }];
-        let mut target = self.leads_to(start, length, tactic);
-        if matches!(
-            tactic,
-            Tactic::Hop | Tactic::HeldHop | Tactic::ShortRetarget
-        ) {
-            let slot = target.ok_or(wrong("its window leads nowhere"))?;
-            let slot = Address(self.text.origin().wrapping_add_signed(slot));
-            target = self.leads_to(slot, 5, Tactic::Held);
-            found.push(Found {
-                start: slot,
-                length: 5,
-                probe,
-                tactic: Tactic::Trap,
-                filling: true,
-            });
+            slot: if hops { slot } else { 0 },
+        };
+        let here = self.header.distance.get() + offset as i64;
+        if !hops {
+            self.check_way(&window, here).map_err(wrong)?;
+            return Ok(vec![window]);
         }
-        match target == Some(self.header.distance.get() + offset as i64) {
-            true => Ok(found),
-            false => Err(wrong("its window does not lead to it")),
+        self.check_way(&window, slot.into()).map_err(wrong)?;
+        let filling = Found {
+            start: Address(self.text.origin().wrapping_add(slot.into())),
+            length: 5,
+            tactic: Tactic::Trap,
+            filling: true,
+            ..window
+        };
+        match self.leads_to(filling.start, 5, Tactic::Held) == Some(here) {
+            true => Ok(vec![window, filling]),
+            false => Err(wrong("its filling does not lead to it")),
+        }
+    }
+
+    /// The window leads to `target`, from the first region's start; or it has been disposed of and is the
+    /// module's.
+    fn check_way(&self, window: &Found, target: i64) -> Result<(), &'static str> {
+        let length = window.length as usize;
+        let (tactic, start) = (window.tactic, window.start);
+        if !(self.is_gone)(window.probe) {
+            return match self.leads_to(start, window.length, tactic) == Some(target) {
+                true => Ok(()),
+                false => Err("its window does not lead to it"),
+            };
+        }
+        let is = self.patched(start).and_then(|bytes| bytes.get(..length));
+        match is.is_some() && is == self.original(start, length) {
+            true => Ok(()),
+            false => Err("its window is not the module's, though it was disposed of"),
         }
     }
 
@@ -441,8 +492,15 @@ impl Checker<'_> {
                 Some(Tactic::HeldHop) if row.length == 2 => continue,
                 _ => return Err(at(start, "a row of the trap table does not fit its probe")),
             }
-            if self.patched(start).and_then(<[u8]>::first) != Some(&0xcc) {
-                return Err(at(start, "there is no int3 at a trap probe"));
+            let wanted = match (self.is_gone)(probe) {
+                true => self.text.from(start).and_then(<[u8]>::first),
+                false => Some(&0xcc),
+            };
+            if wanted.is_none() || self.patched(start).and_then(<[u8]>::first) != wanted {
+                return Err(at(
+                    start,
+                    "the byte of a trap probe is not what it should be",
+                ));
             }
             found.push(Found {
                 start,
@@ -450,6 +508,7 @@ impl Checker<'_> {
                 probe,
                 tactic: Tactic::Trap,
                 filling: false,
+                slot: 0,
             });
         }
         Ok(found)
@@ -499,6 +558,30 @@ impl Checker<'_> {
             )),
             None => Ok(()),
         }
+    }
+
+    /// Each probe is disposed of by what its window asks for.
+    fn check_disposals(&self, windows: &[Found]) -> Result<(), Flaw> {
+        for window in windows.iter().filter(|window| !window.filling) {
+            let wrong = |what| at(window.start, what);
+            let disposal = self.disposals.get(window.probe as usize);
+            let disposal = disposal.ok_or(wrong("a probe cannot be disposed of"))?;
+            let (from, length) = match window.word() {
+                Some(word) => (Address(word * 8), 8),
+                None => (window.start, window.length as usize),
+            };
+            let held = matches!(window.tactic, Tactic::Held | Tactic::HeldHop);
+            let manner = if held { Manner::Held } else { Manner::Once };
+            let bytes = self.original(from, length);
+            let bytes = bytes.ok_or(wrong("a window is outside of the text"))?;
+            let offset = self.spot(from) as u32;
+            if *disposal != Disposal::of(manner, offset, window.slot, bytes) {
+                return Err(wrong(
+                    "what disposes of a probe does not restore its window",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// All bytes that differ lie in windows, which are known to be apart. Returns how many differ.

@@ -19,6 +19,7 @@
 //! | the ways to probe, each with its argument | `tactics/` |
 //! | machine code of trampolines | `trampoline.rs` |
 //! | one file of it all | `image.rs` |
+//! | how each probe is taken away from outside | `disposal.rs` |
 //! | an independent proof that the file is harmless | `check.rs` |
 
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@ mod block;
 mod check;
 mod choose;
 mod counts;
+mod disposal;
 mod error;
 mod hops;
 mod image;
@@ -39,8 +41,9 @@ mod text;
 mod trampoline;
 mod window;
 
-pub use check::{Checked, Flaw, check};
+pub use check::{Checked, Files, Flaw, check};
 pub use counts::{Counts, Refusal};
+pub use disposal::dispose;
 pub use error::WeaveError;
 
 use tomo_program::{ANALYSIS_VERSION, Binary, Model};
@@ -50,7 +53,7 @@ use tomo_wire::{FileStamp, ModuleId};
 
 /// Raised whenever the same module and plan would be woven otherwise, so that no older image is
 /// taken for a new one.
-pub const WEAVE_VERSION: u32 = 3;
+pub const WEAVE_VERSION: u32 = 4;
 
 /// Which units get probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -122,6 +125,8 @@ pub struct Woven {
     pub image: Vec<u8>,
     /// The plan file.
     pub plan: Vec<u8>,
+    /// The file of how each probe is disposed of.
+    pub disposals: Vec<u8>,
     /// The image's header.
     pub header: Image,
     /// How many units each tactic got.
@@ -169,9 +174,11 @@ pub fn weave(
         distance: options.distance,
     };
     let (image, header) = weaving.image()?;
+    let rows = disposal::rows(&text, weaving.units).ok_or(WeaveError::TooLarge)?;
     Ok(Woven {
         image,
         plan: plan.bytes,
+        disposals: disposal::file(module, weaving.plan, &rows),
         header,
         counts,
     })

@@ -144,6 +144,19 @@ impl Image {
         self.regions.get(..count).unwrap_or(&[])
     }
 
+    /// Where the `length` bytes of text are in the file that lie `offset` behind the first region's
+    /// start, all of them in one region.
+    #[must_use]
+    pub fn text_at(&self, offset: u32, length: u64) -> Option<u64> {
+        let first = self.regions().first()?.address.get();
+        let address = first.checked_add(offset.into())?;
+        self.regions().iter().find_map(|region| {
+            let within = address.checked_sub(region.address.get())?;
+            let end = within.checked_add(length)?;
+            (end <= region.length.get()).then(|| region.offset.get().checked_add(within))?
+        })
+    }
+
     /// Bytes that the marks take in memory.
     #[must_use]
     pub fn marks_length(&self) -> u64 {

@@ -6,6 +6,7 @@
 //! | [`image`] | weaving | the agent | a plan made into machine code for one module |
 //! | [`record`] | the agent, live | reports | what the probes of one image saw |
 //! | [`plan`] | weaving | reports | what each probe observes, and what could not be observed |
+//! | [`disposal`] | weaving | launching | how each probe of an image is taken away from outside |
 //! | [`roster`] | launching | the agent | which image arms which module, and where its record is |
 //! | [`report`] | instances of a fleet | the collector | what one run has hit so far |
 //!
@@ -17,6 +18,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod disposal;
 mod door;
 pub mod environment;
 pub mod image;

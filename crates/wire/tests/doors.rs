@@ -9,6 +9,7 @@ mod reported;
 mod samples;
 
 use proptest::prelude::*;
+use tomo_wire::disposal::{Disposal, Disposals, DisposalsView, Manner};
 use tomo_wire::image::Image;
 use tomo_wire::plan::{Level, PlanView, Tactic};
 use tomo_wire::record::{MARKS, Record, RecordView};
@@ -130,6 +131,42 @@ fn a_record_is_read_as_it_was_written_and_its_marks_may_change() {
 }
 
 #[test]
+fn disposals_are_read_as_they_were_written() {
+    let (image, _) = samples::image(3, 40, BELOW);
+    let file = samples::disposals(40);
+    let disposals = DisposalsView::read(&file, &image).expect("disposals");
+    for (number, row) in (0u32..).zip(disposals.rows) {
+        assert_eq!(row.offset.get(), 8 * number);
+        assert_eq!(row.bytes(), [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+    let (other, _) = samples::image(3, 39, BELOW);
+    assert_eq!(
+        DisposalsView::read(&file, &other).err(),
+        Some(Refusal::Inconsistent)
+    );
+}
+
+#[test]
+fn disposals_that_store_outside_of_the_text_or_in_halves_are_refused() {
+    let (image, _) = samples::image(1, 1, BELOW);
+    let refused = |manner, offset, bytes: &[u8]| {
+        let rows = [Disposal::of(manner, offset, 0, bytes)];
+        let header = Disposals::sealed(samples::module(), 77, &rows);
+        let file = [header.as_slice(), rows.as_bytes()].concat();
+        DisposalsView::read(&file, &image).is_err()
+    };
+    let page = PAGE as u32;
+    assert!(!refused(Manner::Once, page - 8, &[0; 8]) && refused(Manner::Once, page, &[0; 8]));
+    assert!(!refused(Manner::Once, page - 1, &[0]) && refused(Manner::Once, page, &[0]));
+    assert!(refused(Manner::Once, u32::MAX, &[0]));
+    assert!(refused(Manner::Once, 4, &[0; 8]) && refused(Manner::Once, 7, &[0; 2]));
+    assert!(!refused(Manner::Once, 6, &[0; 2]) && !refused(Manner::Once, 6, &[0; 4]));
+    assert!(refused(Manner::Once, 62, &[0; 4]) && refused(Manner::Once, 0, &[0; 5]));
+    assert!(!refused(Manner::Held, 7, &[0; 5]) && refused(Manner::Held, 60, &[0; 5]));
+    assert!(refused(Manner::Held, 0, &[0]) && refused(Manner::Once, 0, &[]));
+}
+
+#[test]
 fn a_roster_is_read_as_it_was_written() {
     let file = samples::roster(3);
     let roster = RosterView::read(&file).expect("a roster");
@@ -238,13 +275,15 @@ fn image(file: &[u8]) -> Result<(), Refusal> {
 }
 
 /// Each format: a sound file, its reader, and how many of its bytes checksums cover.
-fn formats() -> [(Vec<u8>, Reader, usize); 5] {
+fn formats() -> [(Vec<u8>, Reader, usize); 6] {
     let (_, armed) = samples::image(1, 9, BELOW);
     let plan = samples::plan(2);
     let (_, record) = samples::record(100);
     let roster = samples::roster(2);
     let (_, report) = reported::report(&[2, 3, 70]);
     let (plan_size, roster_size, report_size) = (plan.len(), roster.len(), report.len());
+    let disposals = samples::disposals(9);
+    let disposals_size = disposals.len();
     [
         (armed, image, size_of::<Image>()),
         (plan, |file| PlanView::read(file).map(|_| ()), plan_size),
@@ -262,6 +301,11 @@ fn formats() -> [(Vec<u8>, Reader, usize); 5] {
             report,
             |file| ReportView::read(file).map(|_| ()),
             report_size,
+        ),
+        (
+            disposals,
+            |file| DisposalsView::read(file, &samples::image(1, 9, BELOW).0).map(|_| ()),
+            disposals_size,
         ),
     ]
 }
@@ -308,7 +352,7 @@ proptest! {
 
     #[test]
     fn no_change_of_a_sound_file_makes_a_reader_panic(
-        format in 0..5usize,
+        format in 0..6usize,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>()), 1..8),
     ) {
         let (mut file, _, covered) = formats()[format].clone();

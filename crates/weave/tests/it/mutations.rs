@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
-use tomo_weave::Options;
+use tomo_weave::{Files, Options, Woven};
+use tomo_wire::disposal::{Disposal, Disposals};
 use tomo_wire::image::Image;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -47,7 +48,7 @@ fn parts(header: &Image) -> Vec<std::ops::Range<usize>> {
 fn any_changed_byte_of_table_trampolines_or_text_is_noticed() {
     let program = small_program();
     let woven = program.weave(&Options::of(tomo_wire::plan::Level::Edge));
-    program.check(&woven.image, &woven.plan).expect("a proof");
+    program.check(&woven).expect("a proof");
     let parts = parts(&woven.header);
     let place = (0..parts.len()).prop_flat_map(move |part| parts[part].clone());
     let mut runner = TestRunner::new_with_rng(
@@ -57,11 +58,49 @@ fn any_changed_byte_of_table_trampolines_or_text_is_noticed() {
     let outcome = runner.run(&(place, 1u8..), |(at, change)| {
         let mut image = woven.image.clone();
         image[at] ^= change;
-        let image = sealed(image);
-        prop_assert!(program.check(&image, &woven.plan).is_err(), "byte {at:#x}");
+        let changed = Files {
+            image: &sealed(image),
+            ..files(&woven)
+        };
+        prop_assert!(program.check_files(&changed).is_err(), "byte {at:#x}");
         Ok(())
     });
     outcome.expect("every change is noticed");
+}
+
+#[test]
+fn any_changed_byte_of_the_disposals_is_noticed() {
+    let program = small_program();
+    let woven = program.weave(&Options::of(tomo_wire::plan::Level::Edge));
+    let header = size_of::<Disposals>();
+    let mut runner = TestRunner::new_with_rng(
+        Config::with_cases(400),
+        proptest::test_runner::TestRng::deterministic_rng(Default::default()),
+    );
+    let outcome = runner.run(&(header..woven.disposals.len(), 1u8..), |(at, change)| {
+        let mut rows = woven.disposals[header..].to_vec();
+        rows[at - header] ^= change;
+        let rows = <[Disposal]>::ref_from_bytes(&rows).expect("whole rows");
+        let sealed = Disposals::sealed(woven.header.module, woven.header.plan.get(), rows);
+        let changed = [&sealed, rows.as_bytes()].concat();
+        let changed = Files {
+            disposals: &changed,
+            ..files(&woven)
+        };
+        prop_assert!(program.check_files(&changed).is_err(), "byte {at:#x}");
+        Ok(())
+    });
+    outcome.expect("every change is noticed");
+}
+
+/// What was woven, as it was woven.
+fn files(woven: &Woven) -> Files<'_> {
+    Files {
+        image: &woven.image,
+        plan: &woven.plan,
+        disposals: &woven.disposals,
+        is_gone: &|_| false,
+    }
 }
 
 #[test]
@@ -69,7 +108,16 @@ fn an_image_with_another_plan_is_noticed() {
     let program = small_program();
     let [block, edge] = [tomo_wire::plan::Level::Block, tomo_wire::plan::Level::Edge]
         .map(|level| program.weave(&Options::of(level)));
-    assert!(program.check(&block.image, &edge.plan).is_err());
+    let mixed = Files {
+        plan: &edge.plan,
+        ..files(&block)
+    };
+    assert!(program.check_files(&mixed).is_err());
+    let mixed = Files {
+        disposals: &edge.disposals,
+        ..files(&block)
+    };
+    assert!(program.check_files(&mixed).is_err());
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn prove(name: &str, program: &Program) {
     let mut units = std::collections::HashMap::new();
     for options in all_options() {
         let woven = program.weave(&options);
-        let checked = program.check(&woven.image, &woven.plan);
+        let checked = program.check(&woven);
         let checked = checked.unwrap_or_else(|flaw| panic!("{name}, {options:?}: {flaw}"));
         let plan = PlanView::read(&woven.plan).expect("a plan");
         assert_eq!(checked.windows, plan.header.probes.get() as usize);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tomo_program::{Binary, Headers, Key, Model, Request, load};
-use tomo_weave::{Checked, Flaw, Options, Placement, Woven, check, weave};
+use tomo_weave::{Checked, Files, Flaw, Options, Placement, Woven, check, weave};
 use tomo_wire::plan::Level;
 use tomo_wire::{FileStamp, ModuleId};
 
@@ -65,7 +65,17 @@ impl Program {
         weave(&binary, &self.bytes, &self.model, module, STAMP, options).expect("an image")
     }
 
-    pub(crate) fn check(&self, image: &[u8], plan: &[u8]) -> Result<Checked, Flaw> {
-        check(image, plan, &self.bytes, &self.binary(), &self.model)
+    /// Proves that nothing was disposed of and all is right.
+    pub(crate) fn check(&self, woven: &Woven) -> Result<Checked, Flaw> {
+        self.check_files(&Files {
+            image: &woven.image,
+            plan: &woven.plan,
+            disposals: &woven.disposals,
+            is_gone: &|_| false,
+        })
+    }
+
+    pub(crate) fn check_files(&self, files: &Files<'_>) -> Result<Checked, Flaw> {
+        check(files, &self.bytes, &self.binary(), &self.model)
     }
 }

@@ -1,6 +1,7 @@
 //! Any bytes given to every reader: refused, or readable to the end without a panic. Unit tests,
 //! property tests and fuzzing all call this.
 
+use tomo_wire::disposal::{Disposal, Disposals, DisposalsView};
 use tomo_wire::image::{Image, Window};
 use tomo_wire::plan::{Entry, Level, Plan, PlanView};
 use tomo_wire::record::{Record, RecordView};
@@ -10,6 +11,8 @@ use tomo_wire::{ModuleId, PAGE, Refusal, checksum};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
+use super::samples;
+
 /// Reads `data` as each format, as it is and with a header that is made to agree with itself.
 pub(crate) fn check(data: &[u8]) {
     image(data);
@@ -17,6 +20,7 @@ pub(crate) fn check(data: &[u8]) {
     record(data);
     roster(data);
     reports(data);
+    disposals(data);
     resealed(data);
 }
 
@@ -85,10 +89,30 @@ fn reports(data: &[u8]) {
     assert_eq!(read == data.len(), !refused);
 }
 
+/// Whatever they say, they store within the text of the image that they are said to belong to.
+fn disposals(data: &[u8]) {
+    let (image, file) = samples::image(2, 9, -(1 << 28));
+    if let Some(disposals) = told(DisposalsView::read(data, &image)) {
+        assert_eq!(disposals.rows.len(), 9);
+        for row in disposals.rows {
+            let length = row.bytes().len() as u64;
+            let start = image
+                .text_at(row.offset.get(), length)
+                .expect("in the text");
+            assert!(length > 0 && start + length <= file.len() as u64);
+        }
+    }
+}
+
 /// Headers with any content behind right checksums: what somebody would write who knows the formats.
 fn resealed(data: &[u8]) {
     if let Ok((header, rest)) = Image::read_from_prefix(data) {
         image(&[header.sealed().as_slice(), rest].concat());
+    }
+    let rows = data.first_chunk::<{ 9 * size_of::<Disposal>() }>();
+    if let Some(rows) = rows.and_then(|rows| <[Disposal]>::ref_from_bytes(rows).ok()) {
+        let header = Disposals::sealed(samples::module(), 77, rows);
+        disposals(&[header.as_slice(), rows.as_bytes()].concat());
     }
     if let Ok((header, rest)) = Record::read_from_prefix(data) {
         record(&[header.sealed().as_slice(), rest].concat());

@@ -1,5 +1,6 @@
 //! One sound file of each format, made from numbers.
 
+use tomo_wire::disposal::{Disposal, Disposals, Manner};
 use tomo_wire::image::{Image, Region, Window};
 use tomo_wire::plan::{Entry, Level, Plan, Tactic};
 use tomo_wire::record::Record;
@@ -52,6 +53,22 @@ fn window(number: u32) -> Window {
         length: 5,
         original: [1, 2, 3, 4, 5, 0, 0],
     }
+}
+
+/// How to dispose of the probes of the image with so many rows.
+pub(crate) fn disposals(rows: usize) -> Vec<u8> {
+    let manners = [Manner::Once, Manner::Held];
+    let row = |number: u32| {
+        let manner = manners[number as usize % 2];
+        Disposal::of(
+            manner,
+            8 * number,
+            7 * (number % 3),
+            &[1, 2, 3, 4, 5, 6, 7, 8],
+        )
+    };
+    let rows: Vec<Disposal> = (0..rows as u32).map(row).collect();
+    [&Disposals::sealed(module(), 77, &rows), rows.as_bytes()].concat()
 }
 
 /// A plan with so many units of each tactic, those with probes first.

@@ -1,0 +1,224 @@
+//! Variants: images of which only some probes are left, which runs share.
+//!
+//! A variant's image is its module's, woven once for all variants, with all other probes disposed of before anybody
+//! runs it. So what a variant observes is a choice among places that were proven safe, and nothing else is
+//! ever made into code. All runs of an installation map one file: what one of them has hit is gone for all,
+//! now and later. The records are each run's own.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::io::Read as _;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
+use std::path::{Path, PathBuf};
+
+use nix::sys::statvfs::{FsFlags, statvfs};
+use tomo_program::Progress;
+use tomo_wire::image::Image;
+use tomo_wire::record::RecordView;
+use tomo_wire::{ModuleId, Refusal};
+
+use crate::folder::{Listed, roster_bytes, write_record};
+use crate::images::Baked;
+use crate::private::{self, NotPrivate};
+use crate::room::Room;
+use crate::{How, ImageError, Images, Observed};
+
+/// Why there is no variant.
+#[derive(Debug, thiserror::Error)]
+pub enum VariantError {
+    /// A file of it cannot be read or written.
+    #[error("{path}: {1}", path = .0.display())]
+    Io(PathBuf, io::Error),
+    /// A file that it is made from is damaged.
+    #[error("{path}: {1}; remove it, so that it is made anew", path = .0.display())]
+    Damaged(PathBuf, Refusal),
+    /// Others could change what is in a folder.
+    #[error(transparent)]
+    NotPrivate(#[from] NotPrivate),
+    /// The module has no image.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// Nothing may be executed from there.
+    #[error("{}: is on a file system that allows no programs to run (noexec); choose another folder", .0.display())]
+    NotExecutable(PathBuf),
+}
+
+fn io_at(path: &Path) -> impl FnOnce(io::Error) -> VariantError {
+    let path = path.to_path_buf();
+    move |error| VariantError::Io(path, error)
+}
+
+/// A module's image with all its probes, from which variants are made.
+#[derive(Clone, Debug)]
+pub struct Master {
+    baked: Baked,
+}
+
+/// The masters of the modules of one program, each with room beside the others; baked where the cache has
+/// none.
+///
+/// # Errors
+/// Where a module has none.
+pub fn masters<'m>(
+    modules: impl IntoIterator<Item = (&'m Observed, How)>,
+    images: &Images,
+    progress: &dyn Progress,
+) -> Result<Vec<Master>, ImageError> {
+    let mut room = Room::default();
+    let each = modules.into_iter();
+    each.map(|(module, how)| {
+        let baked = images.get(module, how, &mut room, progress)?;
+        Ok(Master { baked })
+    })
+    .collect()
+}
+
+impl Master {
+    /// What names its plan.
+    #[must_use]
+    pub fn plan(&self) -> u64 {
+        self.baked.header.plan.get()
+    }
+
+    /// The file of its plan.
+    #[must_use]
+    pub fn plan_path(&self) -> &Path {
+        &self.baked.plan
+    }
+
+    /// The file of how each of its probes is disposed of.
+    #[must_use]
+    pub fn disposals_path(&self) -> &Path {
+        &self.baked.disposals
+    }
+
+    /// How many probes it has.
+    #[must_use]
+    pub fn probes(&self) -> u32 {
+        self.baked.header.probes.get()
+    }
+
+    /// Its module.
+    #[must_use]
+    pub fn module(&self) -> ModuleId {
+        self.baked.header.module
+    }
+
+    /// Writes the image in which only the `wanted` probes are left to `path`, whole or not at all.
+    ///
+    /// # Errors
+    /// Where it cannot be written, or the files in the cache are damaged.
+    pub fn write(&self, path: &Path, wanted: impl Fn(u32) -> bool) -> Result<(), VariantError> {
+        let Baked {
+            image, disposals, ..
+        } = &self.baked;
+        let mut bytes = fs::read(image).map_err(io_at(image))?;
+        let rows = fs::read(disposals).map_err(io_at(disposals))?;
+        let disposed = tomo_weave::dispose(&mut bytes, &rows, wanted);
+        disposed.map_err(|refusal| VariantError::Damaged(disposals.clone(), refusal))?;
+        private::replace(path, &[&bytes]).map_err(io_at(path))
+    }
+}
+
+/// A variant's image of one module, in a file that runs share.
+#[derive(Clone, Debug)]
+pub struct Carried {
+    /// The module.
+    pub module: ModuleId,
+    /// What files that belong to it are called.
+    pub stem: String,
+    /// The image's file.
+    pub image: PathBuf,
+    /// What names its plan.
+    pub plan: u64,
+    /// How many probes it has, disposed of or not.
+    pub probes: u32,
+}
+
+impl Carried {
+    /// The image in the file `image`, if it is there, sound as far as its header tells, and of this plan.
+    #[must_use]
+    pub fn of(image: &Path, stem: &str, plan: u64, probes: u32) -> Option<Self> {
+        let file = private::open(image, false).ok()?;
+        let mut head = [0; size_of::<Image>()];
+        file.read_exact_at(&mut head, 0).ok()?;
+        let header = Image::read(&head, file.metadata().ok()?.len()).ok()?;
+        let same = header.plan.get() == plan && header.probes.get() == probes;
+        same.then(|| Self {
+            module: header.module,
+            stem: stem.into(),
+            image: image.into(),
+            plan,
+            probes,
+        })
+    }
+
+    /// The file of its record in the folder of a run.
+    #[must_use]
+    pub fn record(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.record", self.stem))
+    }
+}
+
+/// Makes `path` a folder of this user's alone from which images may be executed; gives its real path.
+///
+/// # Errors
+/// Where it cannot be made, others could change what is in it, or nothing may be executed from there.
+pub fn private_folder(path: &Path) -> Result<PathBuf, VariantError> {
+    let path = private::folder(path)?;
+    let flags = statvfs(&path).map_err(|error| VariantError::Io(path.clone(), error.into()))?;
+    if flags.flags().contains(FsFlags::ST_NOEXEC) {
+        return Err(VariantError::NotExecutable(path));
+    }
+    Ok(path)
+}
+
+/// Makes a folder for this user alone; it must not exist.
+///
+/// # Errors
+/// Where it cannot be made.
+pub fn new_folder(path: &Path) -> Result<(), VariantError> {
+    DirBuilder::new()
+        .mode(0o700)
+        .create(path)
+        .map_err(io_at(path))
+}
+
+/// Writes what a run with these images needs into its `folder`: records without marks and the roster, whose path
+/// it gives.
+///
+/// # Errors
+/// Where they cannot be written.
+pub fn equip(folder: &Path, run: [u8; 16], images: &[Carried]) -> Result<PathBuf, VariantError> {
+    for carried in images {
+        let record = carried.record(folder);
+        let (module, plan, probes) = (carried.module, carried.plan, carried.probes);
+        write_record(&record, module, plan, probes, run).map_err(io_at(&record))?;
+    }
+    let entries = images.iter().map(|carried| Listed {
+        module: carried.module,
+        image: carried.image.as_os_str().to_os_string(),
+        text: None,
+        record: carried.record(folder).into_os_string(),
+        late: false,
+    });
+    let roster = folder.join("roster");
+    private::replace(&roster, &[&roster_bytes(entries)]).map_err(io_at(&roster))?;
+    Ok(roster)
+}
+
+/// Reads a record of a run, while it is written or afterwards.
+///
+/// # Errors
+/// Where it cannot be read, belongs to somebody else, or is none.
+pub fn read_record<T>(
+    path: &Path,
+    look: impl FnOnce(&RecordView<'_>) -> T,
+) -> Result<T, VariantError> {
+    let mut bytes = Vec::new();
+    let mut file = private::open(path, false).map_err(io_at(path))?;
+    file.read_to_end(&mut bytes).map_err(io_at(path))?;
+    let view = RecordView::read(&bytes);
+    let view = view.map_err(|refusal| VariantError::Damaged(path.into(), refusal))?;
+    Ok(look(&view))
+}

@@ -1,0 +1,75 @@
+//! Probes are taken away from outside: which bytes that takes is stated for each when an image is woven,
+//! and done here in an image that nobody runs. (In one that programs run, see `tomo_launch`.)
+//!
+//! What is stored, and in which steps, is what the probe's own trampoline or trap would do (see
+//! `tactics/`), so all that is argued there holds whoever does it. The one thing that is not undone is the
+//! jump in filling by way of which a hop leads to its trampoline: nothing but the hop leads there.
+//!
+//! Source of the idea: DIS §4, collective disposal: what others have covered is not covered again.
+
+use tomo_wire::disposal::{Disposal, Disposals, DisposalsView, Manner};
+use tomo_wire::image::Image;
+use tomo_wire::plan::Tactic;
+use tomo_wire::{ModuleId, Refusal};
+use zerocopy::IntoBytes;
+
+use crate::place::Unit;
+use crate::text::Text;
+use crate::window::{WORD_BYTES, writes_word};
+
+/// How each of `units`, those with a probe in the order of their marks, is disposed of. `None` where a window
+/// does not lie in the text.
+pub(crate) fn rows(text: &Text, units: &[Unit]) -> Option<Vec<Disposal>> {
+    units.iter().map(|unit| row(text, unit)).collect()
+}
+
+fn row(text: &Text, unit: &Unit) -> Option<Disposal> {
+    let tactic = unit.window.tactic;
+    let start = unit.window.start;
+    let spot = |address: u64| u32::try_from(address.wrapping_sub(text.origin())).ok();
+    let (from, length) = if writes_word(tactic) {
+        (start.0 - start.0 % WORD_BYTES, WORD_BYTES)
+    } else {
+        (start.0, unit.window.length())
+    };
+    let manner = match tactic {
+        Tactic::Held | Tactic::HeldHop => Manner::Held,
+        _ => Manner::Once,
+    };
+    let slot = match tactic {
+        Tactic::Hop | Tactic::HeldHop | Tactic::ShortRetarget => spot(unit.slot.0)?,
+        _ => 0,
+    };
+    let bytes = text.from(tomo_program::Address(from))?;
+    let bytes = bytes.get(..length as usize)?;
+    Some(Disposal::of(manner, spot(from)?, slot, bytes))
+}
+
+/// The file of these disposals.
+pub(crate) fn file(module: ModuleId, plan: u64, rows: &[Disposal]) -> Vec<u8> {
+    [&Disposals::sealed(module, plan, rows), rows.as_bytes()].concat()
+}
+
+/// Disposes of the probes that are not `wanted` in the image file `image`, which nobody has mapped;
+/// `disposals` is the file that was woven with it. Probes that are gone already stay so. Linear in the number
+/// of probes.
+///
+/// # Errors
+/// Where one of the files is damaged, or they do not belong together.
+pub fn dispose(
+    image: &mut [u8],
+    disposals: &[u8],
+    wanted: impl Fn(u32) -> bool,
+) -> Result<(), Refusal> {
+    let header = Image::read(image, image.len() as u64)?;
+    let view = DisposalsView::read(disposals, &header)?;
+    let unwanted = (0u32..).zip(view.rows).filter(|(probe, _)| !wanted(*probe));
+    for (_, row) in unwanted {
+        let bytes = row.bytes();
+        let start = header.text_at(row.offset.get(), bytes.len() as u64);
+        let start = start.ok_or(Refusal::Inconsistent)? as usize;
+        let place = image.get_mut(start..start + bytes.len());
+        place.ok_or(Refusal::Inconsistent)?.copy_from_slice(bytes);
+    }
+    Ok(())
+}
