@@ -59,11 +59,12 @@ fn traces(built: &Built) -> Vec<Trace> {
 }
 
 /// In which ways `tomo cover` is asked.
-const WAYS: [&[&str]; 5] = [
+const WAYS: [&[&str]; 6] = [
     &["--level", "block"],
     &["--level", "block", "--placement", "reduced"],
     &["--level", "edge"],
     &["--level", "edge", "--placement", "reduced"],
+    &["--level", "block", "--disposal", "none"],
     &["--level", "function"],
 ];
 

@@ -22,6 +22,11 @@ pub(crate) struct What {
     #[arg(long, value_enum, default_value_t = PlacementName::All)]
     placement: PlacementName,
 
+    /// What becomes of a probe that was hit: `local`, it removes itself; `none`, it stays wherever that
+    /// can be, which is what instrumentation without disposal pays. For studies; the result is the same.
+    #[arg(long, value_enum, default_value_t = DisposalName::Local)]
+    disposal: DisposalName,
+
     /// Observe the modules whose file names contain NAME instead of the executable and the
     /// libraries that come with it; `all` observes every module that is loaded at the start. A NAME
     /// with a slash is the path of a module, or of a folder of modules, also of those that the
@@ -43,6 +48,12 @@ enum PlacementName {
     Reduced,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DisposalName {
+    Local,
+    None,
+}
+
 impl What {
     pub(crate) fn how(&self) -> How {
         How {
@@ -55,6 +66,7 @@ impl What {
                 PlacementName::All => Placement::All,
                 PlacementName::Reduced => Placement::Reduced,
             },
+            stays: self.disposal == DisposalName::None,
         }
     }
 

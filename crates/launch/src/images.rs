@@ -51,6 +51,8 @@ pub struct How {
     pub level: Level,
     /// All of them, or those from which the others follow.
     pub placement: Placement,
+    /// Whether probes stay when they have been hit, where that can be.
+    pub stays: bool,
 }
 
 /// An image and its plan in the cache.
@@ -107,10 +109,11 @@ impl Images {
         progress: &dyn Progress,
     ) -> Result<Baked, ImageError> {
         let name = format!(
-            "{}-{}-{}-v{WEAVE_VERSION}.{}{}",
+            "{}-{}-{}{}-v{WEAVE_VERSION}.{}{}",
             module.stem,
             how.level.name(),
             how.placement.name(),
+            if how.stays { "-stays" } else { "" },
             tomo_program::ANALYSIS_VERSION,
             distance.map_or_else(String::new, |distance| format!("-at{distance}"))
         );
@@ -170,6 +173,7 @@ impl Images {
             placement: how.placement,
             distance,
             traps: !module.blocks_signals(&bytes),
+            stays: how.stays,
         };
         weave(
             &binary,

@@ -81,7 +81,8 @@ impl Live {
         self.header.probes.get()
     }
 
-    /// Disposes of a probe; whether it was still there. There is none with a number that is too high.
+    /// Disposes of a probe; whether it was still there. There is none with a number that is too high, and one that
+    /// was made to stay stays.
     pub fn dispose(&self, probe: u32) -> bool {
         let Some((row, manner, to)) = self.find(probe) else {
             return false;
@@ -117,7 +118,8 @@ impl Live {
         let inside = start + length <= self.map.len() as u64;
         // Inside of the mapping, as was just asked, no address wraps.
         let to = inside.then(|| self.map.as_mut_ptr().wrapping_add(start as usize));
-        Some((row, row.steps()?, to?))
+        let manner = row.steps().filter(|manner| *manner != Manner::Still)?;
+        Some((row, manner, to?))
     }
 }
 

@@ -37,6 +37,7 @@ impl Prepared {
         let how = How {
             level,
             placement: Placement::All,
+            stays: false,
         };
         let master = masters([(&module, how)], &images, &()).expect("an image");
         Self {

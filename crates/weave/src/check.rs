@@ -6,7 +6,7 @@
 //!
 //! - Every trampoline marks one mark, its own, restores the module's bytes and nothing else, leaves
 //!   registers and flags as they were, and jumps to its window's start; the jump in the window
-//!   leads to it.
+//!   leads to it. One whose probe stays executes what its window displaced instead, and goes back behind it.
 //! - Every byte of the text that differs from the module's lies in exactly one window.
 //! - The trap table has all windows at which an `int3` may be met, sorted, with the module's bytes.
 //! - The disposals have all probes, in their order, with what restores each from outside: the module's bytes, in
@@ -19,6 +19,7 @@
 //!
 //! Linear but for a sort.
 
+mod moved;
 mod places;
 mod trampolines;
 
@@ -109,6 +110,15 @@ struct Found {
     filling: bool,
     /// Where the window's own filling is, from the first region's start, or 0.
     slot: u32,
+    /// Bytes from its start that are executed elsewhere.
+    displaced: u64,
+}
+
+/// A window that stays.
+struct Stays {
+    window: Found,
+    /// Bytes of its trampoline.
+    length: usize,
 }
 
 impl Found {
@@ -240,6 +250,11 @@ impl Checker<'_> {
         let mut found = Vec::new();
         let mut offset = 0;
         while offset < code.len() && code[offset] != 0xcc {
+            if let Some(stays) = self.staying(code, offset)? {
+                offset += stays.length;
+                found.push(stays.window);
+                continue;
+            }
             let trampoline = Trampoline::read(code, offset, &self.header)?;
             found.extend(self.check_detour(&trampoline, offset)?);
             offset += trampoline.length;
@@ -251,6 +266,53 @@ impl Checker<'_> {
                 what: "more code behind the last one",
             }),
         }
+    }
+
+    /// The window of a probe that stays, if that is what the trampoline at `offset` belongs to, and the
+    /// trampoline's bytes.
+    fn staying(&self, code: &[u8], offset: usize) -> Result<Option<Stays>, Flaw> {
+        let Some((probe, marking)) = Trampoline::mark(code, offset, &self.header) else {
+            return Ok(None);
+        };
+        if self.tactic(probe) != Some(Tactic::Staying) {
+            return Ok(None);
+        }
+        self.check_staying(code, offset, (probe, marking))
+            .map(Some)
+            .map_err(|what| Flaw::Trampoline {
+                offset: offset as u64,
+                what,
+            })
+    }
+
+    fn check_staying(
+        &self,
+        code: &[u8],
+        offset: usize,
+        (probe, marking): (u32, usize),
+    ) -> Result<Stays, &'static str> {
+        let here = self.header.distance.get() + offset as i64;
+        let disposal = self.disposals.get(probe as usize);
+        let window = disposal.ok_or("it cannot be disposed of")?.offset.get();
+        let start = Address(self.text.origin().wrapping_add(window.into()));
+        let mut found = Found {
+            start,
+            length: 5,
+            probe,
+            tactic: Tactic::Staying,
+            filling: false,
+            slot: 0,
+            displaced: 0,
+        };
+        self.check_way(&found, here)?;
+        let behind = (here + marking as i64, &code[offset + marking..]);
+        let original = self.text.from(start).unwrap_or_default();
+        let moved = moved::same(behind, (window.into(), original), 5)?;
+        found.displaced = moved.displaced;
+        Ok(Stays {
+            window: found,
+            length: marking + moved.length,
+        })
     }
 
     /// The window that leads to a trampoline, and the filling by way of which it does.
@@ -286,6 +348,7 @@ impl Checker<'_> {
             tactic,
             filling: false,
             slot: if hops { slot } else { 0 },
+            displaced: 0,
         };
         let here = self.header.distance.get() + offset as i64;
         if !hops {
@@ -329,7 +392,7 @@ impl Checker<'_> {
         let bytes = self.patched(start)?.get(..length as usize)?;
         let displacement = match (tactic, bytes) {
             (Tactic::Retarget, bytes)
-            | (Tactic::Quadword | Tactic::Held, [0xe9, bytes @ ..])
+            | (Tactic::Quadword | Tactic::Held | Tactic::Staying, [0xe9, bytes @ ..])
             | (Tactic::Prefixed, [0x40..=0x4f, 0xe9, bytes @ ..]) => {
                 i32::from_le_bytes(bytes.try_into().ok()?).into()
             }
@@ -509,6 +572,7 @@ impl Checker<'_> {
                 tactic: Tactic::Trap,
                 filling: false,
                 slot: 0,
+                displaced: 0,
             });
         }
         Ok(found)
@@ -570,8 +634,11 @@ impl Checker<'_> {
                 Some(word) => (Address(word * 8), 8),
                 None => (window.start, window.length as usize),
             };
-            let held = matches!(window.tactic, Tactic::Held | Tactic::HeldHop);
-            let manner = if held { Manner::Held } else { Manner::Once };
+            let manner = match window.tactic {
+                Tactic::Held | Tactic::HeldHop => Manner::Held,
+                Tactic::Staying => Manner::Still,
+                _ => Manner::Once,
+            };
             let bytes = self.original(from, length);
             let bytes = bytes.ok_or(wrong("a window is outside of the text"))?;
             let offset = self.spot(from) as u32;
@@ -616,7 +683,7 @@ fn check_apart(windows: &[Found]) -> Result<(), Flaw> {
     for pair in windows.windows(2) {
         let [one, next] = pair else { continue };
         let end = one.start.0 + one.length;
-        if end > next.start.0 {
+        if end.max(one.start.0 + one.displaced) > next.start.0 {
             return Err(at(next.start, "two windows overlap"));
         }
         let into_word = one.word() == Some(next.first() / 8);

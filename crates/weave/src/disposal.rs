@@ -34,6 +34,7 @@ fn row(text: &Text, unit: &Unit) -> Option<Disposal> {
     };
     let manner = match tactic {
         Tactic::Held | Tactic::HeldHop => Manner::Held,
+        Tactic::Staying => Manner::Still,
         _ => Manner::Once,
     };
     let slot = match tactic {

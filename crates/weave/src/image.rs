@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 
 use crate::WeaveError;
 use crate::place::Unit;
-use crate::tactics::{held, hop, prefixed, quadword, retarget, trap};
+use crate::tactics::{held, hop, prefixed, quadword, retarget, staying, trap};
 use crate::text::Text;
 use crate::trampoline::{Job, Spot, Writer, displacement, jump};
 use crate::window::Window;
@@ -64,7 +64,7 @@ pub(crate) struct Weaving<'a> {
     pub(crate) distance: Option<i64>,
 }
 
-/// Bytes of a tactic's trampoline.
+/// Bytes of the trampoline of a tactic, for those whose trampolines are all alike.
 fn trampoline_length(tactic: Tactic) -> usize {
     match tactic {
         Tactic::Quadword => quadword::LENGTH,
@@ -132,10 +132,10 @@ impl Weaving<'_> {
 
     fn layout(&self, rows: usize) -> Result<Image, WeaveError> {
         let large = WeaveError::TooLarge;
-        let lengths = self
-            .units
-            .iter()
-            .map(|u| trampoline_length(u.window.tactic));
+        let lengths = self.units.iter().map(|unit| match unit.window.tactic {
+            Tactic::Staying => staying::length(unit.window.start, self.displaced(unit)),
+            tactic => trampoline_length(tactic),
+        });
         let trampolines = pages(lengths.sum::<usize>() as u64).ok_or(large)?;
         let windows = pages(size_of::<Image>() as u64).unwrap_or(PAGE);
         let table = pages((rows * size_of::<Row>()) as u64).unwrap_or(0);
@@ -228,6 +228,10 @@ impl Weaving<'_> {
                 Tactic::HeldHop => hop::write_held(&mut writer, &job),
                 Tactic::Prefixed => prefixed::write(&mut writer, &job),
                 Tactic::ShortRetarget => hop::write_branch(&mut writer, &job),
+                Tactic::Staying => {
+                    let spot = |address| self.spot(address);
+                    staying::write(&mut writer, job.mark, address, self.displaced(unit), spot);
+                }
                 _ => {}
             }
         }
@@ -265,6 +269,12 @@ impl Weaving<'_> {
             _ => Some(()),
         };
         done.and(filled).ok_or(WeaveError::TooLarge)
+    }
+
+    /// The module's bytes that a unit's trampoline executes.
+    fn displaced(&self, unit: &Unit) -> &[u8] {
+        let bytes = self.text.from(unit.window.start).unwrap_or_default();
+        bytes.get(..unit.displaced as usize).unwrap_or_default()
     }
 
     /// The module's bytes of the word that has `address`. Regions are whole pages, so it is there.

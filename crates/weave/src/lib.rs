@@ -36,6 +36,7 @@ mod padding;
 mod place;
 mod settle;
 mod spots;
+mod staying;
 mod tactics;
 mod text;
 mod trampoline;
@@ -103,6 +104,8 @@ pub struct Options {
     /// Whether an `int3` may be met in the module. Not in one that blocks all signals by system calls of
     /// its own, as C libraries do: the system ends a process that meets one then.
     pub traps: bool,
+    /// Whether probes are to stay when they have been hit, where that can be.
+    pub stays: bool,
 }
 
 impl Options {
@@ -114,6 +117,7 @@ impl Options {
             placement: Placement::All,
             distance: None,
             traps: true,
+            stays: false,
         }
     }
 }

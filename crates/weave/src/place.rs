@@ -27,7 +27,7 @@ use crate::block::{Decoded, Leaves, is_call};
 use crate::choose::{Choice, Costs, Fate};
 use crate::counts::Refusal;
 use crate::spots::{Ways, stays_away};
-use crate::tactics::{hop, prefixed, retarget};
+use crate::tactics::{hop, prefixed, retarget, staying};
 use crate::text::Text;
 use crate::window::{JUMP_BYTES, Window, in_one_line, in_one_word, writes_word};
 use crate::{Options, padding};
@@ -45,6 +45,8 @@ pub(crate) struct Unit {
     pub(crate) wish: Wish,
     /// Where in filling its jump to the trampoline is, if it has one there.
     pub(crate) slot: Address,
+    /// How many bytes from its window's start are executed elsewhere.
+    pub(crate) displaced: u64,
 }
 
 /// What filling within reach could do for a unit.
@@ -67,7 +69,14 @@ impl Unit {
             refusal,
             wish: Wish::None,
             slot: Address(0),
+            displaced: 0,
         }
+    }
+
+    /// The end of what is changed or executed elsewhere.
+    pub(crate) fn end(&self) -> Address {
+        let displaced = self.window.start.wrapping_add(self.displaced);
+        self.window.end().max(displaced)
     }
 
     fn without(from: Address, tactic: Tactic, refusal: Option<Refusal>) -> Self {
@@ -162,6 +171,7 @@ fn add(
     let mut placer = Placer {
         around: surroundings,
         exact: function.status() == Status::Exact,
+        stays: options.stays,
         blocks: function.blocks().collect(),
         status: function.status(),
         wants: Vec::new(),
@@ -182,6 +192,7 @@ fn add(
 struct Placer<'a, 'g> {
     around: &'a Surroundings<'a>,
     exact: bool,
+    stays: bool,
     status: Status,
     blocks: Vec<BlockView<'g>>,
     wants: Vec<Fate>,
@@ -239,7 +250,7 @@ impl Placer<'_, '_> {
                 _ => Unit::without(block.address(), Tactic::Inferred, None),
             };
             if unit.window.tactic.is_probe() {
-                self.floor = self.floor.max(unit.window.end());
+                self.floor = self.floor.max(unit.end());
                 self.last = Some(unit.window);
             }
             placed.units.push(Unit {
@@ -322,15 +333,49 @@ impl Placer<'_, '_> {
 
     fn place(&mut self, index: usize, scratch: &mut Scratch) -> Unit {
         let block = self.blocks[index];
-        let unit = match self.choose(index, scratch) {
-            Ok(window) => Unit::block(block.address(), window, None),
-            Err(refusal) => self.trap(block, refusal, &scratch.here),
+        let staying = self.stays.then(|| self.staying(block, &mut scratch.here));
+        let unit = match staying.flatten() {
+            Some(unit) => unit,
+            None => match self.choose(index, scratch) {
+                Ok(window) => Unit::block(block.address(), window, None),
+                Err(refusal) => self.trap(block, refusal, &scratch.here),
+            },
         };
         if unit.window.tactic.is_probe() {
-            self.floor = self.floor.max(unit.window.end());
+            self.floor = self.floor.max(unit.end());
             self.last = Some(unit.window);
         }
         unit
+    }
+
+    /// A detour that stays: at the first instruction from which what it displaces can be moved, and is not
+    /// the branch of an edge that is asked for.
+    fn staying(&self, block: BlockView<'_>, here: &mut Decoded) -> Option<Unit> {
+        if !self.exact || !self.decode(block, here) {
+            return None;
+        }
+        let end = match self.reserved {
+            Some(_) => Address(here.last.ip()),
+            None => block.range().end(),
+        };
+        let limit = self.own_end(block, here);
+        let entered = &self.around.ways.entered;
+        let starts = here.certain.iter().copied();
+        starts
+            .filter(|start| *start >= self.floor && *start < end)
+            .filter(|start| !entered.has_inside(*start, JUMP_BYTES))
+            .find_map(|start| {
+                let bytes = self
+                    .around
+                    .text
+                    .from(start)?
+                    .get(..(end.0 - start.0) as usize)?;
+                let room = limit.0.saturating_sub(start.0);
+                Some(Unit {
+                    displaced: staying::displaced(start, bytes, room)?,
+                    ..Unit::block(block.address(), Window::new(start, Tactic::Staying), None)
+                })
+            })
     }
 
     /// An `int3`, where a short jump would fit too if possible.

@@ -57,15 +57,15 @@ fn sort(units: &mut [Unit]) -> usize {
 /// can bring this about.
 fn drop_overlapping(units: &mut [Unit]) -> bool {
     let mut dropped = false;
-    let mut last: Option<Window> = None;
+    let mut end = Address(0);
     for unit in units {
-        if last.is_some_and(|last| last.overlaps(unit.window)) {
+        if unit.window.start < end {
             unit.window = Window::new(unit.window.start, Tactic::NoPlace);
             unit.refusal = Some(Refusal::Taken);
             unit.wish = Wish::None;
             dropped = true;
         } else {
-            last = Some(unit.window);
+            end = unit.end();
         }
     }
     dropped

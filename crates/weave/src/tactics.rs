@@ -7,4 +7,5 @@ pub(crate) mod hop;
 pub(crate) mod prefixed;
 pub(crate) mod quadword;
 pub(crate) mod retarget;
+pub(crate) mod staying;
 pub(crate) mod trap;

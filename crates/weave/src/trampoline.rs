@@ -77,6 +77,31 @@ impl Writer {
         self.bytes.extend([0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0]); // lea rsp, [rsp + 128]
     }
 
+    /// Bytes as they are.
+    pub(crate) fn copy(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+    }
+
+    /// An instruction that was at `from`, with a displacement of four bytes at the offset `at` that is
+    /// counted from the instruction's end.
+    pub(crate) fn moved(&mut self, bytes: &[u8], at: usize, from: Spot) {
+        let mut bytes = bytes.to_vec();
+        let field = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut());
+        let way = from.0 - self.here().0;
+        let moved = field.and_then(|field: &mut [u8; 4]| {
+            let displacement = i64::from(i32::from_le_bytes(*field)).checked_add(way)?;
+            *field = i32::try_from(displacement).ok()?.to_le_bytes();
+            Some(())
+        });
+        self.fits &= moved.is_some();
+        self.bytes.extend(bytes);
+    }
+
+    /// `jcc` with a 32-bit displacement, `condition` being the low half of its opcode. 6 bytes.
+    pub(crate) fn branch(&mut self, condition: u8, target: Spot) {
+        self.relative(&[0x0f, 0x80 | condition], target, &[]);
+    }
+
     /// `jmp` with a 32-bit displacement. 5 bytes.
     pub(crate) fn jump(&mut self, target: Spot) {
         self.relative(&[0xe9], target, &[]);

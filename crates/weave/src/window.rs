@@ -51,7 +51,7 @@ pub(crate) fn writes_word(tactic: Tactic) -> bool {
 /// How many bytes a tactic changes.
 pub(crate) fn length(tactic: Tactic) -> u64 {
     match tactic {
-        Tactic::Quadword | Tactic::Held | Tactic::Prefixed => JUMP_BYTES,
+        Tactic::Quadword | Tactic::Held | Tactic::Prefixed | Tactic::Staying => JUMP_BYTES,
         Tactic::Retarget => 4,
         Tactic::Hop | Tactic::HeldHop => 2,
         Tactic::ShortRetarget | Tactic::Trap => 1,

@@ -25,13 +25,15 @@ pub enum Manner {
     Once = 1,
     /// An `int3` over the first byte, then the bytes behind it, then the first byte.
     Held = 2,
+    /// All, somehow, and only where nobody runs: the probe was made to stay.
+    Still = 3,
 }
 
 impl Manner {
     /// The manner with this number.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
-        [Self::Once, Self::Held]
+        [Self::Once, Self::Held, Self::Still]
             .into_iter()
             .find(|manner| *manner as u8 == number)
     }
@@ -103,6 +105,7 @@ impl Disposal {
             (Some(Manner::Once), 2 | 8) => within(WORD),
             (Some(Manner::Once), 4) => within(LINE),
             (Some(Manner::Held), 2..=8) => within(LINE),
+            (Some(Manner::Still), 1..=8) => true,
             _ => false,
         }
     }

@@ -65,6 +65,8 @@ pub enum Tactic {
     HeldHop = 7,
     /// A detour behind a prefix that stays, which one aligned store restores.
     Prefixed = 8,
+    /// A detour that stays, and executes elsewhere what it displaces.
+    Staying = 9,
     /// None: what other probes see says whether it ran.
     Inferred = 16,
     /// None: too little is known of the function to touch it.
@@ -75,7 +77,7 @@ pub enum Tactic {
 
 impl Tactic {
     /// All tactics.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Quadword,
         Self::Held,
         Self::Trap,
@@ -84,6 +86,7 @@ impl Tactic {
         Self::ShortRetarget,
         Self::HeldHop,
         Self::Prefixed,
+        Self::Staying,
         Self::Inferred,
         Self::Unknown,
         Self::NoPlace,

@@ -8,6 +8,9 @@ use tomo_wire::image::Image;
 
 use super::Flaw;
 
+/// Signed spots are decoded as if the first region lay in the middle of the address space.
+pub(super) const MIDDLE: i64 = 1 << 40;
+
 /// What one trampoline does.
 #[derive(Debug)]
 pub(super) struct Trampoline {
@@ -33,14 +36,26 @@ struct State {
 }
 
 impl Trampoline {
+    /// Which probe the trampoline at `offset` begins by marking, and bytes of the instruction that does it.
+    pub(super) fn mark(code: &[u8], offset: usize, header: &Image) -> Option<(u32, usize)> {
+        let start = (MIDDLE + header.distance.get() + offset as i64) as u64;
+        let mut decoder = Decoder::with_ip(64, code.get(offset..)?, start, DecoderOptions::NONE);
+        let mut state = State::default();
+        let instruction = decoder.decode();
+        state.step(&instruction, MIDDLE).ok()?;
+        let (spot, value) = state.stores.first()?;
+        let probe = u32::try_from(spot - header.marks_distance()).ok()?;
+        let marks = value == &[1] && probe < header.probes.get();
+        marks.then_some((probe, instruction.len()))
+    }
+
     /// The trampoline that starts `offset` bytes into `code`, all trampolines of the image.
     pub(super) fn read(code: &[u8], offset: usize, header: &Image) -> Result<Self, Flaw> {
         let wrong = |what| Flaw::Trampoline {
             offset: offset as u64,
             what,
         };
-        // Signed spots are decoded as if the first region lay in the middle of the address space.
-        let middle = 1i64 << 40;
+        let middle = MIDDLE;
         let start = (middle + header.distance.get() + offset as i64) as u64;
         let mut decoder = Decoder::with_ip(64, &code[offset..], start, DecoderOptions::NONE);
         let mut state = State::default();

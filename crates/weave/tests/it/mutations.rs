@@ -46,8 +46,17 @@ fn parts(header: &Image) -> Vec<std::ops::Range<usize>> {
 
 #[test]
 fn any_changed_byte_of_table_trampolines_or_text_is_noticed() {
+    for stays in [false, true] {
+        changes_are_noticed(&Options {
+            stays,
+            ..Options::of(tomo_wire::plan::Level::Edge)
+        });
+    }
+}
+
+fn changes_are_noticed(options: &Options) {
     let program = small_program();
-    let woven = program.weave(&Options::of(tomo_wire::plan::Level::Edge));
+    let woven = program.weave(options);
     program.check(&woven).expect("a proof");
     let parts = parts(&woven.header);
     let place = (0..parts.len()).prop_flat_map(move |part| parts[part].clone());

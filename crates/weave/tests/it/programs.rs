@@ -84,8 +84,18 @@ fn every_tactic_is_used() {
     let recipe = Recipe::new(Source::Lua, Compiler::Gcc, Level::O2);
     let built = build(&recipe).expect("a program of the corpus");
     let options = Options::of(tomo_wire::plan::Level::Edge);
-    let counts = Program::read(&built.program).weave(&options).counts;
+    let stays = Options {
+        stays: true,
+        ..options
+    };
+    let program = Program::read(&built.program);
+    let [goes, stays] = [options, stays].map(|options| program.weave(&options).counts);
     for tactic in Tactic::ALL.into_iter().filter(|tactic| tactic.is_probe()) {
+        let counts = if tactic == Tactic::Staying {
+            &stays
+        } else {
+            &goes
+        };
         assert!(counts.of(tactic) > 0, "{tactic:?}: {counts:?}");
     }
 }

@@ -16,10 +16,15 @@ pub(crate) struct Program {
 
 /// What is observed, and how: all there are.
 pub(crate) fn all_options() -> impl Iterator<Item = Options> {
-    let placements = [Placement::All, Placement::Reduced];
+    let ways = [
+        (Placement::All, false),
+        (Placement::Reduced, false),
+        (Placement::All, true),
+    ];
     Level::ALL.into_iter().flat_map(move |level| {
-        placements.map(|placement| Options {
+        ways.map(|(placement, stays)| Options {
             placement,
+            stays,
             ..Options::of(level)
         })
     })

@@ -1,0 +1,3 @@
+//! Probes that stay: detours that execute elsewhere what they displace.
+
+pub(crate) mod moved;

@@ -1,0 +1,80 @@
+//! Staying: a detour that is never taken away.
+//!
+//! The jump displaces whole instructions, which the trampoline executes in its own place behind the mark
+//! (`staying/moved.rs`), and goes back behind them. A branch among them, which can only be the last one, goes where
+//! it went. No register, no flag and no return address is another one than without.
+//!
+//! Its bytes are the same from the image's making on, so that it does not matter which lines or words they lie in, and
+//! it costs what it costs whenever it is met: this is what instrumentation without disposal pays.
+
+use tomo_program::Address;
+
+use crate::staying::moved::{Movable, Reader, Way};
+use crate::trampoline::{Spot, Writer};
+use crate::window::JUMP_BYTES;
+
+/// Bytes of a store of a mark.
+const MARK_BYTES: usize = 7;
+/// Bytes of a conditional branch and of a jump that reach far.
+const BRANCH_BYTES: usize = 6;
+
+/// How many bytes of whole instructions a jump at `start` displaces, given those from there to the end of the
+/// block, and `room` from there to the end of what only this block can run into. `None` where one of them
+/// cannot be moved, or there is too little room.
+pub(crate) fn displaced(start: Address, bytes: &[u8], room: u64) -> Option<u64> {
+    let mut length = 0;
+    for movable in Reader::new(start, bytes) {
+        let movable = movable.ok()?;
+        length += movable.bytes.len() as u64;
+        let ends = matches!(movable.way, Way::Jump(_) | Way::Away);
+        if length >= JUMP_BYTES || (ends && room >= JUMP_BYTES) {
+            return Some(length);
+        }
+        if movable.way != Way::On {
+            return None;
+        }
+    }
+    None
+}
+
+fn movables(start: Address, bytes: &[u8]) -> impl Iterator<Item = Movable<'_>> {
+    Reader::new(start, bytes).filter_map(Result::ok)
+}
+
+/// Bytes of the trampoline for these displaced bytes.
+pub(crate) fn length(start: Address, bytes: &[u8]) -> usize {
+    let mut runs_on = true;
+    let each = movables(start, bytes).map(|movable| {
+        runs_on = matches!(movable.way, Way::On | Way::Branch(..));
+        match movable.way {
+            Way::On | Way::Away => movable.bytes.len(),
+            Way::Branch(..) => BRANCH_BYTES,
+            Way::Jump(_) => JUMP_BYTES as usize,
+        }
+    });
+    let moved: usize = each.sum();
+    MARK_BYTES + moved + if runs_on { JUMP_BYTES as usize } else { 0 }
+}
+
+/// Marks, executes what was displaced from `start`, goes on behind it. `spot` tells where addresses lie.
+pub(crate) fn write(
+    writer: &mut Writer,
+    mark: Spot,
+    start: Address,
+    bytes: &[u8],
+    spot: impl Fn(Address) -> Spot,
+) {
+    writer.store_byte(mark, 1);
+    let mut runs_on = true;
+    for movable in movables(start, bytes) {
+        match movable.way {
+            Way::On | Way::Away => movable.write(writer, spot(movable.from)),
+            Way::Branch(condition, target) => writer.branch(condition.0, spot(target)),
+            Way::Jump(target) => writer.jump(spot(target)),
+        }
+        runs_on = matches!(movable.way, Way::On | Way::Branch(..));
+    }
+    if runs_on {
+        writer.jump(spot(start.wrapping_add(bytes.len() as u64)));
+    }
+}
