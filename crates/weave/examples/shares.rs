@@ -44,6 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     placement,
                     distance: None,
                     traps: true,
+                    stays: false,
                 };
                 let woven = weave(&binary, &bytes, &model, module, stamp, &options)?;
                 let (time, cpu) = (start.elapsed(), processor_seconds() - before);
