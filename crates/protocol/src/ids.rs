@@ -39,8 +39,6 @@ macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-        #[cfg_attr(feature = "schema", schema(value_type = String, pattern = "^[0-9a-f]{32}$"))]
         pub struct $name(pub [u8; 16]);
 
         impl fmt::Display for $name {
@@ -95,8 +93,6 @@ id!(
 
 /// A checksum that names something: a plan, the plans of a campaign, a list of news.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "schema", schema(value_type = String, pattern = "^[0-9a-f]{16}$"))]
 pub struct Name(pub u64);
 
 impl fmt::Display for Name {

@@ -11,6 +11,7 @@
 //! | `token.rs` | tokens and their roles |
 //! | `paths.rs` | the paths of the API |
 //! | `client.rs` | a blocking client |
+//! | `schema.rs` | schemas of what is written by hand, for the document that describes the API |
 //!
 //! Reports themselves are binary: [`tomo_wire::report`]. Numbers of 64 bits that name something are
 //! text in JSON, sixteen hexadecimal digits, since many readers of JSON round them. Times are
@@ -25,6 +26,8 @@ mod ids;
 mod instance;
 pub mod paths;
 mod profile;
+#[cfg(feature = "schema")]
+mod schema;
 mod token;
 mod units;
 

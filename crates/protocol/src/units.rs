@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 /// A set of units.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<(u32, u32)>", into = "Vec<(u32, u32)>")]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "schema", schema(value_type = Vec<Vec<u32>>))]
 pub struct Units {
     /// Ascending, with at least one unit between any two.
     ranges: Vec<(u32, u32)>,
@@ -82,6 +80,22 @@ impl Units {
         before.is_some_and(|(_, last)| unit <= *last)
     }
 
+    /// Whether all of these ascending units are among them. O(units · log ranges).
+    #[must_use]
+    pub fn have(&self, units: impl IntoIterator<Item = u32>) -> bool {
+        let mut rest = self.ranges.as_slice();
+        units.into_iter().all(|unit| {
+            // Most units are in the range of the one before, or in the next.
+            while let [(_, last), behind @ ..] = rest
+                && *last < unit
+            {
+                let behind_it = behind.partition_point(|(_, last)| *last < unit);
+                rest = &behind[behind_it..];
+            }
+            rest.first().is_some_and(|(first, _)| *first <= unit)
+        })
+    }
+
     /// The units, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.ranges.iter().flat_map(|&(first, last)| first..=last)
@@ -149,7 +163,10 @@ mod tests {
             prop_assert_eq!(set.len(), expected.len() as u64);
             for unit in (0..90).chain(u32::MAX - 12..=u32::MAX) {
                 prop_assert_eq!(set.has(unit), expected.contains(&unit));
+                let other = BTreeSet::from([4, 70, unit]);
+                prop_assert_eq!(set.have(other.iter().copied()), other.is_subset(&expected));
             }
+            prop_assert!(set.have(set.iter()));
             let text = serde_json::to_string(&set).unwrap();
             prop_assert_eq!(serde_json::from_str::<Units>(&text).unwrap(), set);
         }

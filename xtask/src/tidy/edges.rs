@@ -11,7 +11,7 @@ struct Row {
     may_use: &'static [&'static str],
 }
 
-const ROWS: [Row; 13] = [
+const ROWS: [Row; 14] = [
     Row {
         name: "tomo-graph",
         may_use: &[],
@@ -53,8 +53,13 @@ const ROWS: [Row; 13] = [
         may_use: &["tomo-wire"],
     },
     Row {
+        name: "tomo-collector",
+        may_use: &["tomo-plan", "tomo-protocol", "tomo-wire"],
+    },
+    Row {
         name: "tomo-cli",
         may_use: &[
+            "tomo-collector",
             "tomo-protocol",
             "tomo-graph",
             "tomo-program",

@@ -1,0 +1,207 @@
+//! What people ask of a campaign, derived from its state: nothing here is kept.
+
+use std::collections::BTreeMap;
+
+use tomo_protocol::{
+    Campaign, Curve, Growth, Instance, Numbers, Profile, Seen, Totals, Units, Unseen, VariantTotals,
+};
+use tomo_wire::record::Reason;
+
+use crate::state::{self, State, Sums};
+
+fn totals(sums: &Sums) -> Totals {
+    Totals {
+        runs: sums.runs,
+        running: sums.running,
+        cut: sums.cut,
+        unobserved: sums.unobserved,
+        duration: sums.duration,
+        cpu: sums.cpu,
+    }
+}
+
+fn all_runs(state: &State) -> Totals {
+    let mut all = Sums::default();
+    for (_, instance) in state.instances() {
+        all.add(&instance.runs.sums());
+    }
+    totals(&all)
+}
+
+/// Per unit that was seen: when first, and by how many.
+fn seen(state: &State) -> BTreeMap<u32, (i64, u32)> {
+    let mut seen: BTreeMap<u32, (i64, u32)> = BTreeMap::new();
+    for (_, instance) in state.instances() {
+        for &(unit, at) in instance.hits.rows() {
+            let (first, instances) = seen.entry(unit).or_insert((at, 0));
+            *first = at.min(*first);
+            *instances += 1;
+        }
+    }
+    seen
+}
+
+/// What all instances saw together. O(hits of all instances + units of all variants).
+pub(crate) fn profile(campaign: &Campaign, state: &State) -> Profile {
+    let seen = seen(state);
+    let watched = watched(state);
+    Profile {
+        campaign: campaign.id,
+        units: campaign.units,
+        instances: state.instances().len() as u64,
+        totals: all_runs(state),
+        variants: by_variant(state, &watched),
+        unseen: unseen(campaign, &seen, &watched),
+        seen: seen
+            .into_iter()
+            .map(|(unit, (first, instances))| Seen {
+                unit,
+                first,
+                instances,
+            })
+            .collect(),
+    }
+}
+
+/// Runs of a variant, and the instances that made them.
+#[derive(Clone, Copy, Default)]
+struct Watch {
+    sums: Sums,
+    /// Instances with an observed run.
+    watching: u64,
+}
+
+/// Per variant, what instances' reports say they ran. That an instance was once assigned another
+/// variant does not matter.
+fn watched(state: &State) -> BTreeMap<u32, Watch> {
+    let mut watched: BTreeMap<u32, Watch> = BTreeMap::new();
+    for (_, instance) in state.instances() {
+        for (variant, sums) in instance.runs.by_variant() {
+            let watch = watched.entry(variant).or_default();
+            watch.watching += u64::from(sums.unobserved < sums.runs);
+            watch.sums.add(&sums);
+        }
+    }
+    watched
+}
+
+fn by_variant(state: &State, watched: &BTreeMap<u32, Watch>) -> Vec<VariantTotals> {
+    let mut instances: BTreeMap<u32, u64> = watched.keys().map(|&variant| (variant, 0)).collect();
+    let assigned = state
+        .instances()
+        .filter_map(|(_, instance)| instance.variant());
+    for variant in assigned {
+        *instances.entry(variant).or_default() += 1;
+    }
+    let row = |(variant, instances)| VariantTotals {
+        variant,
+        instances,
+        totals: totals(&watched.get(&variant).copied().unwrap_or_default().sums),
+    };
+    instances.into_iter().map(row).collect()
+}
+
+/// The units that were not seen, those that were watched equally together; those that were watched
+/// for longest come first. An instance has one variant for good, so that instances add up over variants.
+fn unseen(
+    campaign: &Campaign,
+    seen: &BTreeMap<u32, (i64, u32)>,
+    watched: &BTreeMap<u32, Watch>,
+) -> Vec<Unseen> {
+    let mut watch = vec![(0_u64, 0_u64); campaign.units as usize];
+    for (number, variant) in (0..).zip(&campaign.variants) {
+        let Some(of) = watched.get(&number) else {
+            continue;
+        };
+        for unit in variant.units.iter() {
+            if let Some((duration, instances)) = watch.get_mut(unit as usize) {
+                *duration = duration.saturating_add(of.sums.duration);
+                *instances += of.watching;
+            }
+        }
+    }
+    let mut groups: BTreeMap<(u64, u64), Vec<u32>> = BTreeMap::new();
+    for (unit, watch) in (0..).zip(watch) {
+        if !seen.contains_key(&unit) {
+            groups.entry(watch).or_default().push(unit);
+        }
+    }
+    let group = |((duration, instances), units)| Unseen {
+        units: Units::of(units),
+        instances,
+        duration,
+    };
+    groups.into_iter().rev().map(group).collect()
+}
+
+/// How a campaign stands.
+pub(crate) fn numbers(campaign: &Campaign, state: &State, retired: bool) -> Numbers {
+    let seen = seen(state);
+    let mut carried = vec![false; campaign.units as usize];
+    for unit in campaign.variants.iter().flat_map(|one| one.units.iter()) {
+        if let Some(carried) = carried.get_mut(unit as usize) {
+            *carried = true;
+        }
+    }
+    Numbers {
+        campaign: campaign.id,
+        retired,
+        units: campaign.units,
+        carried: carried.iter().filter(|carried| **carried).count() as u32,
+        seen: seen.len() as u32,
+        last_new: seen.values().map(|(first, _)| *first).max(),
+        totals: all_runs(state),
+        instances: state
+            .instances()
+            .map(|(id, known)| row(id, known))
+            .collect(),
+    }
+}
+
+fn row(id: tomo_protocol::InstanceId, known: &state::Instance) -> Instance {
+    let latest = known.latest.clone().unwrap_or_default();
+    let reason = Reason::from_number(latest.reason).filter(|_| latest.refused > 0);
+    Instance {
+        instance: id,
+        variant: known.variant(),
+        first_heard: known.first_heard,
+        last_heard: known.last_heard,
+        version: latest.version,
+        totals: totals(&known.runs.sums()),
+        hits: known.hits.rows().len() as u32,
+        refused: latest.refused,
+        reason: reason.map(|reason| reason.words().to_owned()),
+        dropped: latest.dropped,
+    }
+}
+
+/// How coverage grew, of all together and of each instance (DIS, Fig. 5).
+pub(crate) fn growth(campaign: &Campaign, state: &State) -> Growth {
+    let all = seen(state).into_values().map(|(first, _)| first);
+    Growth {
+        campaign: campaign.id,
+        created: campaign.created,
+        units: campaign.units,
+        all: points(all.collect()),
+        instances: state
+            .instances()
+            .map(|(instance, known)| Curve {
+                instance,
+                points: points(known.hits.rows().iter().map(|(_, at)| *at).collect()),
+            })
+            .collect(),
+    }
+}
+
+/// How many of these times had come by when: a point for each change.
+fn points(mut times: Vec<i64>) -> Vec<(i64, u32)> {
+    times.sort_unstable();
+    let mut points: Vec<(i64, u32)> = Vec::new();
+    for (count, time) in (1..).zip(times) {
+        match points.last_mut() {
+            Some((last, known)) if *last == time => *known = count,
+            _ => points.push((time, count)),
+        }
+    }
+    points
+}

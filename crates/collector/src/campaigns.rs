@@ -1,0 +1,343 @@
+//! What administrators ask: builds, plans, campaigns and tokens.
+
+use std::sync::PoisonError;
+
+use axum::http::StatusCode;
+use bytes::Bytes;
+use tomo_protocol::{
+    Campaign, CampaignId, ModuleOf, Name, NewCampaign, NewToken, Plan, Program, Role, Summary,
+    Token, Units,
+};
+use tomo_wire::plan::{Level, PlanView};
+use tomo_wire::report::{MOST_HITS, name_of_plans};
+
+use crate::collector::Collector;
+use crate::tokens::{self, Grant};
+use crate::{Denial, variants};
+
+/// Modules of one campaign at most.
+const MOST_MODULES: usize = 4096;
+/// Letters of a name or a note at most.
+const LONGEST_NAME: usize = 200;
+
+/// The parts of a build that are kept beside what is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Model,
+    File,
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::File => "file",
+        }
+    }
+}
+
+fn refuse(error: impl Into<String>, advice: &str) -> Denial {
+    Denial::new(StatusCode::UNPROCESSABLE_ENTITY, error, advice)
+}
+
+fn random(_: getrandom::Error) -> Denial {
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    let advice = "see the system's log of the collector's machine";
+    Denial::new(status, "the system gives no random numbers", advice)
+}
+
+impl Collector {
+    /// Stores something of an administrator's; what went wrong goes into the log.
+    async fn put(&self, name: &str, bytes: impl Into<Bytes>) -> Result<(), Denial> {
+        let put = self.shared.put(name, bytes.into()).await;
+        put.map_err(|error| {
+            tracing::error!(%name, %error, "could not be stored");
+            Denial::from(&error)
+        })
+    }
+
+    async fn read(&self, name: &str, what: &str) -> Result<Bytes, Denial> {
+        let found = self.shared.store.get(name).await.map_err(|error| {
+            tracing::error!(%name, %error, "could not be read");
+            Denial::from(&error)
+        })?;
+        found.ok_or_else(|| Denial::unknown(what, "`tomo program add FILE` puts it there"))
+    }
+
+    /// Registers a build.
+    pub(crate) async fn put_program(&self, program: Program) -> Result<Program, Denial> {
+        if !tomo_protocol::paths::is_stem(&program.stem) {
+            return Err(Denial::malformed(
+                "the stem is not hexadecimal digits and dashes",
+            ));
+        }
+        let text =
+            serde_json::to_vec(&program).map_err(|error| Denial::malformed(error.to_string()))?;
+        let name = format!("programs/{}/meta.json", program.stem);
+        self.put(&name, text).await?;
+        let mut programs = self
+            .shared
+            .programs
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        programs.insert(program.stem.clone(), program.clone());
+        Ok(program)
+    }
+
+    /// All builds.
+    pub(crate) fn programs(&self) -> Vec<Program> {
+        let programs = self
+            .shared
+            .programs
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        programs.values().cloned().collect()
+    }
+
+    /// One build.
+    pub(crate) fn program(&self, stem: &str) -> Result<Program, Denial> {
+        let programs = self
+            .shared
+            .programs
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let found = programs.get(stem).cloned();
+        let advice = "`tomo program add FILE` registers one";
+        found.ok_or_else(|| Denial::unknown(&format!("build {stem}"), advice))
+    }
+
+    /// Stores a part of a build.
+    pub(crate) async fn put_part(
+        &self,
+        stem: &str,
+        part: Part,
+        bytes: Bytes,
+    ) -> Result<(), Denial> {
+        self.program(stem)?;
+        self.put(&format!("programs/{stem}/{}", part.name()), bytes)
+            .await
+    }
+
+    /// A part of a build.
+    pub(crate) async fn part(&self, stem: &str, part: Part) -> Result<Bytes, Denial> {
+        self.program(stem)?;
+        let what = format!("{} of build {stem}", part.name());
+        self.read(&format!("programs/{stem}/{}", part.name()), &what)
+            .await
+    }
+
+    /// Stores a master plan, once it has been read.
+    pub(crate) async fn put_plan(&self, name: Name, bytes: Bytes) -> Result<Plan, Denial> {
+        let plan = read_plan(&bytes)?;
+        if plan.name != name {
+            let error = format!("the plan's name is {}, not {name}", plan.name);
+            return Err(refuse(error, "put it under its own name"));
+        }
+        self.put(&plan_object(name), bytes).await?;
+        Ok(plan)
+    }
+
+    /// A master plan.
+    pub(crate) async fn plan(&self, name: Name) -> Result<Bytes, Denial> {
+        self.read(&plan_object(name), &format!("plan {name}")).await
+    }
+
+    /// Plans a campaign and stores it.
+    pub(crate) async fn new_campaign(&self, new: NewCampaign) -> Result<Campaign, Denial> {
+        if new.modules.is_empty() || new.modules.len() > MOST_MODULES {
+            let error = format!("a campaign observes 1 to {MOST_MODULES} modules");
+            return Err(refuse(
+                error,
+                "name modules that were added by `tomo program add`",
+            ));
+        }
+        if new.name.is_empty() || new.name.chars().count() > LONGEST_NAME {
+            let error = format!("a campaign's name has 1 to {LONGEST_NAME} letters");
+            return Err(refuse(error, "choose another name"));
+        }
+        let (modules, units, clusters) = self.modules(&new).await?;
+        let (strategy, count, bound, seed) = (new.strategy, new.variants, new.bound, new.seed);
+        let planning = move || variants(units, &clusters, strategy, count, bound, seed);
+        let planned = tokio::task::spawn_blocking(planning).await;
+        let planned = planned.map_err(|_| Denial::busy())?;
+        let planned = planned.map_err(|error| refuse(error.to_string(), "change the request"))?;
+        let names: Vec<_> = modules.iter().map(|module| module.plan.0.into()).collect();
+        let mut id = CampaignId([0; 16]);
+        getrandom::fill(&mut id.0).map_err(random)?;
+        let campaign = Campaign {
+            id,
+            name: new.name,
+            created: self.shared.now(),
+            plans: Name(name_of_plans(&names)),
+            modules,
+            units,
+            strategy,
+            bound,
+            seed,
+            policy: new.policy,
+            variants: planned,
+        };
+        let text =
+            serde_json::to_vec(&campaign).map_err(|error| Denial::malformed(error.to_string()))?;
+        self.put(&format!("campaigns/{id}.json"), text).await?;
+        let observed = self.shared.observed(campaign.clone());
+        let mut campaigns = self
+            .shared
+            .campaigns
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        campaigns.entry(id).or_insert(observed);
+        tracing::info!(campaign = %id, name = %campaign.name, units, variants = count, "new campaign");
+        Ok(campaign)
+    }
+
+    /// The modules that are asked for, how many units they have together, and the clusters in units of
+    /// the campaign.
+    async fn modules(&self, new: &NewCampaign) -> Result<(Vec<ModuleOf>, u32, Vec<Units>), Denial> {
+        let (mut modules, mut units, mut clusters) = (Vec::new(), 0_u32, Vec::new());
+        for module in &new.modules {
+            self.program(&module.stem)?;
+            let plan = read_plan(&self.plan(module.plan).await?)?;
+            if plan.level != module.level
+                || !["all", "reduced"].contains(&module.placement.as_str())
+            {
+                let error = format!(
+                    "plan {} is not for level {}, placement {}",
+                    plan.name, module.level, module.placement
+                );
+                return Err(refuse(
+                    error,
+                    "name level and placement as the plan was made",
+                ));
+            }
+            for cluster in &module.clusters {
+                if !cluster.are_below(plan.probes) {
+                    let error = format!(
+                        "a cluster names more than the {} probes of its plan",
+                        plan.probes
+                    );
+                    return Err(refuse(error, "make clusters of the plan's own probes"));
+                }
+                clusters.push(Units::of(cluster.iter().map(|unit| unit + units)));
+            }
+            modules.push(ModuleOf {
+                stem: module.stem.clone(),
+                level: module.level.clone(),
+                placement: module.placement.clone(),
+                plan: module.plan,
+                probes: plan.probes,
+            });
+            let sum = units
+                .checked_add(plan.probes)
+                .filter(|sum| *sum <= MOST_HITS);
+            let error = || format!("the modules have more than {MOST_HITS} probes together");
+            units =
+                sum.ok_or_else(|| refuse(error(), "observe fewer modules, or functions only"))?;
+        }
+        Ok((modules, units, clusters))
+    }
+
+    /// All campaigns, or the one that a token is for.
+    pub(crate) fn summaries(&self, only: Option<CampaignId>) -> Vec<Summary> {
+        let all = self.shared.all_campaigns().into_iter();
+        let shown = all.filter(|observed| only.is_none_or(|id| id == observed.campaign.id));
+        let summary = |observed: std::sync::Arc<crate::observed::Observed>| {
+            let (campaign, live) = (&observed.campaign, observed.live());
+            let runs = live
+                .state
+                .instances()
+                .map(|(_, known)| known.runs.sums().runs);
+            Summary {
+                id: campaign.id,
+                name: campaign.name.clone(),
+                created: campaign.created,
+                retired: live.retired.is_some(),
+                units: campaign.units,
+                seen: live.seen(),
+                variants: campaign.variants.len() as u32,
+                instances: live.state.instances().len() as u64,
+                runs: runs.sum(),
+            }
+        };
+        let mut summaries: Vec<Summary> = shown.map(summary).collect();
+        summaries.sort_by_key(|summary| (summary.created, summary.id));
+        summaries
+    }
+
+    /// Ends a campaign: it takes no reports any more and keeps what it has.
+    pub(crate) async fn retire(&self, id: CampaignId) -> Result<Summary, Denial> {
+        let observed = self.observed(id)?;
+        if observed.live().retired.is_none() {
+            let now = self.shared.now();
+            let name = format!("campaigns/{id}.retired");
+            let put = self
+                .shared
+                .put_anyway(&name, format!("{now}\n").into())
+                .await;
+            put.map_err(|error| {
+                tracing::error!(%name, %error, "could not be stored");
+                Denial::from(&error)
+            })?;
+            observed.live().retired = Some(now);
+            tracing::info!(campaign = %id, "retired");
+        }
+        self.summaries(Some(id))
+            .pop()
+            .ok_or_else(|| Denial::unknown("such campaign", "list them"))
+    }
+
+    /// Draws a token for a campaign.
+    pub(crate) async fn new_token(&self, id: CampaignId, new: NewToken) -> Result<Token, Denial> {
+        self.observed(id)?;
+        if new.role == Role::Admin {
+            let advice = "the administrator's token is in admin.token in the collector's folder";
+            return Err(refuse(
+                "tokens of campaigns are for instances or readers",
+                advice,
+            ));
+        }
+        if new.note.chars().count() > LONGEST_NAME {
+            let error = format!("a note has up to {LONGEST_NAME} letters");
+            return Err(refuse(error, "write a shorter one"));
+        }
+        let token = tokens::draw(new.role, Some(id)).map_err(random)?;
+        let grant = Grant {
+            role: new.role,
+            campaign: Some(id),
+            note: new.note,
+            created: self.shared.now(),
+        };
+        let text =
+            serde_json::to_vec(&grant).map_err(|error| Denial::malformed(error.to_string()))?;
+        self.put(&tokens::object_of(&token.hash), text).await?;
+        self.shared.tokens.insert(token.hash.clone(), grant);
+        Ok(token)
+    }
+
+    /// Withdraws a token.
+    pub(crate) async fn withdraw(&self, hash: &str) -> Result<(), Denial> {
+        if self.shared.tokens.by_hash(hash).is_none() || !tokens::is_hash(hash) {
+            return Err(Denial::unknown("such token", "name it by its hash"));
+        }
+        let deleted = self.shared.store.delete(&tokens::object_of(hash)).await;
+        deleted.map_err(|error| Denial::from(&error))?;
+        self.shared.tokens.remove(hash);
+        Ok(())
+    }
+}
+
+fn plan_object(name: Name) -> String {
+    format!("plans/{name}.plan")
+}
+
+fn read_plan(bytes: &[u8]) -> Result<Plan, Denial> {
+    let view = PlanView::read(bytes).map_err(|refusal| {
+        let error = format!("the plan cannot be read: {refusal}");
+        refuse(error, "make it anew with the tomo of this version")
+    })?;
+    Ok(Plan {
+        name: Name(view.name),
+        level: Level::name(view.level).to_owned(),
+        probes: view.header.probes.get(),
+    })
+}

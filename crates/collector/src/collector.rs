@@ -1,0 +1,281 @@
+//! The collector: everything that a server process holds, its start and its end.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tomo_protocol::{CampaignId, Name, Program, Role};
+
+use crate::commit::{self, Queue};
+use crate::limits::Buckets;
+use crate::metrics::Metrics;
+use crate::observed::Observed;
+use crate::tokens::{self, Grant, Tokens};
+use crate::{Limits, Retention, Store, StoreError, keep};
+
+/// Tells the time in nanoseconds since 1970. It may jump in either direction: times are for people,
+/// and joins take the earliest.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// How a collector works.
+#[derive(Clone)]
+pub struct Options {
+    /// What it takes at most.
+    pub limits: Limits,
+    /// What bounds its store.
+    pub retention: Retention,
+    /// What tells the time.
+    pub clock: Clock,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut options = f.debug_struct("Options");
+        options.field("limits", &self.limits);
+        options.field("retention", &self.retention);
+        options.finish_non_exhaustive()
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            retention: Retention::default(),
+            clock: Arc::new(system_clock),
+        }
+    }
+}
+
+/// The time by the system's clock; the limits of 64 bits are in the years 1677 and 2262.
+fn system_clock() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    })
+}
+
+/// Why a collector does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The store cannot be used.
+    #[error("the store: {0}")]
+    Store(#[from] StoreError),
+    /// The file of the administrator's token cannot be used.
+    #[error("{path}: {1}", path = .0.display())]
+    Token(PathBuf, io::Error),
+    /// The system gives no random numbers.
+    #[error("the system gives no random numbers: {0}")]
+    Random(#[from] getrandom::Error),
+}
+
+/// What all parts of a collector share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) store: Store,
+    pub(crate) options: Options,
+    pub(crate) metrics: Metrics,
+    pub(crate) tokens: Tokens,
+    pub(crate) buckets: Buckets,
+    pub(crate) campaigns: RwLock<BTreeMap<CampaignId, Arc<Observed>>>,
+    pub(crate) programs: RwLock<BTreeMap<String, Program>>,
+    /// Announces the end.
+    pub(crate) ending: Notify,
+    /// Names this process in the store, and its lists of news.
+    epoch: Name,
+    objects: AtomicU64,
+    stored: AtomicU64,
+}
+
+impl Shared {
+    /// The time.
+    pub(crate) fn now(&self) -> i64 {
+        (self.options.clock)()
+    }
+
+    /// A name for a new object of a campaign's log. The number makes it unique even if the clock does
+    /// not move.
+    pub(crate) fn log_name(&self, campaign: CampaignId, kind: &str) -> String {
+        let number = self.objects.fetch_add(1, Ordering::Relaxed);
+        let (time, process) = (self.now().max(0), self.epoch);
+        format!("log/{campaign}/{time:020}-{process}-{number:08}.{kind}")
+    }
+
+    /// Bytes of the store.
+    pub(crate) fn stored(&self) -> u64 {
+        self.stored.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_stored(&self, bytes: u64) {
+        self.stored.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Writes an object, if the policy has room for it.
+    pub(crate) async fn put(&self, name: &str, bytes: Bytes) -> Result<(), StoreError> {
+        let size = bytes.len() as u64;
+        if self.stored().saturating_add(size) > self.options.retention.most_bytes {
+            return Err(StoreError::Full(name.into()));
+        }
+        self.put_anyway(name, bytes).await
+    }
+
+    /// Writes an object that makes room, or ends something.
+    pub(crate) async fn put_anyway(&self, name: &str, bytes: Bytes) -> Result<(), StoreError> {
+        let size = bytes.len() as u64;
+        self.store.put(name, bytes).await?;
+        self.stored.fetch_add(size, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A campaign.
+    pub(crate) fn campaign(&self, id: CampaignId) -> Option<Arc<Observed>> {
+        let campaigns = self.campaigns.read();
+        let campaigns = campaigns.unwrap_or_else(PoisonError::into_inner);
+        campaigns.get(&id).cloned()
+    }
+
+    /// All campaigns.
+    pub(crate) fn all_campaigns(&self) -> Vec<Arc<Observed>> {
+        let campaigns = self.campaigns.read();
+        let campaigns = campaigns.unwrap_or_else(PoisonError::into_inner);
+        campaigns.values().cloned().collect()
+    }
+
+    /// A campaign in memory of which nothing is known yet.
+    pub(crate) fn observed(&self, campaign: tomo_protocol::Campaign) -> Arc<Observed> {
+        Arc::new(Observed::new(campaign, self.epoch))
+    }
+}
+
+/// A collector, ready to be asked.
+#[derive(Debug)]
+pub struct Collector {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) queue: Queue,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Collector {
+    /// Reads the store and starts to work.
+    ///
+    /// # Errors
+    /// Where the store cannot be read. Objects that are damaged are counted and left alone.
+    pub async fn open(store: Store, options: Options) -> Result<Self, OpenError> {
+        let shared = Arc::new(Shared {
+            metrics: Metrics::new(),
+            tokens: Tokens::default(),
+            buckets: Buckets::new(options.limits.requests_per_second),
+            campaigns: RwLock::default(),
+            programs: RwLock::default(),
+            ending: Notify::new(),
+            epoch: Name(getrandom::u64()?),
+            objects: AtomicU64::new(0),
+            stored: AtomicU64::new(0),
+            store,
+            options,
+        });
+        keep::refresh(&shared).await?;
+        let (queue, requests) = Queue::new(shared.options.limits.queue);
+        let writer = tokio::spawn(commit::run(Arc::clone(&shared), requests));
+        Ok(Self {
+            shared,
+            queue,
+            tasks: Mutex::new(vec![writer]),
+        })
+    }
+
+    /// Starts to look after the store: what other collectors wrote, snapshots, what is too old.
+    pub fn keep(&self) {
+        let keeper = tokio::spawn(keep::run(Arc::clone(&self.shared)));
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.push(keeper);
+    }
+
+    /// Looks after the store once.
+    ///
+    /// # Errors
+    /// Where the store cannot be read or written.
+    pub async fn keep_once(&self) -> Result<(), StoreError> {
+        keep::once(&self.shared).await
+    }
+
+    /// Writes a snapshot of every campaign and deletes what it covers.
+    ///
+    /// # Errors
+    /// Where the store cannot be written.
+    pub async fn compact(&self) -> Result<(), StoreError> {
+        for observed in self.shared.all_campaigns() {
+            keep::compact(&self.shared, &observed).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores what waits to be stored, and stops.
+    pub async fn close(&self) {
+        // One of them waits for this while it does nothing else; each hears it, or the next time.
+        self.shared.ending.notify_one();
+        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut tasks = tasks.into_iter();
+        if let Some(writer) = tasks.next() {
+            // It ends by itself; if it panicked there is nothing left to store.
+            let _ = writer.await;
+        }
+        tasks.for_each(|keeper| keeper.abort());
+    }
+
+    /// Sees to it that the file holds a token for everything. It is drawn at the first start.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or written, or the store cannot.
+    pub async fn ensure_administrator(&self, file: &Path) -> Result<(), OpenError> {
+        let token = match fs::read_to_string(file) {
+            Ok(text) => text.trim().to_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let token = tokens::draw(Role::Admin, None)?.token;
+                write_private(file, &token)
+                    .map_err(|error| OpenError::Token(file.into(), error))?;
+                token
+            }
+            Err(error) => return Err(OpenError::Token(file.into(), error)),
+        };
+        if token.len() < 32 {
+            let short = io::Error::other("holds no token; remove it and a new one is drawn");
+            return Err(OpenError::Token(file.into(), short));
+        }
+        let hash = tokens::hash_of(&token);
+        if self.shared.tokens.by_hash(&hash).is_none() {
+            let grant = Grant {
+                role: Role::Admin,
+                campaign: None,
+                note: "the first administrator".into(),
+                created: self.shared.now(),
+            };
+            let text = serde_json::to_vec(&grant).unwrap_or_default();
+            self.shared
+                .put_anyway(&tokens::object_of(&hash), text.into())
+                .await?;
+            self.shared.tokens.insert(hash, grant);
+        }
+        Ok(())
+    }
+}
+
+/// A file for its owner alone, durable before anybody relies on it.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(format!("{text}\n").as_bytes())?;
+    file.sync_all()
+}

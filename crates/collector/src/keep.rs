@@ -1,0 +1,379 @@
+//! Looking after the store: learning what other collectors wrote, replacing segments by snapshots, and
+//! keeping within bounds.
+//!
+//! A snapshot is a join of what its collector has read. It is durable before the objects that it covers
+//! are deleted, and joining an object twice changes nothing; so a crash in between does no harm, and
+//! two collectors that compact at once do none either. Who lists the store and finds an object gone by
+//! the time that he reads it lists again: its content is in a snapshot that is newer than his list.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use tomo_protocol::{Campaign, CampaignId, InstanceId};
+
+use crate::collector::Shared;
+use crate::observed::Observed;
+use crate::segment::{self, Writer};
+use crate::store::Object;
+use crate::{StoreError, tokens};
+
+/// What bounds the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// For how long a retired campaign is kept.
+    pub keep: Option<Duration>,
+    /// Bytes of the store at most.
+    pub most_bytes: u64,
+    /// Bytes of segments from which on they are replaced by a snapshot.
+    pub compact_from: u64,
+    /// How often the store is looked after.
+    pub every: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            keep: None,
+            most_bytes: u64::MAX,
+            compact_from: 64 << 20,
+            every: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Objects of a log from which on they are replaced by a snapshot.
+const MOST_OBJECTS: usize = 2000;
+/// Instances that are put into a snapshot at a time, while reports wait.
+const CHUNK: usize = 64;
+/// How often a listing is begun anew since objects were gone.
+const MOST_LISTINGS: usize = 100;
+
+/// Looks after the store for ever.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let mut interval = tokio::time::interval(shared.options.retention.every);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        if let Err(error) = once(&shared).await {
+            tracing::error!(%error, "the store could not be looked after");
+        }
+    }
+}
+
+/// Looks after the store once.
+pub(crate) async fn once(shared: &Shared) -> Result<(), StoreError> {
+    refresh(shared).await?;
+    for observed in shared.all_campaigns() {
+        let (due, retired) = {
+            let live = observed.live();
+            let is_retired = live.retired.is_some() && live.covered.len() > 1;
+            let is_long = live.covered.len() > MOST_OBJECTS;
+            let is_large = live.uncompacted > shared.options.retention.compact_from;
+            (is_retired || is_long || is_large, live.retired)
+        };
+        if is_over(shared, retired) {
+            remove(shared, &observed.campaign).await?;
+        } else if due {
+            compact(shared, &observed).await?;
+        }
+    }
+    Ok(())
+}
+
+fn is_over(shared: &Shared, retired: Option<i64>) -> bool {
+    let (Some(retired), Some(keep)) = (retired, shared.options.retention.keep) else {
+        return false;
+    };
+    let keep = i64::try_from(keep.as_nanos()).unwrap_or(i64::MAX);
+    shared.now() >= retired.saturating_add(keep)
+}
+
+/// Learns all that is in the store.
+pub(crate) async fn refresh(shared: &Shared) -> Result<(), StoreError> {
+    for _ in 0..MOST_LISTINGS {
+        let covered = covered(shared);
+        let objects = shared.store.list("").await?;
+        shared.set_stored(objects.iter().map(|object| object.size).sum());
+        refresh_tokens(shared, &objects).await?;
+        refresh_programs(shared, &objects).await?;
+        let mut whole = refresh_campaigns(shared, &objects).await?;
+        for object in &objects {
+            whole &= refresh_log(shared, object).await?;
+        }
+        forget_gone(shared, &covered, &objects);
+        if whole {
+            return Ok(());
+        }
+    }
+    tracing::warn!("objects of the store keep vanishing while they are read");
+    Ok(())
+}
+
+/// The objects that are known, as they were before a listing.
+fn covered(shared: &Shared) -> BTreeMap<CampaignId, Vec<String>> {
+    let campaigns = shared.all_campaigns().into_iter();
+    let names = campaigns.map(|observed| {
+        let names = observed.live().covered.keys().cloned().collect();
+        (observed.campaign.id, names)
+    });
+    names.collect()
+}
+
+/// Objects that another collector has replaced by a snapshot.
+fn forget_gone(shared: &Shared, covered: &BTreeMap<CampaignId, Vec<String>>, listed: &[Object]) {
+    let is_listed = |name: &str| {
+        let found = listed.binary_search_by(|object| object.name.as_str().cmp(name));
+        found.is_ok()
+    };
+    for (id, names) in covered {
+        let Some(observed) = shared.campaign(*id) else {
+            continue;
+        };
+        let mut live = observed.live();
+        for name in names.iter().filter(|name| !is_listed(name)) {
+            live.covered.remove(name);
+        }
+    }
+}
+
+async fn refresh_tokens(shared: &Shared, objects: &[Object]) -> Result<(), StoreError> {
+    let names = objects.iter();
+    let hashes: Vec<&str> = names
+        .filter_map(|object| tokens::hash_of_object(&object.name))
+        .collect();
+    for hash in shared.tokens.retain(&hashes) {
+        let Some(bytes) = shared.store.get(&tokens::object_of(&hash)).await? else {
+            continue;
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(grant) => shared.tokens.insert(hash, grant),
+            Err(error) => tracing::error!(%hash, %error, "a token's object is damaged"),
+        }
+    }
+    Ok(())
+}
+
+async fn refresh_programs(shared: &Shared, objects: &[Object]) -> Result<(), StoreError> {
+    for object in objects {
+        let stem = object.name.strip_prefix("programs/");
+        let Some(stem) = stem.and_then(|rest| rest.strip_suffix("/meta.json")) else {
+            continue;
+        };
+        let known = shared
+            .programs
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(stem);
+        if known {
+            continue;
+        }
+        let Some(bytes) = shared.store.get(&object.name).await? else {
+            continue;
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(program) => {
+                let mut programs = shared
+                    .programs
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner);
+                programs.insert(stem.to_owned(), program);
+            }
+            Err(error) => tracing::error!(%stem, %error, "a program's object is damaged"),
+        }
+    }
+    Ok(())
+}
+
+/// Gives whether nothing vanished on the way.
+async fn refresh_campaigns(shared: &Shared, objects: &[Object]) -> Result<bool, StoreError> {
+    let mut whole = true;
+    let mut listed = Vec::new();
+    for object in objects {
+        let Some(name) = object.name.strip_prefix("campaigns/") else {
+            continue;
+        };
+        if let Some(id) = name.strip_suffix(".json").and_then(|id| id.parse().ok()) {
+            listed.push(id);
+            if shared.campaign(id).is_none() {
+                whole &= learn_campaign(shared, id, &object.name).await?;
+            }
+        }
+        let retired = name.strip_suffix(".retired");
+        if let Some(observed) = retired
+            .and_then(|id| id.parse().ok())
+            .and_then(|id| shared.campaign(id))
+            && observed.live().retired.is_none()
+        {
+            let text = shared.store.get(&object.name).await?.unwrap_or_default();
+            let at = std::str::from_utf8(&text)
+                .ok()
+                .and_then(|text| text.trim().parse().ok());
+            // If the time cannot be read the campaign has ended all the same.
+            observed.live().retired = Some(at.unwrap_or_else(|| shared.now()));
+        }
+    }
+    Ok(whole)
+}
+
+async fn learn_campaign(shared: &Shared, id: CampaignId, name: &str) -> Result<bool, StoreError> {
+    let Some(bytes) = shared.store.get(name).await? else {
+        return Ok(false);
+    };
+    match serde_json::from_slice::<Campaign>(&bytes) {
+        Ok(campaign) if campaign.id == id => {
+            let observed = shared.observed(campaign);
+            let mut campaigns = shared
+                .campaigns
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            campaigns.entry(id).or_insert(observed);
+        }
+        Ok(_) => tracing::error!(%id, "a campaign's object is that of another"),
+        Err(error) => tracing::error!(%id, %error, "a campaign's object is damaged"),
+    }
+    Ok(true)
+}
+
+/// Joins an object of a log, unless that is done; gives whether it was there.
+async fn refresh_log(shared: &Shared, object: &Object) -> Result<bool, StoreError> {
+    let Some(observed) = campaign_of(shared, &object.name) else {
+        return Ok(true);
+    };
+    {
+        let live = observed.live();
+        if live.covered.contains_key(&object.name) || live.damaged.contains_key(&object.name) {
+            return Ok(true);
+        }
+    }
+    let Some(bytes) = shared.store.get(&object.name).await? else {
+        return Ok(false);
+    };
+    let mut live = observed.live();
+    let read = segment::read(&bytes, observed.campaign.id, |entry, at| {
+        live.take(entry, at)
+    });
+    match read {
+        Ok(()) => {
+            live.covered.insert(object.name.clone(), object.size);
+            if object.name.ends_with(".segment") {
+                live.uncompacted += object.size;
+            }
+        }
+        Err(damage) => {
+            let name = &object.name;
+            tracing::error!(%name, %damage, "an object of the log is used only in part");
+            shared.metrics.damaged.inc();
+            live.damaged.insert(name.clone(), object.size);
+        }
+    }
+    Ok(true)
+}
+
+fn campaign_of(shared: &Shared, name: &str) -> Option<Arc<Observed>> {
+    let (id, file) = name.strip_prefix("log/")?.split_once('/')?;
+    let ours = file.ends_with(".segment") || file.ends_with(".snapshot");
+    shared.campaign(id.parse().ok().filter(|_| ours)?)
+}
+
+/// Replaces what is known of a campaign's log by a snapshot. Damaged objects stay for people to see.
+pub(crate) async fn compact(shared: &Shared, observed: &Observed) -> Result<(), StoreError> {
+    let id = observed.campaign.id;
+    let (covered, instances) = {
+        let mut live = observed.live();
+        live.uncompacted = 0;
+        let covered: Vec<String> = live.covered.keys().cloned().collect();
+        let instances: Vec<_> = live.state.instances().map(|(id, _)| id).collect();
+        (covered, instances)
+    };
+    if covered.is_empty() {
+        return Ok(());
+    }
+    let mut writer = Writer::new(id);
+    for chunk in instances.chunks(CHUNK) {
+        if let Err(error) = write_chunk(&mut writer, observed, chunk) {
+            tracing::error!(%id, %error, "a snapshot cannot be written");
+            return Ok(());
+        }
+        tokio::task::yield_now().await;
+    }
+    let name = shared.log_name(id, "snapshot");
+    let bytes = writer.finish();
+    let size = bytes.len() as u64;
+    shared.put_anyway(&name, bytes.into()).await?;
+    shared.metrics.compactions.inc();
+    {
+        let mut live = observed.live();
+        live.covered.insert(name, size);
+        covered.iter().for_each(|name| {
+            live.covered.remove(name);
+        });
+    }
+    for name in &covered {
+        shared.store.delete(name).await?;
+    }
+    tracing::info!(campaign = %id, objects = covered.len(), bytes = size, "compacted");
+    Ok(())
+}
+
+fn write_chunk(
+    writer: &mut Writer,
+    observed: &Observed,
+    instances: &[InstanceId],
+) -> Result<(), postcard::Error> {
+    let live = observed.live();
+    for &instance in instances {
+        if let Some(known) = live.state.instance(instance) {
+            writer.instance(instance, known)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a campaign, and the plans and builds that no other one uses.
+async fn remove(shared: &Shared, campaign: &Campaign) -> Result<(), StoreError> {
+    let id = campaign.id;
+    {
+        let mut campaigns = shared
+            .campaigns
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        campaigns.remove(&id);
+    }
+    let others = shared.all_campaigns();
+    let used = |test: &dyn Fn(&tomo_protocol::ModuleOf) -> bool| {
+        let modules = others.iter().flat_map(|other| &other.campaign.modules);
+        modules.into_iter().any(test)
+    };
+    for module in &campaign.modules {
+        if !used(&|other| other.plan == module.plan) {
+            let name = format!("plans/{}.plan", module.plan);
+            shared.store.delete(&name).await?;
+        }
+        if !used(&|other| other.stem == module.stem) {
+            for object in shared
+                .store
+                .list(&format!("programs/{}", module.stem))
+                .await?
+            {
+                shared.store.delete(&object.name).await?;
+            }
+            let mut programs = shared
+                .programs
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            programs.remove(&module.stem);
+        }
+    }
+    // The definition goes before what says that it has ended.
+    shared.store.delete(&format!("campaigns/{id}.json")).await?;
+    shared
+        .store
+        .delete(&format!("campaigns/{id}.retired"))
+        .await?;
+    for object in shared.store.list(&format!("log/{id}")).await? {
+        shared.store.delete(&object.name).await?;
+    }
+    tracing::info!(campaign = %id, "removed, as it was retired long enough ago");
+    Ok(())
+}

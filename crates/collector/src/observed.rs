@@ -1,0 +1,236 @@
+//! One campaign in memory: its definition, what is known of it, and the list of news.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tomo_protocol::{Campaign, InstanceId, Name, News, Since, Units};
+use tomo_wire::report::ReportView;
+
+use crate::segment::Entry;
+use crate::state::State;
+
+/// Blocks of runs (64 each) that one instance may have beside its hits. More would be 64 million runs
+/// of one installation, or numbers of runs that are made up.
+const MOST_BLOCKS: usize = 1 << 20;
+/// Blocks of runs that an instance may have without a word on all earlier runs: an instance gives
+/// numbers out one after the other, and may have lost many of its reports.
+const MOST_SPARSE: u64 = 1 << 14;
+
+/// A campaign that is observed.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    /// Its definition.
+    pub(crate) campaign: Campaign,
+    live: Mutex<Live>,
+}
+
+/// What changes of a campaign.
+#[derive(Debug)]
+pub(crate) struct Live {
+    /// What is known. It changes after what changes it is durable.
+    pub(crate) state: State,
+    /// When it ended.
+    pub(crate) retired: Option<i64>,
+    /// The objects of its log that are in the state, with their sizes.
+    pub(crate) covered: BTreeMap<String, u64>,
+    /// The objects that cannot be used, or not to the end.
+    pub(crate) damaged: BTreeMap<String, u64>,
+    /// Bytes of segments since the last snapshot.
+    pub(crate) uncompacted: u64,
+    news: NewsList,
+    /// Instances of each variant, pending ones included.
+    carriers: Vec<u64>,
+    /// Assignments that are on their way to the disk.
+    pending: HashMap<InstanceId, u32>,
+}
+
+/// Units that were seen, in the order in which this collector learned of them.
+#[derive(Debug)]
+struct NewsList {
+    epoch: Name,
+    order: Vec<u32>,
+    seen: BTreeSet<u32>,
+}
+
+impl NewsList {
+    fn add(&mut self, units: Vec<u32>) {
+        for unit in units {
+            if self.seen.insert(unit) {
+                self.order.push(unit);
+            }
+        }
+    }
+
+    fn since(&self, since: Option<Since>) -> News {
+        let known = since.filter(|since| since.epoch == self.epoch);
+        let from = known.map_or(0, |since| since.from.min(self.order.len() as u64));
+        News {
+            epoch: self.epoch,
+            upto: self.order.len() as u64,
+            units: Units::of(self.order[from as usize..].iter().copied()),
+        }
+    }
+}
+
+/// Why a report is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub(crate) enum Objection {
+    #[error("it is for another campaign than its token")]
+    OtherCampaign,
+    #[error(
+        "it was made under other plans than this campaign's: another build of the program or another version of tomo"
+    )]
+    OtherPlans,
+    #[error("the campaign has no such variant")]
+    NoSuchVariant,
+    #[error("it names units that its variant does not carry")]
+    ForeignUnits,
+    #[error("runs are numbered from 1, one after the other")]
+    OddRun,
+    #[error("the campaign has been retired")]
+    Retired,
+    #[error("the campaign has as many instances as it may have")]
+    TooManyInstances,
+}
+
+impl Observed {
+    /// A campaign of which nothing is known yet; `epoch` names its list of news.
+    pub(crate) fn new(campaign: Campaign, epoch: Name) -> Self {
+        let live = Live {
+            state: State::default(),
+            retired: None,
+            covered: BTreeMap::new(),
+            damaged: BTreeMap::new(),
+            uncompacted: 0,
+            news: NewsList {
+                epoch,
+                order: Vec::new(),
+                seen: BTreeSet::new(),
+            },
+            carriers: vec![0; campaign.variants.len()],
+            pending: HashMap::new(),
+        };
+        Self {
+            campaign,
+            live: Mutex::new(live),
+        }
+    }
+
+    /// What changes of it. Nobody panics while he holds it; if somebody did, joins leave no half states.
+    pub(crate) fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why a report is not taken, as far as its own content says.
+    pub(crate) fn object_to(&self, report: &ReportView<'_>) -> Option<Objection> {
+        let (campaign, header) = (&self.campaign, &report.header);
+        if header.campaign != campaign.id.0 {
+            return Some(Objection::OtherCampaign);
+        }
+        if header.plans.get() != campaign.plans.0 {
+            return Some(Objection::OtherPlans);
+        }
+        let Some(variant) = campaign.variants.get(header.variant.get() as usize) else {
+            return Some(Objection::NoSuchVariant);
+        };
+        if !variant.units.have(report.hits.iter().map(|hit| hit.get())) {
+            return Some(Objection::ForeignUnits);
+        }
+        (header.run.get() == 0).then_some(Objection::OddRun)
+    }
+
+    /// The news since then.
+    pub(crate) fn news(&self, since: Option<Since>) -> News {
+        self.live().news.since(since)
+    }
+}
+
+impl Live {
+    /// Why a report is not taken, as things stand.
+    pub(crate) fn object_to(&self, report: &ReportView<'_>, most: usize) -> Option<Objection> {
+        if self.retired.is_some() {
+            return Some(Objection::Retired);
+        }
+        let instance = InstanceId(report.header.instance);
+        let Some(known) = self.state.instance(instance) else {
+            return self.is_crowded(most).then_some(Objection::TooManyInstances);
+        };
+        let (run, blocks) = (report.header.run.get(), known.runs.blocks());
+        let plausible = (blocks as u64)
+            .saturating_add(MOST_SPARSE)
+            .saturating_mul(64);
+        let odd = run > plausible || blocks >= MOST_BLOCKS;
+        (odd && !known.runs.has_block_of(run)).then_some(Objection::OddRun)
+    }
+
+    /// Whether there are so many instances that no other may come.
+    pub(crate) fn is_crowded(&self, most: usize) -> bool {
+        self.state.instances().len() + self.pending.len() >= most
+    }
+
+    /// The variant of an instance, if it has one.
+    pub(crate) fn variant_of(&self, instance: InstanceId) -> Option<u32> {
+        self.state.instance(instance)?.variant()
+    }
+
+    /// The variant of an instance whose assignment is on its way, or a new one: that which fewest have.
+    pub(crate) fn choose(&mut self, instance: InstanceId) -> u32 {
+        if let Some(variant) = self.pending.get(&instance) {
+            return *variant;
+        }
+        let fewest = (0..).zip(&self.carriers).min_by_key(|(_, count)| **count);
+        let variant = fewest.map_or(0, |(variant, _)| variant);
+        self.pending.insert(instance, variant);
+        self.count(variant, 1);
+        variant
+    }
+
+    /// Gives up an assignment that did not become durable.
+    pub(crate) fn forget(&mut self, instance: InstanceId) {
+        if let Some(variant) = self.pending.remove(&instance) {
+            self.count(variant, -1);
+        }
+    }
+
+    fn count(&mut self, variant: u32, by: i64) {
+        if let Some(count) = self.carriers.get_mut(variant as usize) {
+            *count = count.saturating_add_signed(by);
+        }
+    }
+
+    /// Takes what is durable.
+    pub(crate) fn take(&mut self, entry: Entry<'_>, at: i64) {
+        match entry {
+            Entry::Report(report) => {
+                let new = self.state.report(&report, at);
+                self.news.add(new);
+            }
+            Entry::Assignment(instance, variant) => {
+                self.recounted(instance, |live| live.state.assign(instance, variant, at));
+            }
+            Entry::Instance(instance, known) => self.recounted(instance, |live| {
+                let new = live.state.join_instance(instance, *known);
+                live.news.add(new);
+            }),
+        }
+    }
+
+    /// Changes what is known of an instance, and the number of its variant's carriers with it.
+    fn recounted(&mut self, instance: InstanceId, change: impl FnOnce(&mut Self)) {
+        let before = self.variant_of(instance);
+        change(self);
+        let after = self.variant_of(instance);
+        self.forget(instance);
+        if before != after {
+            before
+                .into_iter()
+                .for_each(|variant| self.count(variant, -1));
+            after.into_iter().for_each(|variant| self.count(variant, 1));
+        }
+    }
+
+    /// How many units were seen.
+    pub(crate) fn seen(&self) -> u32 {
+        self.news.seen.len() as u32
+    }
+}

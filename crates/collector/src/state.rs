@@ -1,0 +1,83 @@
+//! What a collector knows of a campaign: a join of all that was accepted.
+//!
+//! States form a join semilattice: [`State::join`] is commutative, associative and idempotent, and
+//! taking a report or an assignment is joining the small state that it stands for. So reports may come
+//! twice and in any order, segments may be read in any order and again, and two collectors that read
+//! the same segments know the same. Everything that people ask is derived from it (`answers.rs`).
+//!
+//! One promise of instances enters: a run has at most one final report. Where an instance breaks it,
+//! what is wrong is the length of its own runs, and nothing else.
+
+mod hits;
+mod instance;
+mod runs;
+
+pub use hits::Hits;
+pub use instance::{Instance, Latest};
+pub use runs::{Run, Runs, Sums};
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tomo_protocol::InstanceId;
+use tomo_wire::report::ReportView;
+
+/// What is known of a campaign.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    instances: BTreeMap<[u8; 16], Instance>,
+}
+
+impl State {
+    /// Takes a report that was accepted at this time; gives those of its units that the instance had not
+    /// hit before.
+    pub fn report(&mut self, report: &ReportView<'_>, at: i64) -> Vec<u32> {
+        let instance = self.instances.entry(report.header.instance).or_default();
+        instance.report(report, at)
+    }
+
+    /// Takes an assignment that was made at this time.
+    pub fn assign(&mut self, instance: InstanceId, variant: u32, at: i64) {
+        let instance = self.instances.entry(instance.0).or_default();
+        instance.assign(variant, at);
+    }
+
+    /// Takes all that another state knows of one instance; gives those of its units that the instance
+    /// had not hit before.
+    pub fn join_instance(&mut self, id: InstanceId, other: Instance) -> Vec<u32> {
+        match self.instances.entry(id.0) {
+            std::collections::btree_map::Entry::Vacant(free) => {
+                let units = other.hits.units().collect();
+                free.insert(other);
+                units
+            }
+            std::collections::btree_map::Entry::Occupied(mut known) => known.get_mut().join(other),
+        }
+    }
+
+    /// Takes all that another state knows.
+    pub fn join(&mut self, other: Self) {
+        for (id, instance) in other.instances {
+            self.join_instance(InstanceId(id), instance);
+        }
+    }
+
+    /// Whether a report would add nothing.
+    #[must_use]
+    pub fn knows(&self, report: &ReportView<'_>) -> bool {
+        let instance = self.instances.get(&report.header.instance);
+        instance.is_some_and(|instance| instance.knows(report))
+    }
+
+    /// What is known of one instance.
+    #[must_use]
+    pub fn instance(&self, id: InstanceId) -> Option<&Instance> {
+        self.instances.get(&id.0)
+    }
+
+    /// All instances, in the order of their names.
+    pub fn instances(&self) -> impl ExactSizeIterator<Item = (InstanceId, &Instance)> {
+        let instances = self.instances.iter();
+        instances.map(|(id, instance)| (InstanceId(*id), instance))
+    }
+}

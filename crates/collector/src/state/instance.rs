@@ -1,0 +1,110 @@
+//! What is known of one instance.
+
+use serde::{Deserialize, Serialize};
+use tomo_wire::report::ReportView;
+
+use super::{Hits, Runs};
+
+/// The last report's particulars, by run and sequence. The order is that of the join.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Latest {
+    run: u64,
+    sequence: u32,
+    /// The version of tomo.
+    pub version: String,
+    /// Processes that were not observed.
+    pub refused: u64,
+    /// Why not: a [`Reason`](tomo_wire::record::Reason), or 0.
+    pub reason: u32,
+    /// Reports that the instance had to drop.
+    pub dropped: u64,
+}
+
+impl Latest {
+    fn of(report: &ReportView<'_>) -> Self {
+        let header = &report.header;
+        Self {
+            run: header.run.get(),
+            sequence: header.sequence.get(),
+            version: header.version().to_owned(),
+            refused: header.refused.get(),
+            reason: header.reason.get(),
+            dropped: header.dropped.get(),
+        }
+    }
+}
+
+/// One instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instance {
+    /// When it was assigned which variant; the join takes the earliest.
+    assigned: Option<(i64, u32)>,
+    /// When it was first heard of.
+    pub first_heard: i64,
+    /// When it was last heard of.
+    pub last_heard: i64,
+    /// The last report's particulars.
+    pub latest: Option<Latest>,
+    /// Its runs.
+    pub runs: Runs,
+    /// What it hit.
+    pub hits: Hits,
+}
+
+/// Of nothing, neutral in the join.
+impl Default for Instance {
+    fn default() -> Self {
+        Self {
+            assigned: None,
+            first_heard: i64::MAX,
+            last_heard: i64::MIN,
+            latest: None,
+            runs: Runs::default(),
+            hits: Hits::default(),
+        }
+    }
+}
+
+impl Instance {
+    /// The variant that it was assigned.
+    #[must_use]
+    pub fn variant(&self) -> Option<u32> {
+        self.assigned.map(|(_, variant)| variant)
+    }
+
+    pub(super) fn assign(&mut self, variant: u32, at: i64) {
+        self.heard(at, at);
+        self.join_assigned(Some((at, variant)));
+    }
+
+    pub(super) fn report(&mut self, report: &ReportView<'_>, at: i64) -> Vec<u32> {
+        self.heard(at, at);
+        self.latest = self.latest.take().max(Some(Latest::of(report)));
+        self.runs.report(report);
+        self.hits.add(report.hits, at)
+    }
+
+    pub(super) fn knows(&self, report: &ReportView<'_>) -> bool {
+        self.runs.knows(report) && self.hits.have(report.hits)
+    }
+
+    pub(super) fn join(&mut self, other: Self) -> Vec<u32> {
+        self.heard(other.first_heard, other.last_heard);
+        self.join_assigned(other.assigned);
+        self.latest = self.latest.take().max(other.latest);
+        self.runs.join(other.runs);
+        self.hits.join(&other.hits)
+    }
+
+    fn heard(&mut self, first: i64, last: i64) {
+        self.first_heard = self.first_heard.min(first);
+        self.last_heard = self.last_heard.max(last);
+    }
+
+    fn join_assigned(&mut self, other: Option<(i64, u32)>) {
+        self.assigned = match (self.assigned, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}

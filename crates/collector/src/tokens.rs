@@ -1,0 +1,105 @@
+//! Who may do what. The store keeps the hashes of tokens, never tokens.
+//!
+//! A token is 32 random bytes. Its SHA-256 needs no salt, and looking a hash up tells nothing by its
+//! timing that would help to guess a token.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+use tomo_protocol::{CampaignId, Role, Token};
+
+/// What the bearer of a token may do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Grant {
+    /// What.
+    pub(crate) role: Role,
+    /// For which campaign; `None` of an admin.
+    pub(crate) campaign: Option<CampaignId>,
+    /// A note for people.
+    pub(crate) note: String,
+    /// When it was made.
+    pub(crate) created: i64,
+}
+
+/// Where a token's grant is kept.
+pub(crate) fn object_of(hash: &str) -> String {
+    format!("tokens/{hash}.json")
+}
+
+/// The hash that an object's name states.
+pub(crate) fn hash_of_object(name: &str) -> Option<&str> {
+    let hash = name.strip_prefix("tokens/")?.strip_suffix(".json")?;
+    is_hash(hash).then_some(hash)
+}
+
+/// Whether this can name a token.
+pub(crate) fn is_hash(text: &str) -> bool {
+    text.len() == 64
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What names a token.
+pub(crate) fn hash_of(token: &str) -> String {
+    hexadecimal(digest(&SHA256, token.as_bytes()).as_ref())
+}
+
+/// A new token for this.
+pub(crate) fn draw(role: Role, campaign: Option<CampaignId>) -> Result<Token, getrandom::Error> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)?;
+    let token = format!("tomo_{}_{}", role.name(), hexadecimal(&bytes));
+    Ok(Token {
+        hash: hash_of(&token),
+        token,
+        role,
+        campaign,
+    })
+}
+
+/// The tokens that are valid now.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens {
+    by_hash: RwLock<HashMap<String, Grant>>,
+}
+
+impl Tokens {
+    /// The token's hash and what it grants, if it is valid.
+    pub(crate) fn look_up(&self, token: &str) -> Option<(String, Grant)> {
+        let hash = hash_of(token);
+        let tokens = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        let grant = tokens.get(&hash)?.clone();
+        Some((hash, grant))
+    }
+
+    /// What the token with this hash grants.
+    pub(crate) fn by_hash(&self, hash: &str) -> Option<Grant> {
+        let tokens = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        tokens.get(hash).cloned()
+    }
+
+    pub(crate) fn insert(&self, hash: String, grant: Grant) {
+        let mut tokens = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        tokens.insert(hash, grant);
+    }
+
+    pub(crate) fn remove(&self, hash: &str) {
+        let mut tokens = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        tokens.remove(hash);
+    }
+
+    /// Which of these are not known yet; forgets those that are not among them.
+    pub(crate) fn retain(&self, hashes: &[&str]) -> Vec<String> {
+        let mut tokens = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        tokens.retain(|hash, _| hashes.contains(&hash.as_str()));
+        let new = hashes.iter().filter(|hash| !tokens.contains_key(**hash));
+        new.map(|hash| (*hash).to_owned()).collect()
+    }
+}

@@ -1,0 +1,218 @@
+//! How a campaign's probes are shared out over its variants: the techniques of PDT
+//! ([`tomo_plan::distribution`]) over the units of its master plans.
+//!
+//! What the strategies for events observe are single units here: each is one event, so those for
+//! probes and for events differ in how they fill variants only. Clusters come with the request.
+//!
+//! A campaign of as many units and variants as are allowed would be climbed for hours, so the climb
+//! ends after a number of moves that depends on the size alone: the same request gives the same
+//! variants everywhere.
+
+use tomo_plan::distribution::{
+    self, Climb, Climber, DistributionError, Greedy, Repeats, UnitId, UnitSets, balanced_probes,
+    greedy, random_probes, random_sets,
+};
+use tomo_protocol::{Bound, Strategy, Units, Variant};
+
+/// Variants of one campaign at most.
+pub(crate) const MOST_VARIANTS: u32 = 10_000;
+/// Probes of all variants of a campaign together at most: what memory they take.
+pub(crate) const MOST_PLACED: u64 = 200_000_000;
+/// Drawn moves of a climb at most.
+const MOST_MOVES: u64 = 2_000_000;
+
+/// Why there are no variants.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanningError {
+    /// Numbers that make no sense.
+    #[error(transparent)]
+    Distribution(#[from] DistributionError),
+    /// No clusters, where the strategy is for clusters.
+    #[error("the strategy {} shares out clusters, and the request has none", .0.name())]
+    NoClusters(Strategy),
+    /// Too much of it.
+    #[error("{variants} variants of up to {probes} probes are more than one collector plans")]
+    TooLarge {
+        /// Variants.
+        variants: u32,
+        /// Probes of each.
+        probes: u64,
+    },
+    /// Nothing fits.
+    #[error(
+        "no variant carries anything: the bound of {0} is smaller than everything that must be placed together"
+    )]
+    Empty(u64),
+}
+
+/// Shares out `units` units over variants.
+///
+/// # Errors
+/// Where the request makes no sense.
+pub fn variants(
+    units: u32,
+    clusters: &[Units],
+    strategy: Strategy,
+    count: u32,
+    bound: Bound,
+    seed: u64,
+) -> Result<Vec<Variant>, PlanningError> {
+    let Bound::Probes(limit) = bound else {
+        let whole = Variant {
+            units: Units::below(units),
+        };
+        check_size(count, u64::from(units))?;
+        return Ok(vec![whole; count.max(1) as usize]);
+    };
+    check_size(count, limit.min(units.into()))?;
+    if strategy.is_for_clusters() && clusters.is_empty() {
+        return Err(PlanningError::NoClusters(strategy));
+    }
+    let bound = distribution::Bound::probes(limit);
+    let distribution = distribute(units, clusters, strategy, count, &bound, seed)?;
+    let of = |variant: &distribution::Variant| Variant {
+        units: Units::of(variant.units().iter().map(|unit| unit.0)),
+    };
+    let variants: Vec<Variant> = distribution.variants().iter().map(of).collect();
+    let empty = variants.iter().all(|variant| variant.units.is_empty());
+    if empty && units > 0 {
+        return Err(PlanningError::Empty(limit));
+    }
+    Ok(variants)
+}
+
+fn check_size(variants: u32, probes: u64) -> Result<(), PlanningError> {
+    if variants > MOST_VARIANTS || u64::from(variants) * probes > MOST_PLACED {
+        return Err(PlanningError::TooLarge { variants, probes });
+    }
+    Ok(())
+}
+
+fn distribute(
+    units: u32,
+    clusters: &[Units],
+    strategy: Strategy,
+    count: u32,
+    bound: &distribution::Bound,
+    seed: u64,
+) -> Result<distribution::Distribution, PlanningError> {
+    let (all, count) = (units as usize, count as usize);
+    let sets = || match strategy.is_for_clusters() {
+        true => UnitSets::new(all, clusters.iter().map(members)),
+        false => UnitSets::new(all, (0..units).map(|unit| [UnitId(unit)])),
+    };
+    Ok(match strategy {
+        Strategy::RandomProbes => random_probes(all, bound, count, seed)?,
+        Strategy::BalancedProbes => balanced_probes(all, bound, count, seed)?,
+        Strategy::RandomEvents | Strategy::RandomClusters => {
+            random_sets(&sets()?, bound, count, seed)?
+        }
+        Strategy::BalancedEvents | Strategy::BalancedClusters => {
+            climbed(&sets()?, bound, count, Climb::BALANCED, seed)?
+        }
+        Strategy::PackedEvents | Strategy::PackedClusters => {
+            climbed(&sets()?, bound, count, Climb::PACKED, seed)?
+        }
+        Strategy::BalancedPackedEvents | Strategy::BalancedPackedClusters => {
+            climbed(&sets()?, bound, count, Climb::BALANCED_PACKED, seed)?
+        }
+    })
+}
+
+fn members(units: &Units) -> Vec<UnitId> {
+    units.iter().map(UnitId).collect()
+}
+
+/// From a greedy start, which is the better the more there is to place.
+fn climbed(
+    sets: &UnitSets,
+    bound: &distribution::Bound,
+    count: usize,
+    climb: Climb,
+    seed: u64,
+) -> Result<distribution::Distribution, DistributionError> {
+    // Halved each time that a set is placed again: worth something for sixteen variants.
+    let weights: Vec<u64> = sets.ids().map(|set| sets.length(set) << 16).collect();
+    let Greedy { distribution, .. } = greedy(sets, &weights, bound, count, Repeats::Halved)?;
+    let mut climber = Climber::from(&distribution, sets, bound, climb, seed)?;
+    let mut bad = 0;
+    for _ in 0..MOST_MOVES {
+        if bad >= climb.frozen || climber.cost().numerator == 0 {
+            break;
+        }
+        bad = if climber.step() { 0 } else { bad + 1 };
+    }
+    Ok(climber.distribution())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PlanningError, variants};
+    use tomo_protocol::{Bound, Strategy, Units};
+
+    fn clusters() -> Vec<Units> {
+        (0..20).map(|at| Units::of(at * 5..at * 5 + 5)).collect()
+    }
+
+    #[test]
+    fn every_strategy_keeps_the_bound_and_is_the_same_again() {
+        for strategy in Strategy::ALL {
+            let plan = || variants(100, &clusters(), strategy, 7, Bound::Probes(22), 3).unwrap();
+            let planned = plan();
+            assert_eq!(planned, plan(), "{strategy:?}");
+            assert_eq!(planned.len(), 7);
+            for variant in &planned {
+                let count = variant.units.len();
+                assert!((20..=22).contains(&count), "{strategy:?}: {count}");
+                assert!(variant.units.are_below(100));
+            }
+            if strategy.is_for_clusters() {
+                let whole = |units: &Units| {
+                    let mut held = clusters().into_iter().map(|cluster| {
+                        let here = cluster.iter().filter(|unit| units.has(*unit)).count();
+                        here == 0 || here == 5
+                    });
+                    held.all(|whole| whole)
+                };
+                assert!(planned.iter().all(|variant| whole(&variant.units)));
+            }
+        }
+    }
+
+    #[test]
+    fn balanced_strategies_reach_every_unit() {
+        for strategy in [
+            Strategy::BalancedProbes,
+            Strategy::BalancedEvents,
+            Strategy::BalancedClusters,
+        ] {
+            let planned = variants(100, &clusters(), strategy, 5, Bound::Probes(20), 3).unwrap();
+            let all = planned.iter().flat_map(|variant| variant.units.iter());
+            assert_eq!(Units::of(all), Units::below(100), "{strategy:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_bound_all_variants_are_whole() {
+        let planned = variants(9, &[], Strategy::RandomProbes, 2, Bound::None, 0).unwrap();
+        assert!(planned.iter().all(|one| one.units == Units::below(9)));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let plan = |units, strategy, count, bound| {
+            variants(units, &[], strategy, count, bound, 1).unwrap_err()
+        };
+        let probes = Strategy::BalancedProbes;
+        let none = plan(9, probes, 0, Bound::Probes(1));
+        assert!(matches!(none, PlanningError::Distribution(_)), "{none}");
+        let many = plan(9, probes, 1_000_000, Bound::Probes(1));
+        assert!(matches!(many, PlanningError::TooLarge { .. }), "{many}");
+        let many = plan(1 << 24, probes, 9999, Bound::None);
+        assert!(matches!(many, PlanningError::TooLarge { .. }), "{many}");
+        let bare = plan(9, Strategy::PackedClusters, 1, Bound::Probes(1));
+        assert!(matches!(bare, PlanningError::NoClusters(_)), "{bare}");
+        let empty = plan(9, probes, 1, Bound::Probes(0));
+        assert!(matches!(empty, PlanningError::Empty(0)), "{empty}");
+    }
+}

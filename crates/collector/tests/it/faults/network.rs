@@ -1,0 +1,162 @@
+//! Clients that are slow, too many, or gone; the end of the server under load; TLS.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use tomo_collector::{Limits, Options, Store};
+use tomo_protocol::{Answer, Bound, Profile, Role, What, paths};
+
+use crate::fleet::{Fleet, Word, client, request_for, serve, token};
+
+fn fleet(limits: Limits) -> (tempfile::TempDir, Fleet) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::local(&folder.path().join("store")).expect("a store");
+    let options = Options {
+        limits,
+        ..Options::default()
+    };
+    let fleet = Fleet::with(
+        store,
+        folder.path(),
+        options,
+        request_for(100, 1, Bound::None),
+    );
+    (folder, fleet)
+}
+
+/// What the server says to this, until it closes the connection.
+fn said(fleet: &Fleet, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(&fleet.url["http://".len()..]).expect("a connection");
+    stream.write_all(bytes).expect("sent");
+    let mut said = String::new();
+    // A server that closes on us mid-way may reset the connection; what it said before counts.
+    let _ = stream.read_to_string(&mut said);
+    said
+}
+
+#[test]
+fn clients_that_stop_sending_are_given_up() {
+    let (_folder, fleet) = fleet(Limits {
+        patience: Duration::from_millis(100),
+        ..Limits::default()
+    });
+    let instance = token(&fleet.admin, fleet.campaign.id, Role::Instance);
+    // Each of these would wait for ever if the server did.
+    said(&fleet, b"");
+    said(
+        &fleet,
+        b"POST /v1/reports HTTP/1.1\r\nhost: x\r\nauthorization: Bear",
+    );
+    let head = format!(
+        "POST /v1/reports HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {instance}\r\n\
+         content-length: 100\r\n\r\nTOMO"
+    );
+    let answer = said(&fleet, head.as_bytes());
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    assert!(answer.contains("stopped coming"), "{answer}");
+}
+
+#[test]
+fn connections_beyond_the_limit_are_turned_away_and_others_go_on() {
+    let (_folder, fleet) = fleet(Limits {
+        connections: 8,
+        ..Limits::default()
+    });
+    let address = &fleet.url["http://".len()..];
+    let held: Vec<TcpStream> = (0..20)
+        .map(|_| TcpStream::connect(address).expect("a connection"))
+        .collect();
+    let mut closed = 0;
+    for mut stream in held {
+        // Ask on each; those that were turned away are at their end.
+        let asked =
+            stream.write_all(b"GET /v1/health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let mut said = String::new();
+        let read = asked.and_then(|()| stream.read_to_string(&mut said));
+        closed += usize::from(read.is_err() || said.is_empty());
+    }
+    assert!((1..20).contains(&closed), "{closed}");
+    let body = Word::of(1, 1, &[1]).report(&fleet.campaign);
+    assert_eq!(fleet.send(&body).verdicts[0].what, What::Stored);
+}
+
+#[test]
+fn garbage_instead_of_http_is_answered_or_closed() {
+    let (_folder, fleet) = fleet(Limits {
+        patience: Duration::from_secs(5),
+        ..Limits::default()
+    });
+    for garbage in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"[..],
+        b"\0\0\0\0\r\n\r\n",
+        b"GET\r\n\r\n",
+    ] {
+        let answer = said(&fleet, garbage);
+        assert!(
+            answer.is_empty() || answer.starts_with("HTTP/1.1 400"),
+            "{answer}"
+        );
+    }
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(1 << 20));
+    let answer = said(&fleet, long.as_bytes());
+    assert!(
+        answer.is_empty() || answer.starts_with("HTTP/1.1 4"),
+        "{answer}"
+    );
+    let status = client(&fleet.url, None).get::<tomo_protocol::Health>(paths::HEALTH);
+    assert!(status.is_ok());
+}
+
+#[test]
+fn the_end_under_load_loses_nothing_acknowledged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::local(&folder.path().join("store")).expect("a store");
+    let fleet = Fleet::new(store.clone(), folder.path(), 100, 1, Bound::None);
+    let id = fleet.campaign.id;
+    let (told, heard) = std::sync::mpsc::channel();
+    let senders: Vec<_> = (1..=4)
+        .map(|instance| {
+            let (client, campaign, told) = (
+                fleet.instances.clone(),
+                fleet.campaign.clone(),
+                told.clone(),
+            );
+            std::thread::spawn(move || {
+                let mut stored = 0;
+                for run in 1.. {
+                    let body = Word::of(instance, run, &[run as u32 % 100]).report(&campaign);
+                    if client.post_bytes::<Answer>(paths::REPORTS, &body).is_err() {
+                        break;
+                    }
+                    stored += 1;
+                    let _ = told.send(());
+                }
+                stored
+            })
+        })
+        .collect();
+    assert_eq!(heard.iter().take(60).count(), 60);
+    drop(fleet);
+    let stored: u64 = senders
+        .into_iter()
+        .map(|sender| sender.join().expect("no panic"))
+        .sum();
+    let served = serve(
+        store,
+        Options::default(),
+        &folder.path().join("admin.token"),
+    );
+    let admin = client(&served.url, Some(&served.admin));
+    let told: Profile = admin
+        .get(&paths::of_campaign(paths::PROFILE, id))
+        .expect("a profile");
+    // What was stored and not acknowledged, since the connection ended, is one a sender at most.
+    assert!(
+        (stored..=stored + 4).contains(&told.totals.runs),
+        "{stored} {}",
+        told.totals.runs
+    );
+    served.shutdown.end();
+    served.thread.join().expect("an end");
+}
