@@ -16,6 +16,7 @@ use tomo_wire::{FileStamp, PAGE, checksum};
 use crate::armed::{self, Counters};
 use crate::door::{self, Closed};
 use crate::loader::Module;
+use crate::slabs;
 use crate::system::{self, Access, Errno, File, Protection};
 use crate::trap;
 
@@ -152,6 +153,9 @@ fn arm_from(
     let same = image.module == entry.module && image.module == record.module;
     if !same || image.plan != record.plan || image.probes != record.probes {
         return Err(Reason::RecordRefused.into());
+    }
+    if u64::from(image.slab_end.get()) > slabs::size() {
+        return Err(Reason::NoSlab.into());
     }
     check_layout(module, &image)?;
     check_bytes(module, &image)?;

@@ -20,6 +20,7 @@
 //! | `armed.rs` | what is armed, for the handler |
 //! | `trap.rs` | the handler; all that may run in it |
 //! | `signals.rs` | the C library's functions on signals, kept from hiding SIGTRAP |
+//! | `slabs.rs` | a slab of counters for each thread |
 //! | `system.rs` | system calls |
 //! | `memory.rs` | what compilers want of every library |
 
@@ -41,6 +42,7 @@ mod loader;
 #[cfg(feature = "carried")]
 mod memory;
 mod signals;
+mod slabs;
 mod start;
 mod symbols;
 mod system;

@@ -12,6 +12,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::slabs;
 use crate::symbols;
 use crate::system::{SIGTRAP, SIGTRAP_BIT};
 use crate::trap::Disposition;
@@ -240,6 +241,9 @@ stand_before! {
     EPOLL_PWAIT2: epoll_pwait2(file: c_int, events: *mut c_void, most: c_int, time: *const c_void, set: *const Set) -> c_int = -1, |real| {
         // SAFETY: what `epoll_pwait2` asks of its callers.
         unsafe { without_trap(set, |set| real(file, events, most, time, set)) }
+    }
+    PTHREAD_CREATE: pthread_create(thread: *mut c_void, attributes: *const c_void, start: usize, argument: *mut c_void) -> c_int = 11, |real| {
+        slabs::create(|start, argument| real(thread, attributes, start, argument), start, argument)
     }
     ATTRIBUTE_MASK: pthread_attr_setsigmask_np(attributes: *mut c_void, set: *const Set) -> c_int = 22, |real| {
         // SAFETY: what `pthread_attr_setsigmask_np` asks of its callers.

@@ -8,7 +8,7 @@ use tomo_wire::roster::RosterView;
 
 use crate::loader::{self, weak};
 use crate::system::{self, Access, Protection};
-use crate::{arm, door, late, signals, trap};
+use crate::{arm, door, late, signals, slabs, trap};
 
 /// Largest roster that is looked at, in bytes.
 const LARGEST_ROSTER: i64 = 16 << 20;
@@ -83,6 +83,8 @@ fn arm_all(path: &CStr) -> Option<()> {
     // replaced by renaming, never written in place.
     let bytes = unsafe { slice::from_raw_parts(start, length) };
     let later = RosterView::read(bytes).is_ok_and(|roster| {
+        // Before anything is armed that counts.
+        let _ = roster.slabs().and_then(slabs::begin);
         loader::for_each(|module| arm::arm(&module, &roster, path, |_| true));
         late::has_late(&roster)
     });

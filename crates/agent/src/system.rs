@@ -24,6 +24,8 @@ const GROUP: usize = 104;
 const EFFECTIVE_USER: usize = 107;
 const EFFECTIVE_GROUP: usize = 108;
 const QUEUE_TO_THREAD: usize = 297;
+const ALLOCATE: usize = 285;
+const ARCHITECTURE: usize = 158;
 const SEND_TO_THREAD: usize = 234;
 
 /// Makes a system call.
@@ -278,6 +280,11 @@ pub(crate) fn process() -> u32 {
     number(PROCESS)
 }
 
+/// This thread.
+pub(crate) fn thread() -> u32 {
+    number(THREAD)
+}
+
 /// Whom files must belong to.
 pub(crate) fn effective_user() -> u32 {
     number(EFFECTIVE_USER)
@@ -302,5 +309,42 @@ pub(crate) fn send_trap_again(info: *const c_void) {
     if sent.is_err() {
         // SAFETY: touches no memory.
         let _ = unsafe { call(SEND_TO_THREAD, [process, thread, signal, 0, 0, 0]) };
+    }
+}
+
+/// Lets the `gs` base of the calling thread be `address`. The system forbids only addresses of its own.
+pub(crate) fn set_gs(address: usize) {
+    const SET_GS: usize = 0x1001;
+    // SAFETY: nothing in memory changes. Whoever uses `gs` next means this address (see `slabs.rs`).
+    let _ = unsafe { call(ARCHITECTURE, [SET_GS, address, 0, 0, 0, 0]) };
+}
+
+/// Whether a thread of a process lives, as far as can be told.
+pub(crate) fn is_alive(process: u32, thread: u32) -> bool {
+    const NO_SUCH_PROCESS: Errno = Errno(3);
+    let none = 0;
+    // SAFETY: signal 0 is sent to nobody.
+    let asked = unsafe {
+        call(
+            SEND_TO_THREAD,
+            [process as usize, thread as usize, none, 0, 0, 0],
+        )
+    };
+    asked != Err(NO_SUCH_PROCESS)
+}
+
+/// New memory of zeros, never unmapped.
+pub(crate) fn map_nothing(length: usize) -> Result<usize, Errno> {
+    let flags = PRIVATE | ANONYMOUS | NO_RESERVE;
+    let access = Protection::ReadWrite as usize;
+    // SAFETY: the kernel chooses a place where nothing is.
+    unsafe { call(MAP, [0, length, access, flags, usize::MAX, 0]) }
+}
+
+impl File {
+    /// Sees to it that there is room for these bytes, so that storing to them cannot fail.
+    pub(crate) fn allocate(&self, start: u64, length: u64) -> Result<(), Errno> {
+        // SAFETY: nothing in memory changes.
+        unsafe { call(ALLOCATE, [self.0, 0, start as usize, length as usize, 0, 0]) }.map(|_| ())
     }
 }

@@ -195,7 +195,7 @@ impl Session {
 }
 
 /// Why a module was not observed, or not always.
-fn problem(live: &Live, late: bool) -> Option<String> {
+pub(crate) fn problem(live: &Live, late: bool) -> Option<String> {
     let (armed, refused) = (live.armed.get(), live.refused.get());
     if armed == 0 && refused == 0 && !late {
         return Some(": no process loaded both it and the agent".into());

@@ -4,6 +4,7 @@
 //! on standard error says what and where.
 
 mod bar;
+mod count;
 mod cover;
 mod map;
 mod merge;
@@ -40,6 +41,7 @@ enum Command {
     Map(map::Arguments),
     Cover(cover::Arguments),
     Env(cover::environment::Arguments),
+    Count(count::Arguments),
     Report(report::Arguments),
     Merge(merge::Arguments),
 }
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Map(arguments) => map::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Cover(arguments) => cover::run(&arguments),
         Command::Env(arguments) => cover::environment::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Count(arguments) => count::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
     };

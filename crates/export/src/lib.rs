@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cobertura;
+mod counts;
 pub mod drcov;
 mod findings;
 mod folder;
@@ -27,6 +28,7 @@ mod paths;
 mod picture;
 pub mod words;
 
+pub use counts::{Counts, FunctionCounts, counts};
 pub use findings::{Findings, UnitError};
 pub use folder::{Collected, Group, Refused, collect};
 pub use merged::{MergeError, write_merged};

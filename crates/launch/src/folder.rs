@@ -16,10 +16,12 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
 use serde_json::json;
 use tomo_program::{Progress, hexadecimal};
+use tomo_wire::counting::Slabs;
 use tomo_wire::record::{Live, MARKS, Record, RecordView};
 use tomo_wire::roster::{self, Roster};
 use tomo_wire::{ModuleId, checksum};
 use zerocopy::IntoBytes as _;
+use zerocopy::little_endian::U32;
 
 use crate::images::Baked;
 use crate::private;
@@ -67,6 +69,10 @@ pub struct RunFolder {
     modules: Vec<Armed>,
     room: Room,
     roster: Option<File>,
+    /// The file of slabs, if modules are counted.
+    slabs: Option<PathBuf>,
+    /// Bytes of a slab that modules have taken.
+    slab: u32,
 }
 
 impl RunFolder {
@@ -90,6 +96,8 @@ impl RunFolder {
             modules: Vec::new(),
             room: Room::default(),
             roster: None,
+            slabs: None,
+            slab: 0,
         })
     }
 
@@ -117,12 +125,45 @@ impl RunFolder {
         progress: &dyn Progress,
     ) -> Result<(), FolderError> {
         let baked = images.get(module, how, &mut self.room, progress)?;
-        self.add(module, &baked)
+        self.add(module, &baked, "plan")
     }
 
-    fn add(&mut self, module: &Observed, baked: &Baked) -> Result<(), FolderError> {
+    /// Sees to it that `module` is counted in this run; bakes its image if need be.
+    ///
+    /// # Errors
+    /// As for [`Self::arm`].
+    pub fn count(
+        &mut self,
+        module: &Observed,
+        images: &Images,
+        progress: &dyn Progress,
+    ) -> Result<(), FolderError> {
+        let baked = images.counters(module, self.slab, progress)?;
+        self.slab = baked.header.slab_end.get().max(self.slab);
+        self.add(module, &baked, "counters")
+    }
+
+    /// Makes the file of slabs, once all modules are there that are counted.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn make_slabs(&mut self) -> Result<(), FolderError> {
+        let path = self.path.join("slabs");
+        let make = || -> io::Result<()> {
+            let header = Slabs::of(self.slab.into());
+            let header = header.ok_or_else(|| io::Error::other("too many counters"))?;
+            let file = private::create(&path)?;
+            private::allocate(&file, Slabs::head())?;
+            file.write_all_at(header.as_bytes(), 0)
+        };
+        make().map_err(|error| FolderError::Io(path.clone(), error))?;
+        self.slabs = Some(path);
+        Ok(())
+    }
+
+    fn add(&mut self, module: &Observed, baked: &Baked, kind: &str) -> Result<(), FolderError> {
         let file = |kind: &str| self.path.join(format!("{}.{kind}", module.stem));
-        let (record, plan) = (file("record"), file("plan"));
+        let (record, plan) = (file("record"), file(kind));
         let at = |path: &Path| {
             let path = path.to_path_buf();
             move |error| FolderError::Io(path, error)
@@ -159,7 +200,8 @@ impl RunFolder {
             record: armed.record.as_os_str().to_os_string(),
             late: armed.module.late,
         });
-        let bytes = roster_bytes(entries);
+        let slabs = self.slabs.as_deref().map(Path::as_os_str);
+        let bytes = roster_bytes(entries, slabs);
         let failed = |error| FolderError::Io(self.path.clone(), error);
         let mut file = memory_file(c"tomo:roster").map_err(failed)?;
         file.write_all(&bytes).map_err(failed)?;
@@ -268,10 +310,13 @@ pub(crate) struct Listed {
 }
 
 /// A roster's bytes.
-pub(crate) fn roster_bytes(modules: impl Iterator<Item = Listed>) -> Vec<u8> {
+pub(crate) fn roster_bytes(
+    modules: impl Iterator<Item = Listed>,
+    slabs: Option<&OsStr>,
+) -> Vec<u8> {
     let mut entries = Vec::new();
     let mut paths = Vec::new();
-    let mut put = |path: &OsStr| {
+    let mut put = |path: &OsStr| -> U32 {
         let start = paths.len() as u32;
         paths.extend_from_slice(path.as_bytes());
         paths.push(0);
@@ -287,8 +332,9 @@ pub(crate) fn roster_bytes(modules: impl Iterator<Item = Listed>) -> Vec<u8> {
             late: u32::from(listed.late).into(),
         });
     }
+    let slabs = slabs.map(|path| put(path).get());
     let body = [entries.as_bytes(), &paths].concat();
-    let header = Roster::sealed(&entries, &paths, checksum(&body));
+    let header = Roster::sealed(&entries, &paths, slabs, checksum(&body));
     [&header[..], &body].concat()
 }
 

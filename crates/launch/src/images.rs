@@ -8,8 +8,9 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use tomo_program::{AnalyseError, Binary, Cache, LoadError, Progress, Request, load};
-use tomo_weave::{Options, Placement, WEAVE_VERSION, WeaveError, weave};
+use tomo_program::{AnalyseError, Binary, Cache, LoadError, Loaded, Progress, Request, load};
+use tomo_weave::{Options, Placement, WEAVE_VERSION, WeaveError, weave, weave_counters};
+use tomo_wire::counting::Counters;
 use tomo_wire::image::Image;
 use tomo_wire::plan::{Level, Plan};
 
@@ -149,13 +150,58 @@ impl Images {
         })
     }
 
-    fn bake(
+    /// The image in which `module` is counted, its counters `slab` bytes into each slab.
+    pub(crate) fn counters(
         &self,
         module: &Observed,
-        how: How,
-        distance: Option<i64>,
+        slab: u32,
         progress: &dyn Progress,
-    ) -> Result<tomo_weave::Woven, ImageError> {
+    ) -> Result<Baked, ImageError> {
+        let name = format!(
+            "{}-count-v{WEAVE_VERSION}.{}-at{slab}",
+            module.stem,
+            tomo_program::ANALYSIS_VERSION
+        );
+        let file = |kind: &str| self.folder.join(format!("{name}.{kind}"));
+        let (image, counters) = (file("image"), file("counters"));
+        if let Some(header) = read_counters(&image, &counters)
+            && header.module == module.id
+            && (header.stamp == module.stamp || is_unchanged(&header, &module.path))
+        {
+            return Ok(Baked {
+                image,
+                plan: counters,
+                disposals: PathBuf::new(),
+                header,
+            });
+        }
+        let (bytes, loaded) = self.load(module, progress)?;
+        let path = &module.path;
+        let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
+        let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
+        let (id, stamp) = (module.id, module.stamp);
+        let woven = weave_counters(&binary, &bytes, &loaded.model, id, stamp, (None, slab));
+        let woven = woven.map_err(|error| ImageError::Weave(path.clone(), error))?;
+        let io = |path: &Path| {
+            let path = path.to_path_buf();
+            move |error| ImageError::Io(path, error)
+        };
+        private::replace(&counters, &[&woven.counters]).map_err(io(&counters))?;
+        private::replace(&image, &[&woven.image]).map_err(io(&image))?;
+        Ok(Baked {
+            image,
+            plan: counters,
+            disposals: PathBuf::new(),
+            header: woven.header,
+        })
+    }
+
+    /// The module's file and its model.
+    fn load(
+        &self,
+        module: &Observed,
+        progress: &dyn Progress,
+    ) -> Result<(Vec<u8>, Loaded), ImageError> {
         let path = &module.path;
         let bytes = fs::read(path).map_err(|error| ImageError::Io(path.clone(), error))?;
         let request = Request {
@@ -166,6 +212,18 @@ impl Images {
         };
         let loaded = load(&request, progress);
         let loaded = loaded.map_err(|error| ImageError::Model(path.clone(), error))?;
+        Ok((bytes, loaded))
+    }
+
+    fn bake(
+        &self,
+        module: &Observed,
+        how: How,
+        distance: Option<i64>,
+        progress: &dyn Progress,
+    ) -> Result<tomo_weave::Woven, ImageError> {
+        let path = &module.path;
+        let (bytes, loaded) = self.load(module, progress)?;
         let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
         let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
         let options = Options {
@@ -189,15 +247,27 @@ impl Images {
 
 /// The header of the image, if it is sound and belongs to the plan.
 fn read_pair(image: &Path, plan: &Path) -> Option<Image> {
-    let file = private::open(image, false).ok()?;
-    let mut head = [0; size_of::<Image>()];
-    file.read_exact_at(&mut head, 0).ok()?;
-    let header = Image::read(&head, file.metadata().ok()?.len()).ok()?;
+    let header = read_header(image)?;
     let file = private::open(plan, false).ok()?;
     let mut head = [0; size_of::<Plan>()];
     file.read_exact_at(&mut head, 0).ok()?;
     let plan = Plan::read(&head, file.metadata().ok()?.len()).ok()?;
     (plan.name() == header.plan.get()).then_some(header)
+}
+
+/// The header of the image, if it is sound and belongs to the counters.
+fn read_counters(image: &Path, counters: &Path) -> Option<Image> {
+    let header = read_header(image)?;
+    let bytes = fs::read(counters).ok()?;
+    let (counters, _) = Counters::read(&bytes).ok()?;
+    (counters.name() == header.plan.get()).then_some(header)
+}
+
+fn read_header(image: &Path) -> Option<Image> {
+    let file = private::open(image, false).ok()?;
+    let mut head = [0; size_of::<Image>()];
+    file.read_exact_at(&mut head, 0).ok()?;
+    Image::read(&head, file.metadata().ok()?.len()).ok()
 }
 
 /// Whether the text of the module is still the one that the image was made of, though its file was

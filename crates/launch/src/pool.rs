@@ -210,7 +210,7 @@ impl Pool {
             })
         });
         let path = self.roster();
-        private::replace(&path, &[&roster_bytes(entries)])
+        private::replace(&path, &[&roster_bytes(entries, None)])
             .map_err(|error| PoolError::Io(path.clone(), error))
     }
 }

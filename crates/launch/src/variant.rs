@@ -203,7 +203,7 @@ pub fn equip(folder: &Path, run: [u8; 16], images: &[Carried]) -> Result<PathBuf
         late: false,
     });
     let roster = folder.join("roster");
-    private::replace(&roster, &[&roster_bytes(entries)]).map_err(io_at(&roster))?;
+    private::replace(&roster, &[&roster_bytes(entries, None)]).map_err(io_at(&roster))?;
     Ok(roster)
 }
 

@@ -125,6 +125,21 @@ impl Counts {
 /// # Errors
 /// If the numbers cannot have come about.
 pub fn infer(plan: &CountingPlan, recorded: &[u64], cuts: &[Cut]) -> Result<Counts, CountError> {
+    infer_with(plan, recorded, cuts, |_| false)
+}
+
+/// The same where blocks that `return_again` end in calls that may come back more often than they are made
+/// (`setjmp`, `vfork`). What ends in such a block and what begins again there cannot be told apart, so it is not
+/// known how many activations ended in it; all else is.
+///
+/// # Errors
+/// As for [`infer`].
+pub fn infer_with(
+    plan: &CountingPlan,
+    recorded: &[u64],
+    cuts: &[Cut],
+    return_again: impl Fn(NodeId) -> bool,
+) -> Result<Counts, CountError> {
     if recorded.len() != plan.counters().len() {
         return Err(CountError::Length {
             expected: plan.counters().len(),
@@ -153,7 +168,7 @@ pub fn infer(plan: &CountingPlan, recorded: &[u64], cuts: &[Cut]) -> Result<Coun
         values[step.arc as usize] = value;
     }
     Ok(Counts {
-        arcs: arc_counts(plan, &values)?,
+        arcs: arc_counts(plan, &values, return_again)?,
         nodes: node_counts(plan, &values)?,
     })
 }
@@ -175,7 +190,9 @@ fn cut_short(plan: &CountingPlan, cuts: &[Cut]) -> Result<Vec<i128>, CountError>
 fn arc_counts(
     plan: &CountingPlan,
     values: &[i128],
+    return_again: impl Fn(NodeId) -> bool,
 ) -> Result<Vec<(FlowArc, Option<u64>)>, CountError> {
+    let is_net = |arc| matches!(arc, FlowArc::Exit(node) if return_again(node));
     let count = |arc: FlowArc, count: i128| match u64::try_from(count) {
         Ok(count) => Ok((arc, Some(count))),
         Err(_) if count < 0 => Err(CountError::Negative { arc, count }),
@@ -184,6 +201,7 @@ fn arc_counts(
     let arcs = plan.arcs().iter().zip(values);
     arcs.map(|(each, &value)| match each.role {
         Role::Lost => Ok((each.ends.arc, None)),
+        _ if is_net(each.ends.arc) => Ok((each.ends.arc, None)),
         _ => count(each.ends.arc, value),
     })
     .collect()

@@ -84,6 +84,11 @@ pub(crate) fn is_call(last: &Instruction) -> bool {
     )
 }
 
+/// Whether control never runs on behind it.
+pub(crate) fn leaves_for_good(last: &Instruction) -> bool {
+    leaves(last) == Leaves::ForGood
+}
+
 fn leaves(last: &Instruction) -> Leaves {
     match last.flow_control() {
         FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return => {

@@ -9,6 +9,7 @@ use zerocopy::IntoBytes;
 
 use crate::WeaveError;
 use crate::place::Unit;
+use crate::tactics::staying::Deed;
 use crate::tactics::{held, hop, prefixed, quadword, retarget, staying, trap};
 use crate::text::Text;
 use crate::trampoline::{Job, Spot, Writer, displacement, jump};
@@ -62,6 +63,10 @@ pub(crate) struct Weaving<'a> {
     /// Whether the module lies at its stated addresses.
     pub(crate) fixed: bool,
     pub(crate) distance: Option<i64>,
+    /// How many bytes into the slab of a thread its counters start.
+    pub(crate) slab: u32,
+    /// Marks or counters.
+    pub(crate) probes: usize,
 }
 
 /// Bytes of the trampoline of a tactic, for those whose trampolines are all alike.
@@ -133,7 +138,10 @@ impl Weaving<'_> {
     fn layout(&self, rows: usize) -> Result<Image, WeaveError> {
         let large = WeaveError::TooLarge;
         let lengths = self.units.iter().map(|unit| match unit.window.tactic {
-            Tactic::Staying => staying::length(unit.window.start, self.displaced(unit)),
+            Tactic::Staying => {
+                let deed = self.deed(unit, Spot(0));
+                staying::length(deed, unit.window.start, self.displaced(unit))
+            }
             tactic => trampoline_length(tactic),
         });
         let trampolines = pages(lengths.sum::<usize>() as u64).ok_or(large)?;
@@ -141,7 +149,8 @@ impl Weaving<'_> {
         let table = pages((rows * size_of::<Row>()) as u64).unwrap_or(0);
         let mut header = Image::of(self.module, self.stamp);
         header.plan = self.plan.into();
-        header.probes = (self.units.len() as u32).into();
+        header.probes = (self.probes as u32).into();
+        header.slab_end = self.slab_end()?.into();
         header.windows = windows.into();
         header.window_count = (rows as u64).into();
         header.trampolines = (windows + table).into();
@@ -229,8 +238,8 @@ impl Weaving<'_> {
                 Tactic::Prefixed => prefixed::write(&mut writer, &job),
                 Tactic::ShortRetarget => hop::write_branch(&mut writer, &job),
                 Tactic::Staying => {
-                    let spot = |address| self.spot(address);
-                    staying::write(&mut writer, job.mark, address, self.displaced(unit), spot);
+                    let (deed, bytes) = (self.deed(unit, job.mark), self.displaced(unit));
+                    staying::write(&mut writer, deed, address, bytes, |there| self.spot(there));
                 }
                 _ => {}
             }
@@ -269,6 +278,27 @@ impl Weaving<'_> {
             _ => Some(()),
         };
         done.and(filled).ok_or(WeaveError::TooLarge)
+    }
+
+    /// Where the counters end in the slab of a thread.
+    fn slab_end(&self) -> Result<u32, WeaveError> {
+        let counts = self.units.iter().any(|unit| unit.increments.is_some());
+        let length = u32::try_from(8 * self.probes).ok();
+        let end = length.and_then(|length| self.slab.checked_add(length));
+        // A displacement is signed.
+        let end = end.filter(|end| i32::try_from(*end).is_ok());
+        match counts {
+            true => end.ok_or(WeaveError::TooLarge),
+            false => Ok(0),
+        }
+    }
+
+    /// What a probe does that stays.
+    fn deed(&self, unit: &Unit, mark: Spot) -> Deed {
+        match unit.increments {
+            Some(increments) => Deed::Count(increments, self.slab),
+            None => Deed::Mark(mark),
+        }
     }
 
     /// The module's bytes that a unit's trampoline executes.

@@ -27,6 +27,7 @@
 mod block;
 mod check;
 mod choose;
+mod counting;
 mod counts;
 mod disposal;
 mod error;
@@ -48,9 +49,11 @@ pub use disposal::dispose;
 pub use error::WeaveError;
 
 use tomo_program::{ANALYSIS_VERSION, Binary, Model};
+use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
 use tomo_wire::plan::Level;
 use tomo_wire::{FileStamp, ModuleId};
+use zerocopy::IntoBytes as _;
 
 /// Raised whenever the same module and plan would be woven otherwise, so that no older image is
 /// taken for a new one.
@@ -176,6 +179,8 @@ pub fn weave(
         plan: plan.name,
         fixed: !binary.is_position_independent(),
         distance: options.distance,
+        slab: 0,
+        probes,
     };
     let (image, header) = weaving.image()?;
     let rows = disposal::rows(&text, weaving.units).ok_or(WeaveError::TooLarge)?;
@@ -185,5 +190,73 @@ pub fn weave(
         disposals: disposal::file(module, weaving.plan, &rows),
         header,
         counts,
+    })
+}
+
+/// Counters of a module, made into machine code.
+#[derive(Debug)]
+pub struct WovenCounters {
+    /// The image file.
+    pub image: Vec<u8>,
+    /// The file of the counters (`tomo_wire::counting`).
+    pub counters: Vec<u8>,
+    /// The image's header.
+    pub header: Image,
+    /// Entries of the functions that are not counted, since too little is known of them.
+    pub uncounted: Vec<u64>,
+}
+
+/// Makes the image of a module in which counters tell how often every edge and block runs. They start `slab`
+/// bytes into the slab of each thread. Linear but for a sort and what planning takes.
+///
+/// # Errors
+/// Where the module cannot be armed, whatever the plan.
+pub fn weave_counters(
+    binary: &Binary<'_>,
+    bytes: &[u8],
+    model: &Model,
+    module: ModuleId,
+    stamp: FileStamp,
+    (distance, slab): (Option<i64>, u32),
+) -> Result<WovenCounters, WeaveError> {
+    let text = text::Text::read(bytes)?;
+    let graphs = model.graphs()?;
+    let ways = spots::Ways::of(&text, binary, &graphs);
+    let around = place::Surroundings {
+        text: &text,
+        binary,
+        ways: &ways,
+    };
+    let counting::Counting {
+        mut units,
+        counters,
+        uncounted,
+    } = counting::all(&around, &graphs);
+    units.sort_unstable_by_key(|unit| unit.window.start);
+    let rows: Vec<Row> = counters
+        .iter()
+        .map(|counter| Row {
+            from: counter.from.into(),
+            to: counter.to.into(),
+        })
+        .collect();
+    let file = Counters::of(module, ANALYSIS_VERSION, slab, &rows);
+    let weaving = image::Weaving {
+        text: &text,
+        units: &units,
+        module,
+        stamp,
+        plan: file.name(),
+        fixed: !binary.is_position_independent(),
+        distance,
+        slab,
+        probes: rows.len(),
+    };
+    let (image, header) = weaving.image()?;
+    Ok(WovenCounters {
+        image,
+        counters: [file.as_bytes(), rows.as_bytes()].concat(),
+        header,
+        uncounted,
     })
 }

@@ -102,6 +102,21 @@ impl Writer {
         self.relative(&[0x0f, 0x80 | condition], target, &[]);
     }
 
+    /// `jcc` to what will be [landed](Self::land). 6 bytes.
+    pub(crate) fn branch_ahead(&mut self, condition: u8) -> usize {
+        self.copy(&[0x0f, 0x80 | condition, 0, 0, 0, 0]);
+        self.bytes.len()
+    }
+
+    /// Lets the branch that ends at `branch` lead here.
+    pub(crate) fn land(&mut self, branch: usize) {
+        let way = (self.bytes.len() - branch) as u32;
+        let field = self.bytes.get_mut(branch - 4..branch);
+        field
+            .into_iter()
+            .for_each(|field| field.copy_from_slice(&way.to_le_bytes()));
+    }
+
     /// `jmp` with a 32-bit displacement. 5 bytes.
     pub(crate) fn jump(&mut self, target: Spot) {
         self.relative(&[0xe9], target, &[]);

@@ -61,6 +61,9 @@ pub struct Image {
     pub length: U64,
     /// Probes, and so marks.
     pub probes: U32,
+    /// Where in the slab of a thread its counters end, in bytes; 0 if it has none.
+    pub slab_end: U32,
+    reserved: U32,
     /// Executable segments that are used of `regions`.
     pub region_count: U32,
     /// The module's executable segments, by address.
@@ -95,7 +98,7 @@ pub struct Window {
 
 impl Header for Image {
     const MAGIC: [u8; 8] = *b"TOMOIMG\n";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble

@@ -7,6 +7,7 @@
 //! | [`record`] | the agent, live | reports | what the probes of one image saw |
 //! | [`plan`] | weaving | reports | what each probe observes, and what could not be observed |
 //! | [`disposal`] | weaving | launching | how each probe of an image is taken away from outside |
+//! | [`counting`] | weaving, the agent, live | reports | which counter counts what, and the slabs that hold them |
 //! | [`roster`] | launching | the agent | which image arms which module, and where its record is |
 //! | [`report`] | instances of a fleet | the collector | what one run has hit so far |
 //!
@@ -18,6 +19,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod counting;
 pub mod disposal;
 mod door;
 pub mod environment;

@@ -85,6 +85,8 @@ pub enum Reason {
     OtherLayout = 9,
     /// The program runs with raised privileges.
     Privileged = 10,
+    /// There are no slabs for its counters.
+    NoSlab = 13,
 }
 
 impl Reason {
@@ -97,7 +99,7 @@ impl Reason {
     }
 
     /// All reasons.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NoImage,
         Self::ImageNotPrivate,
         Self::ImageRefused,
@@ -108,6 +110,7 @@ impl Reason {
         Self::NotMapped,
         Self::OtherLayout,
         Self::Privileged,
+        Self::NoSlab,
     ];
 
     /// What happened, in words.
@@ -124,6 +127,7 @@ impl Reason {
             Self::NotMapped => "the system would not map its image",
             Self::OtherLayout => "the module is not loaded as its headers say",
             Self::Privileged => "the program runs with raised privileges",
+            Self::NoSlab => "there is no memory for its counters",
         }
     }
 }

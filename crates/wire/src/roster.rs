@@ -24,6 +24,9 @@ pub struct Roster {
     pub entries: U32,
     /// Bytes of paths.
     pub paths: U32,
+    /// Where in the paths that of the file of slabs starts, plus one; 0 where nothing counts.
+    pub slabs: U32,
+    reserved: U32,
     /// Checksum of entries and paths.
     pub checksum: U64,
 }
@@ -48,7 +51,7 @@ pub struct Entry {
 
 impl Header for Roster {
     const MAGIC: [u8; 8] = *b"TOMORST\n";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 5;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -56,10 +59,16 @@ impl Header for Roster {
 }
 
 impl Roster {
-    /// The header over `entries` and `paths`.
+    /// The header over `entries` and `paths`; `slabs` is where the path of the file of slabs starts.
     #[must_use]
-    pub fn sealed(entries: &[Entry], paths: &[u8], sum: u64) -> [u8; size_of::<Self>()] {
+    pub fn sealed(
+        entries: &[Entry],
+        paths: &[u8],
+        slabs: Option<u32>,
+        sum: u64,
+    ) -> [u8; size_of::<Self>()] {
         let mut roster = Self {
+            slabs: slabs.map_or(0, |start| start + 1).into(),
             entries: (entries.len() as u32).into(),
             paths: (paths.len() as u32).into(),
             checksum: sum.into(),
@@ -76,6 +85,7 @@ pub struct RosterView<'f> {
     /// The modules.
     pub entries: &'f [Entry],
     paths: &'f [u8],
+    slabs: u32,
 }
 
 impl<'f> RosterView<'f> {
@@ -97,7 +107,17 @@ impl<'f> RosterView<'f> {
             return Err(Refusal::Damaged);
         }
         let entries = <[Entry]>::ref_from_bytes(entries).map_err(|_| Refusal::Inconsistent)?;
-        Ok(Self { entries, paths })
+        Ok(Self {
+            entries,
+            paths,
+            slabs: header.slabs.get(),
+        })
+    }
+
+    /// The path of the file of slabs, if anything counts.
+    #[must_use]
+    pub fn slabs(&self) -> Option<&'f CStr> {
+        self.path(self.slabs.checked_sub(1)?.into())
     }
 
     /// The path that starts at `offset`.

@@ -9,6 +9,7 @@ mod reported;
 mod samples;
 
 use proptest::prelude::*;
+use tomo_wire::counting::{Counters, LOST, Row, Slabs, USED, sums};
 use tomo_wire::disposal::{Disposal, Disposals, DisposalsView, Manner};
 use tomo_wire::image::Image;
 use tomo_wire::plan::{Level, PlanView, Tactic};
@@ -401,4 +402,47 @@ fn edge_number() -> impl Strategy<Value = u64> {
         Just((1 << 31) - 4096),
         any::<u64>().prop_map(|number| number & !4095),
     ]
+}
+
+#[test]
+fn counters_are_read_as_they_were_written_and_refused_when_changed() {
+    let rows: Vec<Row> = (1u64..9)
+        .map(|number| Row {
+            from: number.into(),
+            to: (number % 2).into(),
+        })
+        .collect();
+    let header = Counters::of(samples::module(), 3, 64, &rows);
+    let file = [header.as_bytes(), rows.as_bytes()].concat();
+    let (read, same) = Counters::read(&file).expect("counters");
+    assert_eq!((read.name(), same), (header.name(), rows.as_slice()));
+    assert_eq!((read.at.get(), read.count.get()), (64, 8));
+    for at in 0..file.len() {
+        let mut changed = file.clone();
+        changed[at] ^= 1;
+        assert!(Counters::read(&changed).is_err(), "byte {at}");
+        assert!(Counters::read(&file[..at]).is_err(), "cut at {at}");
+    }
+}
+
+#[test]
+fn slabs_are_summed_and_those_without_room_pass_over() {
+    let header = Slabs::of(5000).expect("slabs");
+    assert_eq!(header.size.get(), 2 * PAGE);
+    let mut file = header.as_bytes().to_vec();
+    file.resize(header.start(2) as usize, 0);
+    let mut put = |at: u64, value: u64| {
+        file[at as usize..][..8].copy_from_slice(&value.to_le_bytes());
+    };
+    // Three were handed out, and there is room for two.
+    put(USED, 3);
+    put(LOST, 1);
+    put(header.start(0) + 16, 5);
+    put(header.start(1) + 16, 7);
+    put(header.start(1) + 24, u64::MAX);
+    let mut values = [0u64; 2];
+    let add = |counter: usize, value| values[counter] = values[counter].wrapping_add(value);
+    assert_eq!(sums(&file, 16, add, 2), Ok(1));
+    assert_eq!(values, [12, u64::MAX]);
+    assert!(Slabs::of(u64::MAX).is_none() && Slabs::of(1 << 40).is_none());
 }

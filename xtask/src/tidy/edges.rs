@@ -46,7 +46,13 @@ const ROWS: [Row; 14] = [
     },
     Row {
         name: "tomo-export",
-        may_use: &["tomo-profile", "tomo-program", "tomo-wire"],
+        may_use: &[
+            "tomo-graph",
+            "tomo-plan",
+            "tomo-profile",
+            "tomo-program",
+            "tomo-wire",
+        ],
     },
     Row {
         name: "tomo-protocol",

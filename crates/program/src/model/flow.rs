@@ -31,6 +31,14 @@ impl FunctionView<'_> {
             .ok()
     }
 
+    /// Its graph for counting: that of [`Self::flow_graph`], in which every block that ends in a call is an
+    /// exit too, since what it calls may not come back. `None` as there.
+    #[must_use]
+    pub fn counting_graph(&self) -> Option<FlowGraph> {
+        let calls = self.calls().filter_map(|call| self.node(call.block()));
+        self.flow_graph()?.with_exits(calls).ok()
+    }
+
     /// The node of the graph that stands for `block`.
     #[must_use]
     pub fn node(&self, block: BlockId) -> Option<NodeId> {

@@ -1,6 +1,7 @@
 //! Any bytes given to every reader: refused, or readable to the end without a panic. Unit tests,
 //! property tests and fuzzing all call this.
 
+use tomo_wire::counting::{Counters, Row, Slabs, sums};
 use tomo_wire::disposal::{Disposal, Disposals, DisposalsView};
 use tomo_wire::image::{Image, Window};
 use tomo_wire::plan::{Entry, Level, Plan, PlanView};
@@ -21,6 +22,7 @@ pub(crate) fn check(data: &[u8]) {
     roster(data);
     reports(data);
     disposals(data);
+    counting(data);
     resealed(data);
 }
 
@@ -104,6 +106,18 @@ fn disposals(data: &[u8]) {
     }
 }
 
+/// Counters are as many as they say; slabs are summed without a look beside the file.
+fn counting(data: &[u8]) {
+    if let Some((header, rows)) = told(Counters::read(data)) {
+        assert_eq!(rows.len(), header.count.get() as usize);
+    }
+    let mut seen = 0;
+    let add = |counter: usize, _| seen = seen.max(counter + 1);
+    if told(sums(data, 8, add, 3)).is_some() {
+        assert!(seen <= 3 && data.len() as u64 >= Slabs::head());
+    }
+}
+
 /// Headers with any content behind right checksums: what somebody would write who knows the formats.
 fn resealed(data: &[u8]) {
     if let Ok((header, rest)) = Image::read_from_prefix(data) {
@@ -129,10 +143,15 @@ fn resealed(data: &[u8]) {
             let header = Plan::of(module, Level::Edge, 0, units);
             plan(&[header.as_bytes(), units.as_bytes()].concat());
         }
+        let whole = rest.len() / size_of::<Row>() * size_of::<Row>();
+        if let Ok(rows) = <[Row]>::ref_from_bytes(&rest[..whole]) {
+            let header = Counters::of(module, 0, 0, rows);
+            counting(&[header.as_bytes(), rows.as_bytes()].concat());
+        }
         let entry = data.split_at_checked(size_of::<roster::Entry>());
         if let Some((entry, paths)) = entry {
             let entries = <[roster::Entry]>::ref_from_bytes(entry).unwrap_or_default();
-            let header = Roster::sealed(entries, paths, checksum(data));
+            let header = Roster::sealed(entries, paths, None, checksum(data));
             roster(&[header.as_slice(), data].concat());
         }
     }

@@ -1,0 +1,264 @@
+//! A slab of counters for each thread, to which its `gs` base points.
+//!
+//! The base is the program's own to use, and hardly any does: the System V ABI gives `fs` to threads and
+//! leaves `gs` alone. A new thread or process inherits it, so it always points at a slab; at *its own*
+//! before it runs any code of the program: the first thread from the agent's start on, others since
+//! `pthread_create` is stood before, children of `fork` since our handler was registered first. (A child of
+//! `vfork` counts in the slab of the thread that waits for it.)
+//!
+//! A slab whose thread is gone is given to the next one as it is. Where there is none left, or no room
+//! for it, the thread counts into memory that nobody reads, and is itself counted as lost.
+
+use core::arch::naked_asm;
+use core::ffi::{CStr, c_int, c_void};
+use core::mem::transmute;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use tomo_wire::counting::{LOST, MOST_SLABS, OWNERS, Slabs, USED};
+
+use crate::door;
+use crate::loader::weak;
+use crate::system::{self, Access, File, Protection};
+
+/// Where in memory this process has mapped each slab; 0 where it has not.
+static PLACES: [AtomicUsize; MOST_SLABS as usize] =
+    [const { AtomicUsize::new(0) }; MOST_SLABS as usize];
+/// What each new thread is to do: function and argument, by slab.
+static STARTS: [[AtomicUsize; 2]; MOST_SLABS as usize] =
+    [const { [const { AtomicUsize::new(0) }; 2] }; MOST_SLABS as usize];
+/// The head of the file, mapped; 0 as long as nothing counts.
+static HEAD: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of a slab.
+static SIZE: AtomicUsize = AtomicUsize::new(0);
+/// Memory that nobody reads.
+static NOWHERE: AtomicUsize = AtomicUsize::new(0);
+/// The file's path, for slabs to come: no file stays open, whose number the program could meet.
+static PATH: [AtomicU64; PATH_WORDS] = [const { AtomicU64::new(0) }; PATH_WORDS];
+const PATH_WORDS: usize = 512;
+
+/// The owner of a slab whose thread has not begun, in place of the thread.
+const SOON: u32 = u32::MAX;
+
+/// Bytes of a slab; 0 where nothing counts.
+pub(crate) fn size() -> u64 {
+    SIZE.load(Ordering::Relaxed) as u64
+}
+
+/// Lets the calling thread, the first one, count in the slabs of the file at `path`.
+pub(crate) fn begin(path: &CStr) -> Option<()> {
+    let (file, status) = door::open_private(path, Access::ReadWrite).ok()?;
+    let mut bytes = [0; size_of::<Slabs>()];
+    file.read_at(&mut bytes, 0).ok()?;
+    let header = Slabs::read(&bytes, status.length.try_into().ok()?).ok()?;
+    let size = header.size.get() as usize;
+    remember(path)?;
+    let head = system::map(Slabs::head() as usize, Protection::ReadWrite, &file, 0).ok()?;
+    let nowhere = system::map_nothing(size).ok()?;
+    NOWHERE.store(nowhere, Ordering::Relaxed);
+    SIZE.store(size, Ordering::Relaxed);
+    HEAD.store(head as usize, Ordering::Release);
+    own();
+    be_told_of_forks();
+    Some(())
+}
+
+/// Registers the handler, under the name that glibc has for that, or musl.
+fn be_told_of_forks() {
+    type Register = extern "C" fn(usize, usize, extern "C" fn(), usize) -> c_int;
+    let register = match weak!("__register_atfork") {
+        0 => weak!("pthread_atfork"),
+        found => found,
+    };
+    if register != 0 {
+        // SAFETY: the C libraries' functions of these names have this type (the second lacks the last
+        // argument, which is then not looked at); the handler is never unloaded.
+        unsafe { transmute::<usize, Register>(register)(0, 0, in_child, 0) };
+    }
+}
+
+fn remember(path: &CStr) -> Option<()> {
+    let bytes = path.to_bytes_with_nul();
+    if bytes.len() > PATH_WORDS * 8 {
+        return None;
+    }
+    for (word, chunk) in PATH.iter().zip(bytes.chunks(8)) {
+        let mut value = [0; 8];
+        for (to, from) in value.iter_mut().zip(chunk) {
+            *to = *from;
+        }
+        word.store(u64::from_ne_bytes(value), Ordering::Relaxed);
+    }
+    Some(())
+}
+
+fn open() -> Option<File> {
+    let path = PATH.as_ptr().cast();
+    // SAFETY: `remember` left a string there that ends with a zero byte, before `HEAD` was set.
+    let path = unsafe { CStr::from_ptr(path) };
+    Some(door::open_private(path, Access::ReadWrite).ok()?.0)
+}
+
+/// A number in the head of the file that all processes change.
+fn shared(offset: u64) -> Option<&'static AtomicU64> {
+    let head = HEAD.load(Ordering::Acquire);
+    if head == 0 {
+        return None;
+    }
+    // SAFETY: the head is mapped for as long as the process lives, and has these numbers in it.
+    Some(unsafe { &*((head + offset as usize) as *const AtomicU64) })
+}
+
+fn owner(slab: u32) -> Option<&'static AtomicU64> {
+    shared(OWNERS + 8 * u64::from(slab))
+}
+
+fn name(thread: u32) -> u64 {
+    u64::from(system::process()) << 32 | u64::from(thread)
+}
+
+/// Gives the calling thread a slab of its own, and counts it as lost if there is none.
+fn own() {
+    let place = take(system::thread()).map(|(_, place)| place);
+    let place = place.unwrap_or_else(|| {
+        lose();
+        NOWHERE.load(Ordering::Relaxed)
+    });
+    system::set_gs(place);
+}
+
+fn lose() {
+    if let Some(lost) = shared(LOST) {
+        lost.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A slab for a thread, and where it is.
+fn take(thread: u32) -> Option<(u32, usize)> {
+    let slab = abandoned(thread).or_else(|| {
+        let next = shared(USED)?.fetch_add(1, Ordering::Relaxed);
+        let slab = u32::try_from(next).ok().filter(|slab| *slab < MOST_SLABS)?;
+        owner(slab)?.store(name(thread), Ordering::Relaxed);
+        Some(slab)
+    })?;
+    match place(slab) {
+        Some(place) => Some((slab, place)),
+        None => {
+            owner(slab)?.store(0, Ordering::Relaxed);
+            None
+        }
+    }
+}
+
+/// How many slabs are asked for their owners, at most, from the one that was found last on.
+const TRIES: u32 = 64;
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A slab whose owner is gone.
+fn abandoned(thread: u32) -> Option<u32> {
+    let used = shared(USED)?.load(Ordering::Relaxed).min(MOST_SLABS.into()) as u32;
+    let first = NEXT.load(Ordering::Relaxed);
+    (0..used.min(TRIES)).find_map(|step| {
+        let slab = first.wrapping_add(step).checked_rem(used)?;
+        let owner = owner(slab)?;
+        let known = owner.load(Ordering::Relaxed);
+        if !is_gone(known) {
+            return None;
+        }
+        let ours = name(thread);
+        let taken = owner.compare_exchange(known, ours, Ordering::Relaxed, Ordering::Relaxed);
+        NEXT.store(slab.wrapping_add(1), Ordering::Relaxed);
+        taken.is_ok().then_some(slab)
+    })
+}
+
+fn is_gone(owner: u64) -> bool {
+    let (process, thread) = ((owner >> 32) as u32, owner as u32);
+    owner == 0 || (thread != SOON && !system::is_alive(process, thread))
+}
+
+/// Where this process has a slab; mapped if it is not, with room on the disk for all of it.
+fn place(slab: u32) -> Option<usize> {
+    let known = PLACES.get(slab as usize)?;
+    match known.load(Ordering::Relaxed) {
+        0 => {
+            let size = SIZE.load(Ordering::Relaxed);
+            let file = open()?;
+            let start = Slabs::head() + u64::from(slab) * size as u64;
+            file.allocate(start, size as u64).ok()?;
+            let place = system::map(size, Protection::ReadWrite, &file, start).ok()? as usize;
+            known.store(place, Ordering::Relaxed);
+            Some(place)
+        }
+        place => Some(place),
+    }
+}
+
+/// Called in the child of a `fork`, before any handler of the program.
+extern "C" fn in_child() {
+    own();
+}
+
+/// Creates a thread that has a slab of its own. `real` is the C library's `pthread_create`, given function and
+/// argument.
+pub(crate) fn create(
+    real: impl FnOnce(usize, *mut c_void) -> c_int,
+    start: usize,
+    argument: *mut c_void,
+) -> c_int {
+    if HEAD.load(Ordering::Relaxed) == 0 {
+        return real(start, argument);
+    }
+    let taken = take(SOON).and_then(|(slab, _)| Some((slab, STARTS.get(slab as usize)?)));
+    let Some((slab, [function, first])) = taken else {
+        lose();
+        return real(start, argument);
+    };
+    function.store(start, Ordering::Relaxed);
+    first.store(argument as usize, Ordering::Release);
+    let begins = thread_begins as *const () as usize;
+    let result = real(begins, slab as usize as *mut c_void);
+    if result != 0
+        && let Some(owner) = owner(slab)
+    {
+        owner.store(0, Ordering::Relaxed);
+    }
+    result
+}
+
+/// What a thread is to do.
+#[repr(C)]
+struct Begin {
+    function: usize,
+    argument: usize,
+}
+
+/// Takes possession of the slab; gives what the thread is to do.
+extern "C" fn possess(slab: usize) -> Begin {
+    let place = PLACES
+        .get(slab)
+        .map_or(0, |place| place.load(Ordering::Relaxed));
+    system::set_gs(place);
+    if let Some(owner) = owner(slab as u32) {
+        owner.store(name(system::thread()), Ordering::Relaxed);
+    }
+    let [function, first] = STARTS.get(slab).unwrap_or(&STARTS[0]);
+    let argument = first.load(Ordering::Acquire);
+    let function = function.load(Ordering::Relaxed);
+    Begin { function, argument }
+}
+
+/// Where a thread begins. It leaves no frame behind, so that whoever unwinds the thread's stack (an
+/// exception, `pthread_exit`, a debugger) finds what would be there without us.
+// SAFETY: called with the stack as the ABI has it at a function's start; keeps it aligned for the call, puts it
+// back, and leaves by a jump to the function that the program gave, with its argument in place.
+#[unsafe(naked)]
+extern "C" fn thread_begins(slab: *mut c_void) -> *mut c_void {
+    naked_asm!(
+        "sub rsp, 8",
+        "call {possess}",
+        "add rsp, 8",
+        "mov rdi, rdx",
+        "jmp rax",
+        possess = sym possess,
+    )
+}

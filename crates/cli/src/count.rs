@@ -1,0 +1,283 @@
+//! `tomo count`: how often functions, blocks and edges ran.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use tomo_export::{Counts, counts};
+use tomo_launch::{Agent, Arming, Chosen, Ended, Observed, Run, RunFolder, Target, TargetError};
+use tomo_program::{Cache, Graphs, Request, load};
+use tomo_wire::counting::{Counters, sums};
+
+use crate::bar::Bar;
+use crate::cover::problem;
+use crate::observe::Store;
+
+/// Run a program and count how often its functions, blocks and edges run.
+///
+/// Counters stand on as few edges as tell of all others, and each thread has its own; the counts are
+/// exact. Its output, its exit code and its signals are its own. What cannot be known is said.
+#[derive(Args)]
+#[command(after_long_help = NOTES)]
+pub(crate) struct Arguments {
+    /// Put the run's counters into DIR, in a folder of its own.
+    #[arg(short, long, value_name = "DIR", default_value = "tomo-counts")]
+    output: PathBuf,
+
+    /// What to write at the program's end.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+
+    /// Write that to FILE instead of to standard error.
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+
+    /// The program and its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    command: Vec<OsString>,
+}
+
+const NOTES: &str = "\
+Counted is the executable itself; the counters of all its processes and threads are
+added up. They lie in DIR as soon as they are made, also when it is killed.
+
+Counts are exact where functions are left by returns, exceptions, longjmp or exit. A
+function that is left from within a block, by a handler of a fault or by a signal
+that ends the program there, is counted as if that block had been left as usual:
+what is inferred behind it may be one too high for each time.
+
+Exit code: the program's own; 128 and its number where a signal ended it; 2 where it
+cannot be counted at all, 127 where it is not found.";
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Functions, those that were entered most often first.
+    Table,
+    /// One document (schema tomo.counts/1).
+    Json,
+}
+
+/// Runs the program; gives its exit code.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    tomo_launch::keep_going();
+    let [name, rest @ ..] = arguments.command.as_slice() else {
+        return Ok(ExitCode::from(2));
+    };
+    let target = match Target::find(name, std::env::var_os("PATH").as_deref()) {
+        Err(error @ TargetError::NotFound(_)) => {
+            eprintln!("tomo: {error}");
+            return Ok(ExitCode::from(127));
+        }
+        found => found?,
+    };
+    let session = match Session::prepare(arguments, &target) {
+        Ok(session) => session,
+        Err(error) => {
+            let ended = tomo_launch::run(&target, name, rest, None)?;
+            let path = target.executable.display();
+            eprintln!("tomo: {path} was not counted: {error:#}");
+            return Ok(ExitCode::from(ended.code()));
+        }
+    };
+    let arming = Arming {
+        agent: &session.agent,
+        roster: &session.roster,
+        sanitized: false,
+    };
+    let ended = tomo_launch::run(&target, name, rest, Some(arming))?;
+    if let Err(error) = session.conclude(arguments, &target, ended) {
+        eprintln!("tomo: {error:#}");
+    }
+    Ok(ExitCode::from(ended.code()))
+}
+
+/// What a run needs.
+struct Session {
+    cache: PathBuf,
+    module: Observed,
+    agent: Agent,
+    folder: RunFolder,
+    roster: PathBuf,
+    run: Run,
+}
+
+impl Session {
+    fn prepare(arguments: &Arguments, target: &Target) -> Result<Self> {
+        let store = Store::open()?;
+        let module = Observed::of(&Chosen::executable(target))?;
+        let mut folder = RunFolder::create(&arguments.output)?;
+        folder.count(&module, &store.images, &Bar::new())?;
+        folder.make_slabs()?;
+        let run = Run {
+            command: arguments.command.clone(),
+            started: SystemTime::now(),
+        };
+        folder.describe(target, &run, None)?;
+        Ok(Self {
+            agent: Agent::in_cache(&store.folder)?,
+            roster: folder.roster()?,
+            cache: store.folder,
+            module,
+            folder,
+            run,
+        })
+    }
+
+    /// Says what was counted, or why nothing was.
+    fn conclude(&self, arguments: &Arguments, target: &Target, ended: Ended) -> Result<()> {
+        self.folder.describe(target, &self.run, Some(ended))?;
+        for (armed, live) in self.folder.lives() {
+            let problem = live.and_then(|live| problem(&live, false));
+            if let Some(problem) = problem {
+                eprintln!(
+                    "tomo: {} was not counted{problem}",
+                    armed.module.path.display()
+                );
+            }
+        }
+        let (folder, module) = (self.folder.path(), &self.module);
+        let text = written(arguments.format, folder, module, &self.cache)?;
+        match &arguments.to {
+            Some(path) => fs::write(path, text).with_context(|| path.display().to_string())?,
+            None => std::io::stderr().write_all(text.as_bytes())?,
+        }
+        Ok(())
+    }
+}
+
+/// What the counters of `module` in `folder` say, in this format.
+fn written(format: Format, folder: &Path, module: &Observed, cache: &Path) -> Result<String> {
+    let read = |name: String| {
+        let path = folder.join(name);
+        fs::read(&path).with_context(|| path.display().to_string())
+    };
+    let (file, slabs) = (
+        read(format!("{}.counters", module.stem))?,
+        read("slabs".into())?,
+    );
+    let (header, rows) = Counters::read(&file).context("the counters")?;
+    let mut values = vec![0u64; rows.len()];
+    let add = |counter: usize, value: u64| {
+        if let Some(sum) = values.get_mut(counter) {
+            *sum = sum.wrapping_add(value);
+        }
+    };
+    let lost = sums(&slabs, header.at.get(), add, rows.len()).context("the slabs")?;
+    let cache = Cache::at(cache);
+    let request = Request {
+        path: &module.path,
+        cache: Some(&cache),
+        refresh: false,
+        whole: true,
+    };
+    let model = load(&request, &())?.model;
+    let graphs = model.graphs()?;
+    let counts = counts(&graphs, rows, &values);
+    Ok(match format {
+        Format::Table => table(&graphs, &counts, lost),
+        Format::Json => format!("{:#}\n", document(&graphs, &counts, lost)),
+    })
+}
+
+/// Functions of a table at most.
+const ROWS: usize = 30;
+
+fn table(graphs: &Graphs<'_>, counts: &Counts, lost: u64) -> String {
+    let mut ran: Vec<_> = counts
+        .functions
+        .iter()
+        .filter_map(|function| Some((function.activations?, function)))
+        .filter(|(times, _)| *times > 0)
+        .collect();
+    ran.sort_by_key(|(times, function)| (std::cmp::Reverse(*times), function.function));
+    let mut text = format!("{:>16} {:>16}  function\n", "entered", "blocks run");
+    for (times, function) in ran.iter().take(ROWS) {
+        let blocks: u64 = function.blocks.iter().flatten().sum();
+        let title = graphs.function(function.function).map(|one| one.title());
+        let title = title.unwrap_or_default();
+        text += &format!("{times:>16} {blocks:>16}  {title}\n");
+    }
+    if let Some(more) = ran.len().checked_sub(ROWS).filter(|more| *more > 0) {
+        text += &format!("{:>16} {:>16}  {more} more functions ran\n", "", "");
+    }
+    for (count, what) in [
+        (
+            counts.uncounted.len() as u64,
+            "functions could not be counted: too little is known of them",
+        ),
+        (
+            counts.contradictory.len() as u64,
+            "functions have counters that contradict each other",
+        ),
+        (
+            lost,
+            "threads were not counted: no memory for their counters",
+        ),
+    ] {
+        if count > 0 {
+            text += &format!("{count} {what}\n");
+        }
+    }
+    text
+}
+
+fn document(graphs: &Graphs<'_>, counts: &Counts, lost: u64) -> Value {
+    let functions = counts.functions.iter().filter_map(|counted| {
+        let function = graphs.function(counted.function)?;
+        let blocks = function
+            .blocks()
+            .zip(&counted.blocks)
+            .map(|(block, count)| {
+                json!({
+                    "address": format!("{:#x}", block.address().0),
+                    "size": block.size(),
+                    "count": count,
+                    "line": block.source().map(|source| source.line),
+                })
+            });
+        let edges = function.edges().filter_map(|edge| {
+            let at = counted
+                .edges
+                .binary_search_by_key(&edge.id, |(id, _)| *id)
+                .ok()?;
+            let from = graphs.block(edge.from)?;
+            Some(json!({
+                "from": format!("{:#x}", from.address().0),
+                "to": format!("{:#x}", edge.address.0),
+                "count": counted.edges[at].1,
+            }))
+        });
+        Some(json!({
+            "name": function.title(),
+            "address": format!("{:#x}", function.entry().0),
+            "entered": counted.activations,
+            "blocks": blocks.collect::<Vec<_>>(),
+            "edges": edges.collect::<Vec<_>>(),
+        }))
+    });
+    let entries = |ids: &[tomo_program::FunctionId]| -> Vec<String> {
+        let functions = ids.iter().filter_map(|id| graphs.function(*id));
+        functions
+            .map(|one| format!("{:#x}", one.entry().0))
+            .collect()
+    };
+    let contradictory: Vec<_> = counts.contradictory.iter().map(|(id, _)| *id).collect();
+    json!({
+        "schema": "tomo.counts/1",
+        "functions": functions.collect::<Vec<_>>(),
+        "uncounted": entries(&counts.uncounted),
+        "contradictory": entries(&contradictory),
+        "lost_threads": lost,
+    })
+}

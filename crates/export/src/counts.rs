@@ -1,0 +1,162 @@
+//! Execution counts: from the counters of a module to how often its functions, blocks and edges ran.
+//!
+//! The plan that chose the counters is not stored: which arcs were counted follows from what each counter
+//! counts and from the graph, and everything else from the arcs (BL94 §3.1, `tomo_profile::counts`).
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+use tomo_graph::{FlowArc, FlowGraph, NodeId, Weight};
+use tomo_plan::counting::{CountingPlan, Place, Role, places};
+use tomo_profile::counts::{CountError, infer_with};
+use tomo_program::{
+    BlockView, CallView, EdgeId, EdgeView, FunctionId, FunctionView, Graphs, Status,
+};
+use tomo_wire::counting::Row;
+
+/// How often the parts of a function ran. What no counter tells is `None`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionCounts {
+    /// The function.
+    pub function: FunctionId,
+    /// How often it was entered.
+    pub activations: Option<u64>,
+    /// Its blocks, by address: how often each started.
+    pub blocks: Vec<Option<u64>>,
+    /// Its edges that stay in it, with how often control passed along each.
+    pub edges: Vec<(EdgeId, Option<u64>)>,
+}
+
+/// The counts of a module.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Functions, in the order of the model.
+    pub functions: Vec<FunctionCounts>,
+    /// Functions of which too little is known to count them.
+    pub uncounted: Vec<FunctionId>,
+    /// Functions whose counters contradict each other.
+    pub contradictory: Vec<(FunctionId, CountError)>,
+}
+
+/// The counts of the module with these graphs, given what each counter counts and its value.
+#[must_use]
+pub fn counts(graphs: &Graphs<'_>, rows: &[Row], values: &[u64]) -> Counts {
+    let pairs = rows.iter().zip(values);
+    let known: HashMap<(u64, u64), u64> = pairs
+        .map(|(row, value)| ((row.from.get(), row.to.get()), *value))
+        .collect();
+    let functions: Vec<_> = graphs.functions().collect();
+    let all: Vec<_> = functions
+        .par_iter()
+        .map(|function| (function.id(), counts_of(function, &known)))
+        .collect();
+    let mut counts = Counts::default();
+    for (id, outcome) in all {
+        match outcome {
+            None => counts.uncounted.push(id),
+            Some(Ok(function)) => counts.functions.push(function),
+            Some(Err(error)) => counts.contradictory.push((id, error)),
+        }
+    }
+    counts
+}
+
+/// A function's graph, with what its nodes and edges are.
+struct Mapped<'g> {
+    graph: FlowGraph,
+    blocks: Vec<BlockView<'g>>,
+    edges: Vec<EdgeView>,
+    /// Blocks that end in a call which may come back more than once.
+    returns_again: Vec<NodeId>,
+}
+
+/// What comes back more than once, leading underscores left out: gcc's list (`special_function_p`), and what comes
+/// back in two processes, which are counted together.
+const RETURN_AGAIN: [&str; 8] = [
+    "setjmp",
+    "sigsetjmp",
+    "savectx",
+    "getcontext",
+    "vfork",
+    "fork",
+    "Fork",
+    "libc_fork",
+];
+
+fn returns_again(call: &CallView<'_>) -> bool {
+    let own = || call.function().and_then(|function| function.name());
+    let name = call.import().or_else(own).unwrap_or_default();
+    let name = name.split('@').next().unwrap_or_default();
+    RETURN_AGAIN.contains(&name.trim_start_matches('_'))
+}
+
+impl<'g> Mapped<'g> {
+    fn of(function: &FunctionView<'g>) -> Option<Self> {
+        if function.status() != Status::Exact {
+            return None;
+        }
+        let edges = function.edges().filter(|edge| edge.block().is_some());
+        Some(Self {
+            graph: function.counting_graph()?,
+            blocks: function.blocks().collect(),
+            edges: edges.collect(),
+            returns_again: function
+                .calls()
+                .filter(returns_again)
+                .filter_map(|call| function.node(call.block()))
+                .collect(),
+        })
+    }
+
+    fn address(&self, node: NodeId) -> Option<u64> {
+        Some(self.blocks.get(node.index())?.address().0)
+    }
+
+    /// The value of the counter that an arc has, if it has one.
+    fn counted(&self, arc: FlowArc, known: &HashMap<(u64, u64), u64>) -> Option<u64> {
+        places(&self.graph, arc).into_iter().find_map(|place| {
+            let key = match (place, arc) {
+                (Place::Target(node) | Place::Source(node), _) => (self.address(node)?, 0),
+                (Place::Split, FlowArc::Edge(edge)) => {
+                    let from = self.address(self.graph.source(edge))?;
+                    (from, self.edges.get(edge.index())?.address.0)
+                }
+                _ => return None,
+            };
+            known.get(&key).copied()
+        })
+    }
+}
+
+/// `None` where the function cannot be counted.
+fn counts_of(
+    function: &FunctionView<'_>,
+    known: &HashMap<(u64, u64), u64>,
+) -> Option<Result<FunctionCounts, CountError>> {
+    let mapped = Mapped::of(function)?;
+    let plan = CountingPlan::new(&mapped.graph, |arc| match mapped.counted(arc, known) {
+        Some(_) => Weight::Finite(1),
+        None => Weight::Infinite,
+    });
+    let recorded: Vec<u64> = plan
+        .arcs()
+        .iter()
+        .filter(|arc| matches!(arc.role, Role::Counted(_)))
+        .map(|arc| mapped.counted(arc.ends.arc, known).unwrap_or_default())
+        .collect();
+    let return_again = |node| mapped.returns_again.contains(&node);
+    let inferred = infer_with(&plan, &recorded, &[], return_again);
+    Some(inferred.map(|counts| {
+        let edges = (0u32..).zip(&mapped.edges).map(|(number, edge)| {
+            let arc = FlowArc::Edge(tomo_graph::EdgeId(number));
+            (edge.id, counts.of(arc))
+        });
+        let nodes = (0..mapped.blocks.len() as u32).map(|node| counts.of_node(NodeId(node)));
+        FunctionCounts {
+            function: function.id(),
+            activations: counts.activations(),
+            blocks: nodes.collect(),
+            edges: edges.collect(),
+        }
+    }))
+}

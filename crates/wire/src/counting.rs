@@ -1,0 +1,218 @@
+//! Counting: which counter counts what, and the slabs that hold them.
+//!
+//! The *counters* of a module are a file beside its image: a header, then one [`Row`] a counter. Its checksum
+//! names it, in images and records as that of a plan does.
+//!
+//! The *slabs* of a run are one file for all its threads and modules. Each thread has a slab of its own, to
+//! which its `gs` base points, so that nobody else changes its counters and no increment is lost; what a thread
+//! counted stays when it ends, however it ends. What all counted is the sum over all slabs.
+//!
+//! | part | where | what |
+//! |---|---|---|
+//! | header | 0 | [`Slabs`] |
+//! | used | [`USED`] | how many slabs were handed out ever |
+//! | lost | [`LOST`] | how many threads got none, and were not counted |
+//! | owners | [`OWNERS`] | for each slab its process and thread, or 0 |
+//! | slabs | [`Slabs::start`] of each | counters of 64 bits |
+//!
+//! A slab whose owner is gone is handed out again as it is: sums do not mind.
+
+use core::mem::size_of;
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+use crate::door::{Header, Preamble, Refusal, part};
+use crate::{ModuleId, PAGE, checksum, pages};
+
+/// What a counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct Row {
+    /// The block that is reached, or that the edge leaves; as the module states it.
+    pub from: U64,
+    /// The block that the edge enters; 0 for a block.
+    pub to: U64,
+}
+
+/// The header of a file of counters.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct Counters {
+    preamble: Preamble,
+    /// The module that is counted.
+    pub module: ModuleId,
+    /// Version of the analysis that the blocks come from.
+    pub analysis: U32,
+    /// How many counters.
+    pub count: U32,
+    /// How many bytes into each slab they start.
+    pub at: U32,
+    reserved: U32,
+    /// Checksum of the rows.
+    pub rows_checksum: U64,
+}
+
+impl Header for Counters {
+    const MAGIC: [u8; 8] = *b"TOMOCTR\n";
+    const VERSION: u32 = 1;
+
+    fn preamble(&mut self) -> &mut Preamble {
+        &mut self.preamble
+    }
+}
+
+impl Counters {
+    /// The header of these counters.
+    #[must_use]
+    pub fn of(module: ModuleId, analysis: u32, at: u32, rows: &[Row]) -> Self {
+        let mut header = Self {
+            module,
+            analysis: analysis.into(),
+            count: (rows.len() as u32).into(),
+            at: at.into(),
+            rows_checksum: checksum(rows.as_bytes()).into(),
+            ..Self::new_zeroed()
+        };
+        header.seal();
+        header
+    }
+
+    /// What names the counters in images and records.
+    #[must_use]
+    pub fn name(&self) -> u64 {
+        checksum(IntoBytes::as_bytes(self))
+    }
+
+    /// Its bytes as they are written to a file, before those of the rows.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        IntoBytes::as_bytes(self)
+    }
+
+    /// The counters in `file`, and what each counts.
+    ///
+    /// # Errors
+    /// Where they are none, of another version, cut short or damaged.
+    pub fn read(file: &[u8]) -> Result<(Self, &[Row]), Refusal> {
+        let header = <Self as Header>::open(file)?;
+        let size = u64::from(header.count.get()) * size_of::<Row>() as u64;
+        let bytes = part(file, size_of::<Self>() as u64, size)?;
+        if checksum(bytes) != header.rows_checksum.get() {
+            return Err(Refusal::Damaged);
+        }
+        let rows = <[Row]>::ref_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)?;
+        Ok((header, rows))
+    }
+}
+
+/// Slabs of a file at most.
+pub const MOST_SLABS: u32 = 4096;
+/// Where in a file of slabs it says how many were handed out.
+pub const USED: u64 = 1024;
+/// Where it says how many threads got none.
+pub const LOST: u64 = 1032;
+/// Where the owners start.
+pub const OWNERS: u64 = PAGE;
+
+/// The header of a file of slabs.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct Slabs {
+    preamble: Preamble,
+    /// Bytes of a slab, in whole pages.
+    pub size: U64,
+}
+
+impl Header for Slabs {
+    const MAGIC: [u8; 8] = *b"TOMOSLB\n";
+    const VERSION: u32 = 1;
+
+    fn preamble(&mut self) -> &mut Preamble {
+        &mut self.preamble
+    }
+}
+
+/// Bytes before the first slab.
+const BEFORE: u64 = OWNERS + MOST_SLABS as u64 * size_of::<u64>() as u64;
+
+impl Slabs {
+    /// Slabs of so many bytes at least; `None` where that is too much.
+    #[must_use]
+    pub fn of(bytes: u64) -> Option<Self> {
+        let size = pages(bytes).filter(|size| *size <= 1 << 31)?;
+        let mut header = Self {
+            size: size.into(),
+            ..Self::new_zeroed()
+        };
+        header.seal();
+        Some(header)
+    }
+
+    /// Its bytes as they are written to a file.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        IntoBytes::as_bytes(self)
+    }
+
+    /// Bytes of the file before any slab is handed out.
+    #[must_use]
+    pub fn head() -> u64 {
+        BEFORE
+    }
+
+    /// Where a slab is in the file.
+    #[must_use]
+    pub fn start(&self, slab: u32) -> u64 {
+        BEFORE + u64::from(slab) * self.size.get()
+    }
+
+    /// The header of a file of slabs that has `length` bytes and starts with `bytes`.
+    ///
+    /// # Errors
+    /// Where it is none, of another version, cut short or damaged.
+    pub fn read(bytes: &[u8], length: u64) -> Result<Self, Refusal> {
+        let header = <Self as Header>::open(bytes)?;
+        let size = header.size.get();
+        if length < BEFORE {
+            let promised = BEFORE;
+            return Err(Refusal::CutShort { length, promised });
+        }
+        match size.is_multiple_of(PAGE) && size <= 1 << 31 {
+            true => Ok(header),
+            false => Err(Refusal::Inconsistent),
+        }
+    }
+}
+
+/// The sum of each counter over all slabs in `file`, `counters` of them from the byte `at` of each; and how many
+/// threads are not in it. Sums wrap, as counters do.
+///
+/// # Errors
+/// As for [`Slabs::read`].
+pub fn sums(
+    file: &[u8],
+    at: u32,
+    mut add: impl FnMut(usize, u64),
+    counters: usize,
+) -> Result<u64, Refusal> {
+    let header = Slabs::read(file, file.len() as u64)?;
+    let number = |offset: u64| -> Result<u64, Refusal> {
+        let bytes = part(file, offset, 8)?;
+        let value = U64::read_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)?;
+        Ok(value.get())
+    };
+    let used = number(USED)?.min(MOST_SLABS.into()) as u32;
+    for slab in 0..used {
+        let start = header.start(slab) + u64::from(at);
+        // A slab that was promised and never had room in the file counted nothing.
+        let Ok(bytes) = part(file, start, counters as u64 * 8) else {
+            continue;
+        };
+        for (counter, value) in bytes.chunks_exact(8).enumerate() {
+            let value = U64::read_from_bytes(value).map_or(0, U64::get);
+            add(counter, value);
+        }
+    }
+    number(LOST)
+}

@@ -1,0 +1,63 @@
+/* How often `work` runs is known: whatever ends or begins in the middle of it. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ROUNDS 20000
+
+static volatile unsigned sink;
+
+/* Some branches, so that counts are inferred from others. */
+__attribute__((noinline)) void work(unsigned i) {
+    if (i & 1) sink += i; else sink ^= i;
+    if (i % 3 == 0) sink *= 5;
+}
+
+__attribute__((noinline)) static void all(void) {
+    for (unsigned i = 0; i < ROUNDS; i++) work(i);
+}
+
+static void *thread(void *argument) {
+    all();
+    if (argument) pthread_exit(argument);
+    return 0;
+}
+
+static void threads(int count, void *argument) {
+    pthread_t made[64];
+    for (int i = 0; i < count; i++) pthread_create(&made[i], 0, thread, argument);
+    for (int i = 0; i < count; i++) pthread_join(made[i], 0);
+}
+
+static sigjmp_buf back;
+static void handler(int number) { (void)number; work(1); siglongjmp(back, 1); }
+
+static void wait_for(pid_t child) { int status; waitpid(child, &status, 0); }
+
+int main(int count, char **words) {
+    const char *what = count > 1 ? words[1] : "";
+    if (!strcmp(what, "once")) all();
+    else if (!strcmp(what, "threads")) threads(8, 0);
+    else if (!strcmp(what, "left")) threads(8, "left");
+    else if (!strcmp(what, "many")) for (int i = 0; i < 200; i++) threads(2, 0);
+    else if (!strcmp(what, "forks")) {
+        pid_t made[6];
+        for (int i = 0; i < 6; i++) if (!(made[i] = fork())) { all(); threads(2, 0); _exit(0); }
+        for (int i = 0; i < 6; i++) wait_for(made[i]);
+    }
+    else if (!strcmp(what, "vfork")) { pid_t child = vfork(); if (!child) { all(); _exit(0); } wait_for(child); all(); }
+    else if (!strcmp(what, "leaps")) {
+        signal(SIGUSR1, handler);
+        for (volatile int i = 0; i < 100; i++) if (!sigsetjmp(back, 1)) raise(SIGUSR1);
+    }
+    else if (!strcmp(what, "killed")) { all(); raise(SIGKILL); }
+    else if (!strcmp(what, "exits")) { if (!fork()) { all(); exit(3); } wait(0); all(); exit(4); }
+    printf("%s\n", what);
+    return 0;
+}

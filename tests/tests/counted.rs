@@ -1,0 +1,266 @@
+//! Counts are exact: what `tomo count` says of every block and edge is how often a debugger that executes
+//! the same run instruction by instruction saw it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Deserialize;
+use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build, compiled};
+use tomo_testkit::coverage::complete;
+use tomo_testkit::steps::{Kind, Outside, Trace, observe};
+use tomo_testkit::tomo;
+
+/// Far more steps than any workload takes.
+const LIMIT: u64 = 60_000_000;
+
+#[derive(Deserialize)]
+struct Document {
+    functions: Vec<Function>,
+    contradictory: Vec<String>,
+    lost_threads: u64,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: String,
+    blocks: Vec<Block>,
+    edges: Vec<Edge>,
+}
+
+#[derive(Deserialize)]
+struct Block {
+    address: String,
+    size: u64,
+    count: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Edge {
+    from: String,
+    to: String,
+    count: Option<u64>,
+}
+
+fn address(text: &str) -> u64 {
+    let digits = text.strip_prefix("0x").expect("an address");
+    u64::from_str_radix(digits, 16).expect("an address")
+}
+
+/// How often instructions were executed, and passages of control made.
+#[derive(Default)]
+struct Seen {
+    instructions: BTreeMap<u64, u64>,
+    /// By where they led and where they came from.
+    passages: BTreeMap<(u64, u64), u64>,
+    /// Arrivals behind calls, by where: what `setjmp` was called once for may come back twice.
+    returns: BTreeMap<u64, u64>,
+}
+
+impl Seen {
+    fn of(trace: &Trace) -> Self {
+        let mut seen = Self::default();
+        for (transition, count) in &trace.transitions {
+            let left = transition.from.filter(|_| transition.kind != Kind::Signal);
+            if let Some(from) = left {
+                *seen.instructions.entry(from).or_default() += count;
+            }
+            let Some(to) = transition.to else { continue };
+            let came = match transition.kind {
+                Kind::Flow => transition.from,
+                Kind::Return { call } | Kind::Landing { call } => {
+                    *seen.returns.entry(to).or_default() += count;
+                    call
+                }
+                _ => None,
+            };
+            if let Some(from) = came {
+                *seen.passages.entry((to, from)).or_default() += count;
+            }
+        }
+        seen
+    }
+
+    fn block(&self, start: u64) -> u64 {
+        self.instructions.get(&start).copied().unwrap_or(0)
+    }
+
+    /// How often control passed from the block with these bytes to `to`.
+    fn edge(&self, from: std::ops::Range<u64>, to: u64) -> u64 {
+        let passages = self.passages.range((to, from.start)..(to, from.end));
+        let passages = passages.map(|(_, count)| count).sum();
+        match self.returns.get(&to) {
+            Some(returns) if to == from.end => *returns,
+            _ => passages,
+        }
+    }
+}
+
+/// A function that is left from the middle of a block: by a handler of the fault that happens there. Nobody
+/// counts that, so what follows is one off.
+const LEFT_BY_A_FAULT: &str = "signalled";
+
+impl Function {
+    fn agrees(&self, count: u64, ran: u64) -> bool {
+        let off = if self.name == LEFT_BY_A_FAULT { 1 } else { 0 };
+        count.abs_diff(ran) <= off
+    }
+}
+
+fn counted(program: &Path, args: &[String], input: &[u8], cache: &Path) -> Document {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("counts");
+    let mut command = Command::new(tomo::path().expect("tomo"));
+    command
+        .env("TOMO_CACHE_DIR", cache)
+        .current_dir(folder.path());
+    command
+        .args(["count", "--format", "json", "--to"])
+        .arg(&file);
+    command.arg("--").arg(program).args(args);
+    let output = complete(command, input).expect("run");
+    let text = std::fs::read(&file).unwrap_or_else(|error| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        panic!("{}: {error}: {said}", program.display())
+    });
+    serde_json::from_slice(&text).expect("a document")
+}
+
+/// How many counts agreed, of those that are known; panics where one does not.
+fn compare(built: &Built, document: &Document, trace: &Trace) -> usize {
+    let name = &built.name;
+    assert_eq!(document.contradictory, Vec::<String>::new(), "{name}");
+    assert_eq!(document.lost_threads, 0, "{name}");
+    let seen = Seen::of(trace);
+    let (mut wrong, mut agreed) = (Vec::new(), 0);
+    for function in &document.functions {
+        let mut sizes = BTreeMap::new();
+        for block in &function.blocks {
+            let start = address(&block.address);
+            sizes.insert(start, block.size);
+            match block.count {
+                Some(count) if function.agrees(count, seen.block(start)) => agreed += 1,
+                Some(count) => wrong.push(format!(
+                    "{}: block {start:#x} ran {} times, not {count}",
+                    function.name,
+                    seen.block(start)
+                )),
+                None => {}
+            }
+        }
+        for edge in &function.edges {
+            let (from, to) = (address(&edge.from), address(&edge.to));
+            let ran = seen.edge(from..from + sizes.get(&from).copied().unwrap_or(0), to);
+            match edge.count {
+                Some(count) if function.agrees(count, ran) => agreed += 1,
+                Some(count) => wrong.push(format!(
+                    "{}: edge {from:#x} to {to:#x} ran {ran} times, not {count}",
+                    function.name
+                )),
+                None => {}
+            }
+        }
+    }
+    let some: Vec<&String> = wrong.iter().take(20).collect();
+    assert!(wrong.is_empty(), "{name}: {} wrong: {some:#?}", wrong.len());
+    agreed
+}
+
+fn check(recipes: impl IntoIterator<Item = Recipe>) {
+    for recipe in recipes {
+        let built = build(&recipe).expect("built");
+        let cache = tempfile::tempdir().expect("a folder");
+        for workload in &built.workloads {
+            let trace = observe(&built.program, workload, Outside::Leap, LIMIT).expect("traced");
+            let input = workload.stdin.as_deref().unwrap_or_default();
+            let document = counted(&built.program, &workload.args, input, cache.path());
+            let agreed = compare(&built, &document, &trace);
+            assert!(
+                agreed > 100,
+                "{}: only {agreed} counts are known",
+                built.name
+            );
+        }
+    }
+}
+
+#[test]
+fn counts_of_c_features_are_exact() {
+    check(Recipe::family(Source::CFeatures));
+}
+
+#[test]
+fn counts_of_cpp_exceptions_are_exact() {
+    check([
+        Recipe::new(Source::CppFeatures, Compiler::Gcc, Level::O2),
+        Recipe::new(Source::CppFeatures, Compiler::Clang, Level::O0),
+    ]);
+}
+
+#[test]
+fn counts_of_rust_panics_are_exact() {
+    check(Recipe::family(Source::RustFeatures));
+}
+
+#[test]
+fn counts_of_bzip2_are_exact() {
+    check([Recipe::new(Source::Bzip2, Compiler::Clang, Level::O2)]);
+}
+
+/// A known number of calls of `work` in each scenario, of which every second takes the one way and every third
+/// another, in threads and processes of all kinds.
+#[test]
+fn counts_are_exact_whatever_threads_and_processes_do() {
+    let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
+    let cache = tempfile::tempdir().expect("a folder");
+    for (scenario, times) in [
+        ("once", 1),
+        ("threads", 8),
+        ("left", 8),
+        ("many", 400),
+        ("forks", 18),
+        ("vfork", 2),
+        ("killed", 1),
+        ("exits", 2),
+    ] {
+        let document = counted(&program, &[scenario.into()], b"", cache.path());
+        assert_eq!(document.contradictory, Vec::<String>::new(), "{scenario}");
+        assert_eq!(document.lost_threads, 0, "{scenario}");
+        let rounds = 20_000 * times;
+        assert_eq!(
+            counts_of(&document, "work"),
+            (rounds, rounds / 2),
+            "{scenario}"
+        );
+    }
+    let document = counted(&program, &["leaps".into()], b"", cache.path());
+    assert_eq!(counts_of(&document, "work").0, 100);
+    assert_eq!(counts_of(&document, "handler").0, 100);
+}
+
+/// How often a function was entered, and how often the block ran that comes first of those that did not run
+/// each time.
+fn counts_of(document: &Document, name: &str) -> (u64, u64) {
+    let function = document.functions.iter().find(|one| one.name == name);
+    let blocks = &function.expect("the function").blocks;
+    let counts: Vec<u64> = blocks
+        .iter()
+        .map(|block| block.count.expect("known"))
+        .collect();
+    let seldom = counts.iter().find(|count| **count < counts[0]);
+    (counts[0], seldom.copied().unwrap_or(counts[0]))
+}
+
+/// Where nothing can be counted the program runs all the same, and it is said.
+#[test]
+fn a_program_runs_that_cannot_be_counted() {
+    let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
+    let mut command = Command::new(tomo::path().expect("tomo"));
+    command.env("TOMO_CACHE_DIR", "/dev/null/cache");
+    command.args(["count", "--"]).arg(&program).arg("once");
+    let output = complete(command, b"").expect("run");
+    assert_eq!(output.stdout, b"once\n");
+    assert!(output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("was not counted"), "{said}");
+}
