@@ -264,3 +264,35 @@ fn a_program_runs_that_cannot_be_counted() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("was not counted"), "{said}");
 }
+
+/// Lines ran as often as the source says that they do.
+#[test]
+fn counts_of_lines_are_those_that_the_source_states() {
+    let program = compiled("gcc", "lines.c", &["-O0", "-g"]).expect("built");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(tomo::path().expect("tomo"));
+    command
+        .env("TOMO_CACHE_DIR", folder.path())
+        .current_dir(folder.path());
+    command.args(["count", "--format", "lcov", "--to", "lcov", "--"]);
+    command.arg(&program);
+    complete(command, b"").expect("run");
+    let tracefile = std::fs::read_to_string(folder.path().join("lcov")).expect("a tracefile");
+    let source = include_str!("../programs/lines.c");
+    let mut stated = 0;
+    for (number, line) in (1..).zip(source.lines()) {
+        let count = line
+            .strip_suffix(" */")
+            .and_then(|line| line.rsplit_once("/* "));
+        let Some(count) = count.and_then(|(_, count)| count.parse::<u64>().ok()) else {
+            continue;
+        };
+        stated += 1;
+        let expected = format!("DA:{number},{count}");
+        assert!(
+            tracefile.lines().any(|line| line == expected),
+            "{expected}:\n{tracefile}"
+        );
+    }
+    assert_eq!(stated, 11);
+}

@@ -10,9 +10,10 @@ use std::time::SystemTime;
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use tomo_export::{Counts, counts};
+use tomo_export::counted::{Counted, write_callgrind, write_source, write_tracefile};
+use tomo_export::{Counts, counts, locate};
 use tomo_launch::{Agent, Arming, Chosen, Ended, Observed, Run, RunFolder, Target, TargetError};
-use tomo_program::{Cache, Graphs, Request, load};
+use tomo_program::{Cache, Graphs};
 use tomo_wire::counting::{Counters, sums};
 
 use crate::bar::Bar;
@@ -66,6 +67,12 @@ enum Format {
     Table,
     /// One document (schema tomo.counts/1).
     Json,
+    /// lcov's tracefile, with counts.
+    Lcov,
+    /// The source of what ran, with a count before each line, as gcov shows it.
+    Source,
+    /// Callgrind's format, for KCachegrind: of each function what it costs itself.
+    Callgrind,
 }
 
 /// Runs the program; gives its exit code.
@@ -147,17 +154,22 @@ impl Session {
             }
         }
         let (folder, module) = (self.folder.path(), &self.module);
-        let text = written(arguments.format, folder, module, &self.cache)?;
+        let text = written(arguments, folder, module, &self.cache)?;
         match &arguments.to {
             Some(path) => fs::write(path, text).with_context(|| path.display().to_string())?,
-            None => std::io::stderr().write_all(text.as_bytes())?,
+            None => std::io::stderr().write_all(&text)?,
         }
         Ok(())
     }
 }
 
 /// What the counters of `module` in `folder` say, in this format.
-fn written(format: Format, folder: &Path, module: &Observed, cache: &Path) -> Result<String> {
+fn written(
+    arguments: &Arguments,
+    folder: &Path,
+    module: &Observed,
+    cache: &Path,
+) -> Result<Vec<u8>> {
     let read = |name: String| {
         let path = folder.join(name);
         fs::read(&path).with_context(|| path.display().to_string())
@@ -174,20 +186,23 @@ fn written(format: Format, folder: &Path, module: &Observed, cache: &Path) -> Re
         }
     };
     let lost = sums(&slabs, header.at.get(), add, rows.len()).context("the slabs")?;
-    let cache = Cache::at(cache);
-    let request = Request {
-        path: &module.path,
-        cache: Some(&cache),
-        refresh: false,
-        whole: true,
-    };
-    let model = load(&request, &())?.model;
-    let graphs = model.graphs()?;
-    let counts = counts(&graphs, rows, &values);
-    Ok(match format {
-        Format::Table => table(&graphs, &counts, lost),
-        Format::Json => format!("{:#}\n", document(&graphs, &counts, lost)),
-    })
+    let place = [module.path.as_path()];
+    let located = locate(header.module, place, Some(&Cache::at(cache)), &())?;
+    let counts = counts(&located.model.graphs()?, rows, &values);
+    let counted = Counted::of(located, counts)?;
+    let mut text = Vec::new();
+    match arguments.format {
+        Format::Table => text.extend(table(&counted.graphs()?, &counted.counts, lost).bytes()),
+        Format::Json => writeln!(text, "{:#}", document(&counted, lost)?)?,
+        Format::Lcov => write_tracefile(&mut text, &counted)?,
+        Format::Source => write_source(&mut text, &counted)?,
+        Format::Callgrind => {
+            let words = arguments.command.iter().map(|word| word.to_string_lossy());
+            let command: Vec<_> = words.collect();
+            write_callgrind(&mut text, &counted, &command.join(" "))?;
+        }
+    }
+    Ok(text)
 }
 
 /// Functions of a table at most.
@@ -232,7 +247,10 @@ fn table(graphs: &Graphs<'_>, counts: &Counts, lost: u64) -> String {
     text
 }
 
-fn document(graphs: &Graphs<'_>, counts: &Counts, lost: u64) -> Value {
+fn document(counted: &Counted, lost: u64) -> Result<Value> {
+    let graphs = counted.graphs()?;
+    let counts = &counted.counts;
+    let lines = counted.line_counts()?;
     let functions = counts.functions.iter().filter_map(|counted| {
         let function = graphs.function(counted.function)?;
         let blocks = function
@@ -273,11 +291,12 @@ fn document(graphs: &Graphs<'_>, counts: &Counts, lost: u64) -> Value {
             .collect()
     };
     let contradictory: Vec<_> = counts.contradictory.iter().map(|(id, _)| *id).collect();
-    json!({
+    Ok(json!({
         "schema": "tomo.counts/1",
         "functions": functions.collect::<Vec<_>>(),
         "uncounted": entries(&counts.uncounted),
         "contradictory": entries(&contradictory),
         "lost_threads": lost,
-    })
+        "lines": lines,
+    }))
 }

@@ -104,12 +104,19 @@ impl<'g> Mapped<'g> {
                 .calls()
                 .filter(returns_again)
                 .filter_map(|call| function.node(call.block()))
+                .map(|node| NodeId(2 * node.0 + 1))
                 .collect(),
         })
     }
 
+    /// Where the block starts that a node enters or leaves.
     fn address(&self, node: NodeId) -> Option<u64> {
-        Some(self.blocks.get(node.index())?.address().0)
+        Some(self.blocks.get(node.index() / 2)?.address().0)
+    }
+
+    /// The number of the function's own edge that an edge of the graph is.
+    fn own(&self, edge: tomo_graph::EdgeId) -> Option<usize> {
+        edge.index().checked_sub(self.blocks.len())
     }
 
     /// The value of the counter that an arc has, if it has one.
@@ -119,7 +126,7 @@ impl<'g> Mapped<'g> {
                 (Place::Target(node) | Place::Source(node), _) => (self.address(node)?, 0),
                 (Place::Split, FlowArc::Edge(edge)) => {
                     let from = self.address(self.graph.source(edge))?;
-                    (from, self.edges.get(edge.index())?.address.0)
+                    (from, self.edges.get(self.own(edge)?)?.address.0)
                 }
                 _ => return None,
             };
@@ -147,11 +154,12 @@ fn counts_of(
     let return_again = |node| mapped.returns_again.contains(&node);
     let inferred = infer_with(&plan, &recorded, &[], return_again);
     Some(inferred.map(|counts| {
-        let edges = (0u32..).zip(&mapped.edges).map(|(number, edge)| {
+        let count = mapped.blocks.len() as u32;
+        let edges = (count..).zip(&mapped.edges).map(|(number, edge)| {
             let arc = FlowArc::Edge(tomo_graph::EdgeId(number));
             (edge.id, counts.of(arc))
         });
-        let nodes = (0..mapped.blocks.len() as u32).map(|node| counts.of_node(NodeId(node)));
+        let nodes = (0..count).map(|block| counts.of_node(NodeId(2 * block)));
         FunctionCounts {
             function: function.id(),
             activations: counts.activations(),

@@ -18,6 +18,7 @@ use tomo_wire::plan::Level;
 use crate::Findings;
 use crate::module::Located;
 
+pub(crate) use build::Sorted;
 pub use tally::{Row, Tally, Totals};
 
 /// What happened in all modules.

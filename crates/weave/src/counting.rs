@@ -81,9 +81,8 @@ fn add(
 struct Planner<'f> {
     graph: FlowGraph,
     frequencies: Frequencies,
-    /// By edge of the graph.
+    /// The function's own edges.
     edges: Vec<EdgeView>,
-    /// By node.
     blocks: Vec<Code<'f>>,
 }
 
@@ -173,21 +172,26 @@ impl<'f> Planner<'f> {
         }
     }
 
+    /// The block that a node enters or leaves.
     fn code(&self, node: NodeId) -> &Code<'f> {
-        &self.blocks[node.index()]
+        &self.blocks[node.index() / 2]
     }
 
+    /// The edge of the function that an arc is; the first arcs are its blocks.
     fn edge(&self, arc: FlowArc) -> Option<&EdgeView> {
-        self.edges.get(edge_id(arc)?.index())
+        let number = edge_id(arc)?.index().checked_sub(self.blocks.len())?;
+        self.edges.get(number)
     }
 
     /// The block in which a counter is.
     fn node(&self, chosen: Chosen) -> NodeId {
-        match (chosen.place, edge_id(chosen.arc)) {
+        let node = match (chosen.place, edge_id(chosen.arc)) {
             (Place::Target(node) | Place::Source(node), _) => node,
             (Place::Split, Some(edge)) => self.graph.source(edge),
             (Place::Split, None) => self.graph.entry(),
-        }
+        };
+        // That which enters the block stands for it.
+        NodeId(node.0 & !1)
     }
 
     fn counter(&self, chosen: Chosen) -> Counter {

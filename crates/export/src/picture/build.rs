@@ -216,14 +216,14 @@ impl File {
 }
 
 /// The blocks of a module by address, of which those that overlap are none.
-struct Sorted {
-    ranges: Vec<Range>,
+pub(crate) struct Sorted {
+    pub(crate) ranges: Vec<Range>,
     /// For each block, its place among them.
-    rank: Vec<u32>,
+    pub(crate) rank: Vec<u32>,
 }
 
 impl Sorted {
-    fn of(graphs: &Graphs<'_>) -> Self {
+    pub(crate) fn of(graphs: &Graphs<'_>) -> Self {
         let functions: Vec<_> = graphs.functions().collect();
         let mut all: Vec<_> = functions
             .par_iter()

@@ -1,6 +1,6 @@
 //! A function of a model as a graph for the analyses of `tomo-graph`.
 
-use tomo_graph::{FlowGraph, NodeId};
+use tomo_graph::{FlowGraph, Graph as _, NodeId};
 
 use super::{BlockId, FunctionView};
 use crate::Resolution;
@@ -31,12 +31,28 @@ impl FunctionView<'_> {
             .ok()
     }
 
-    /// Its graph for counting: that of [`Self::flow_graph`], in which every block that ends in a call is an
-    /// exit too, since what it calls may not come back. `None` as there.
+    /// Its graph for counting, in which a block is two nodes with an edge between them, so that it can be counted
+    /// by itself: block `n` is entered by node `2n`, left by node `2n + 1`, and edge `n` leads from one to the
+    /// other; the function's own edges follow. Every block that ends in a call is an exit too, since what it calls
+    /// may not come back. `None` as for [`Self::flow_graph`].
     #[must_use]
     pub fn counting_graph(&self) -> Option<FlowGraph> {
+        let graph = self.flow_graph()?;
+        let (enters, leaves) = (|n: NodeId| NodeId(2 * n.0), |n: NodeId| NodeId(2 * n.0 + 1));
+        let blocks = graph.nodes().map(|node| (enters(node), leaves(node)));
+        let edges = graph.edges().iter();
+        let edges = edges.map(|&(from, to)| (leaves(from), enters(to)));
+        let doubled = FlowGraph::new(
+            2 * graph.node_count(),
+            enters(graph.entry()),
+            blocks.chain(edges),
+        );
+        let exits = graph.nodes().filter(|&node| graph.is_exit(node));
         let calls = self.calls().filter_map(|call| self.node(call.block()));
-        self.flow_graph()?.with_exits(calls).ok()
+        doubled
+            .ok()?
+            .with_exits(exits.chain(calls).map(leaves))
+            .ok()
     }
 
     /// The node of the graph that stands for `block`.
