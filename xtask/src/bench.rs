@@ -1,6 +1,7 @@
 //! Measurements, and the pages they are written to. Programs are run as their users run them: as
 //! processes of their own, seen from outside.
 
+mod collector;
 mod cover;
 mod growth;
 mod map;
@@ -17,6 +18,8 @@ use anyhow::Result;
 /// Measure, and rewrite the tables of the benchmark page.
 #[derive(clap::Subcommand)]
 pub(crate) enum Bench {
+    /// What one collector takes from a fleet of a thousand instances
+    Collector(collector::Collector),
     /// What coverage costs whole processes, beside what compilers' own does
     Cover(cover::Cover),
     /// How fast, how large and how complete the models of real programs are
@@ -33,6 +36,7 @@ pub(crate) enum Bench {
 impl Bench {
     pub(crate) fn run(self) -> Result<()> {
         match self {
+            Self::Collector(collector) => collector.run(),
             Self::Cover(cover) => cover.run(),
             Self::Map(map) => map.run(),
             Self::Plan(plan) => plan.run(),

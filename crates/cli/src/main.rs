@@ -4,13 +4,18 @@
 //! on standard error says what and where.
 
 mod bar;
+mod campaign;
 mod count;
 mod cover;
+mod fleet;
 mod map;
 mod merge;
 mod observe;
 mod options;
+mod program;
+mod remote;
 mod report;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -44,6 +49,10 @@ enum Command {
     Count(count::Arguments),
     Report(report::Arguments),
     Merge(merge::Arguments),
+    Serve(serve::Arguments),
+    Program(program::Arguments),
+    Campaign(campaign::Arguments),
+    Fleet(fleet::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +65,10 @@ fn main() -> ExitCode {
         Command::Count(arguments) => count::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Program(arguments) => program::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Campaign(arguments) => campaign::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Fleet(arguments) => fleet::run(&arguments),
     };
     match outcome {
         Ok(code) => code,

@@ -27,6 +27,17 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DIR", default_value = "tomo-out")]
     folders: Vec<PathBuf>,
 
+    #[command(flatten)]
+    show: Show,
+
+    /// Where the program, or one of its libraries, is now, if it has moved since.
+    #[arg(long, value_name = "PATH")]
+    program: Vec<PathBuf>,
+}
+
+/// What is shown, and how.
+#[derive(Args)]
+pub(crate) struct Show {
     /// How to write what is shown.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -66,10 +77,6 @@ pub(crate) struct Arguments {
     /// List all files, however many there are; folders alone beyond a hundred otherwise.
     #[arg(long)]
     files: bool,
-
-    /// Where the program, or one of its libraries, is now, if it has moved since.
-    #[arg(long, value_name = "PATH")]
-    program: Vec<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -117,29 +124,35 @@ fn percentage(text: &str) -> Result<f64, String> {
 
 /// Does what the arguments ask for.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let paths = Paths::new(
-        &arguments.include,
-        &arguments.exclude,
-        &arguments.replace_src_path,
-    )?;
-    let bar = Bar::new();
-    let picture = gather::gather(&arguments.folders, &arguments.program, &paths, &bar)?;
-    let pages = arguments.pages();
-    let index = match &pages {
-        Some(folder) => Some(html::write(folder, &picture, &bar)?),
-        None => None,
-    };
-    bar.finish();
-    if arguments.format != Format::Html {
-        arguments.show(&picture)?;
-    }
-    if let Some(index) = index.filter(|_| arguments.open) {
-        open(&index)?;
-    }
-    Ok(arguments.verdict(&picture))
+    arguments.show.run(&arguments.folders, &arguments.program)
 }
 
-impl Arguments {
+impl Show {
+    /// Shows the records in these folders, of programs that may be at these places.
+    pub(crate) fn run(&self, folders: &[PathBuf], programs: &[PathBuf]) -> Result<ExitCode> {
+        let paths = Paths::new(&self.include, &self.exclude, &self.replace_src_path)?;
+        let bar = Bar::new();
+        let picture = gather::gather(folders, programs, &paths, &bar)?;
+        let pages = self.pages();
+        let index = match &pages {
+            Some(folder) => Some(html::write(folder, &picture, &bar)?),
+            None => None,
+        };
+        bar.finish();
+        if self.format != Format::Html {
+            self.show(&picture)?;
+        }
+        if let Some(index) = index.filter(|_| self.open) {
+            open(&index)?;
+        }
+        Ok(self.verdict(&picture))
+    }
+
+    /// Whether people read what is shown, and on standard output.
+    pub(crate) fn is_for_people(&self) -> bool {
+        self.format == Format::Text && self.output.is_none()
+    }
+
     /// The folder for pages, if any are wanted.
     fn pages(&self) -> Option<PathBuf> {
         let asked = self.format == Format::Html;

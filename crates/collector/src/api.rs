@@ -31,8 +31,8 @@ use crate::{Collector, Denial};
 /// What handlers work on.
 pub(crate) type Shared = State<Arc<Collector>>;
 
-/// All paths.
-pub(crate) fn router(collector: &Arc<Collector>) -> Router {
+/// All paths, for a [`Server`](crate::Server), or for anything else that serves axum's routers.
+pub fn router(collector: &Arc<Collector>) -> Router {
     Router::new()
         .route(paths::HEALTH, get(handlers::health))
         .route(paths::REPORTS, post(handlers::reports))

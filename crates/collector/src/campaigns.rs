@@ -66,11 +66,7 @@ impl Collector {
 
     /// Registers a build.
     pub(crate) async fn put_program(&self, program: Program) -> Result<Program, Denial> {
-        if !tomo_protocol::paths::is_stem(&program.stem) {
-            return Err(Denial::malformed(
-                "the stem is not hexadecimal digits and dashes",
-            ));
-        }
+        check_stem(&program.stem)?;
         let text =
             serde_json::to_vec(&program).map_err(|error| Denial::malformed(error.to_string()))?;
         let name = format!("programs/{}/meta.json", program.stem);
@@ -106,14 +102,15 @@ impl Collector {
         found.ok_or_else(|| Denial::unknown(&format!("build {stem}"), advice))
     }
 
-    /// Stores a part of a build.
+    /// Stores a part of a build. Parts come before the description, so that a build that is listed is
+    /// whole.
     pub(crate) async fn put_part(
         &self,
         stem: &str,
         part: Part,
         bytes: Bytes,
     ) -> Result<(), Denial> {
-        self.program(stem)?;
+        check_stem(stem)?;
         self.put(&format!("programs/{stem}/{}", part.name()), bytes)
             .await
     }
@@ -324,6 +321,12 @@ impl Collector {
         self.shared.tokens.remove(hash);
         Ok(())
     }
+}
+
+fn check_stem(stem: &str) -> Result<(), Denial> {
+    let words = "the stem is not hexadecimal digits and dashes";
+    let sound = tomo_protocol::paths::is_stem(stem);
+    sound.then_some(()).ok_or_else(|| Denial::malformed(words))
 }
 
 fn plan_object(name: Name) -> String {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tomo_protocol::{Campaign, CampaignId, InstanceId};
 
 use crate::collector::Shared;
-use crate::observed::Observed;
+use crate::observed::{CHUNK, Observed};
 use crate::segment::{self, Writer};
 use crate::store::Object;
 use crate::{StoreError, tokens};
@@ -44,8 +44,6 @@ impl Default for Retention {
 
 /// Objects of a log from which on they are replaced by a snapshot.
 const MOST_OBJECTS: usize = 2000;
-/// Instances that are put into a snapshot at a time, while reports wait.
-const CHUNK: usize = 64;
 /// How often a listing is begun anew since objects were gone.
 const MOST_LISTINGS: usize = 100;
 

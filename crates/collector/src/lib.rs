@@ -44,7 +44,7 @@ mod store;
 mod tokens;
 mod variants;
 
-pub use api::document;
+pub use api::{document, router};
 pub use collector::{Clock, Collector, OpenError, Options};
 pub use denial::Denial;
 pub use keep::Retention;

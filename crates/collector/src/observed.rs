@@ -16,6 +16,9 @@ const MOST_BLOCKS: usize = 1 << 20;
 /// numbers out one after the other, and may have lost many of its reports.
 const MOST_SPARSE: u64 = 1 << 14;
 
+/// Instances that are copied at a time, while reports wait.
+pub(crate) const CHUNK: usize = 64;
+
 /// A campaign that is observed.
 #[derive(Debug)]
 pub(crate) struct Observed {
@@ -137,6 +140,26 @@ impl Observed {
             return Some(Objection::ForeignUnits);
         }
         (header.run.get() == 0).then_some(Objection::OddRun)
+    }
+
+    /// A copy of what is known, and whether the campaign has ended. Reports go on in between: what is told of
+    /// one instance may be a little older than of another.
+    pub(crate) fn copy(&self) -> (State, bool) {
+        let (instances, retired) = {
+            let live = self.live();
+            let instances: Vec<_> = live.state.instances().map(|(id, _)| id).collect();
+            (instances, live.retired.is_some())
+        };
+        let mut state = State::default();
+        for chunk in instances.chunks(CHUNK) {
+            let live = self.live();
+            for &id in chunk {
+                if let Some(instance) = live.state.instance(id) {
+                    state.join_instance(id, instance.clone());
+                }
+            }
+        }
+        (state, retired)
     }
 
     /// The news since then.

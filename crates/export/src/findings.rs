@@ -90,17 +90,28 @@ impl Findings {
             marks.set(&graphs, plan.level, unit, hit)?;
         }
         self.level = self.level.max(plan.level);
-        self.read(&graphs, &marks, group.kind.cut);
+        match group.by_parts {
+            false => self.read(&graphs, &marks, group.kind.cut, None),
+            true => self.read(&graphs, &marks.hits(), true, Some(&marks)),
+        }
         Ok(())
     }
 
-    fn read(&mut self, graphs: &Graphs<'_>, marks: &Marks, cut: bool) {
+    /// Infers from `marks`; units that are silent in `silence`, if that is given, and of which nothing
+    /// follows, have not been seen to run.
+    fn read(&mut self, graphs: &Graphs<'_>, marks: &Marks, cut: bool, silence: Option<&Marks>) {
         let functions: Vec<_> = graphs.functions().collect();
         let entered_inside = entered_inside(graphs, &functions);
         let read: Vec<_> = functions
             .par_iter()
             .zip(&entered_inside)
-            .map(|(function, &inside)| Reader::of(*function, marks, cut).read(inside))
+            .map(|(function, &inside)| {
+                let found = Reader::of(*function, marks, cut).read(inside);
+                match silence {
+                    Some(silence) => found.silenced(&Reader::of(*function, silence, cut)),
+                    None => found,
+                }
+            })
             .collect();
         let (mut block, mut edge) = (0, 0);
         for (index, found) in read.into_iter().enumerate() {
@@ -153,6 +164,19 @@ impl Marks {
         }
     }
 
+    /// The hits alone. Where each run carried a part of the probes, one that was not hit does not say
+    /// that no run passed it; that the dominators of a hit ran is true all the same.
+    fn hits(&self) -> Self {
+        let heard = |mark: &Mark| match mark {
+            Mark::Hit => Mark::Hit,
+            Mark::Silent | Mark::None => Mark::None,
+        };
+        Self {
+            blocks: self.blocks.iter().map(heard).collect(),
+            edges: self.edges.iter().map(heard).collect(),
+        }
+    }
+
     /// Notes what the probe of a unit saw; units without one are left as they are.
     fn set(
         &mut self,
@@ -196,6 +220,27 @@ struct Found {
     edges: Vec<Finding>,
     entered: Finding,
     fits: bool,
+}
+
+impl Found {
+    /// What was looked at, was silent, and does not follow from hits: not seen to run.
+    fn silenced(mut self, reader: &Reader<'_, '_>) -> Self {
+        let quiet = |finding: &mut Finding, mark: &Mark| {
+            if *finding == Finding::Unknown && *mark == Mark::Silent {
+                *finding = Finding::NotRun;
+            }
+        };
+        let blocks = self.blocks.iter_mut().zip(reader.blocks);
+        blocks.for_each(|(finding, mark)| quiet(finding, mark));
+        let edges = self.edges.iter_mut().zip(&reader.edge_marks);
+        edges.for_each(|(finding, mark)| quiet(finding, mark));
+        let entry = reader.function.entry_block();
+        let entry = entry.and_then(|entry| self.blocks.get(reader.position(entry)));
+        if let (Finding::Unknown, Some(Finding::NotRun)) = (self.entered, entry) {
+            self.entered = Finding::NotRun;
+        }
+        self
+    }
 }
 
 struct Reader<'g, 'm> {

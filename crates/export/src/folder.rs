@@ -44,6 +44,9 @@ pub struct Group {
     pub plan: Vec<u8>,
     /// The merged marks.
     pub marks: Marks,
+    /// Whether runs carried different parts of the probes, as in a fleet. A probe that was not hit then
+    /// says nothing of the runs that did not carry it.
+    pub by_parts: bool,
     /// Where the module's file was, as manifests say.
     pub paths: BTreeSet<PathBuf>,
     /// The records, each once: their runs, and when they were made.
@@ -201,6 +204,7 @@ impl Collector {
                 module: sighting.module,
                 plan: Vec::new(),
                 marks: sighting.marks,
+                by_parts: false,
                 paths: BTreeSet::new(),
                 records: BTreeSet::new(),
             }),
@@ -212,6 +216,7 @@ impl Collector {
                 group
             }
         };
+        group.by_parts |= candidate.manifest.is_by_parts();
         group.paths.extend(path.map(Path::to_path_buf));
         group.records.insert(id);
         Ok(())

@@ -81,7 +81,11 @@ pub fn write_merged(collected: &Collected, out: &Path) -> Result<(), MergeError>
             }));
         }
     }
-    let document = json!({ "schema": "tomo.pool/1", "modules": modules });
+    let by_parts = collected.groups.iter().any(|group| group.by_parts);
+    let mut document = json!({ "schema": "tomo.pool/1", "modules": modules });
+    if by_parts {
+        document["by_parts"] = true.into();
+    }
     let path = out.join("pool.json");
     replace(out, &path, format!("{document:#}\n").as_bytes()).map_err(failed(&path))
 }

@@ -57,12 +57,19 @@ pub(crate) struct Plan {
 
 /// One measurement, as a bench prints it.
 #[derive(Clone, Debug, Deserialize)]
-struct Measured {
+pub(super) struct Measured {
     bench: String,
     what: String,
     value: f64,
     unit: String,
     promise: Option<String>,
+}
+
+impl Measured {
+    /// Whether something is promised of it.
+    pub(super) fn is_promised(&self) -> bool {
+        self.promise.as_ref().is_some_and(|said| !said.is_empty())
+    }
 }
 
 impl Plan {
@@ -112,7 +119,8 @@ fn benches(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn measure(package: &str, name: &str) -> Result<Vec<Measured>> {
+/// What a bench of a package measures.
+pub(super) fn measure(package: &str, name: &str) -> Result<Vec<Measured>> {
     eprintln!("measuring {package} {name}");
     let mut command = house::cargo(&["bench", "-q", "-p", package, "--bench", name])?;
     let rows = read(&house::output(&mut command)?)?;
@@ -127,7 +135,7 @@ fn silent(rows: &[Measured]) -> Vec<(&'static str, &'static str)> {
     let is_held = |(bench, what): &(&str, &str)| {
         let same = |row: &&Measured| row.bench == *bench && row.what.starts_with(what);
         let mut lines = rows.iter().filter(same);
-        lines.any(|row| row.promise.as_ref().is_some_and(|said| !said.is_empty()))
+        lines.any(Measured::is_promised)
     };
     PROMISED
         .into_iter()
@@ -136,7 +144,7 @@ fn silent(rows: &[Measured]) -> Vec<(&'static str, &'static str)> {
 }
 
 /// The table, and how many promises are broken.
-fn table(rows: &[Measured]) -> Result<(String, usize)> {
+pub(super) fn table(rows: &[Measured]) -> Result<(String, usize)> {
     let mut table = String::from("\n| bench | what | measured | promised |\n|---|---|--:|---|\n");
     let mut broken = 0;
     for row in rows {

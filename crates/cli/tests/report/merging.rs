@@ -131,3 +131,37 @@ fn other_records_are_not_overwritten_or_mixed_in() {
         refused.err
     );
 }
+
+#[test]
+fn where_runs_carried_different_probes_silence_implies_nothing() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    // The helper was entered; one of its two ways on was silent, the other has no probe.
+    let seen = Seen {
+        probes: vec![(0x1017, true), (0x101c, false)],
+        unknown: vec![0x101d],
+        ..Seen::blocks(&[])
+    };
+    bench.run("out", 1, &program, &seen);
+    let state_of = |folder: &str, address: u64| {
+        let said = bench.tomo(&["report", folder, "--format", "json"]).well();
+        let document: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+        let functions = document["modules"][0]["functions"].as_array();
+        let blocks = functions.expect("functions").iter().flat_map(|function| {
+            let blocks = function["blocks"].as_array();
+            blocks.expect("blocks").clone()
+        });
+        let mut found = blocks.filter(|block| block["address"] == address);
+        found.next().expect("the block")["state"].clone()
+    };
+    assert_eq!(state_of("out", 0x101c), "not-run");
+    assert_eq!(state_of("out", 0x101d), "ran", "the only way that is left");
+    let path = bench.path("out/run-1/run.json");
+    let text = fs::read_to_string(&path).expect("there");
+    fs::write(&path, text.replacen('{', "{\"by_parts\":true,", 1)).expect("written");
+    assert_eq!(state_of("out", 0x101c), "not-run", "its own probe says so");
+    assert_eq!(state_of("out", 0x101d), "unknown");
+    assert_eq!(state_of("out", 0x1017), "ran");
+    assert_eq!(bench.tomo(&["merge", "-o", "merged", "out"]).well(), "");
+    assert_eq!(state_of("merged", 0x101d), "unknown");
+}

@@ -13,6 +13,7 @@ use tomo_protocol::{
 use super::who::Named;
 use super::{Administrator, ReaderOf, Reporter, Shared, bytes, read, read_json};
 use crate::campaigns::Part;
+use crate::state;
 use crate::{Collector, Denial, answers};
 
 type Answered<T> = Result<Json<T>, Denial>;
@@ -318,6 +319,22 @@ pub(super) async fn campaign(
     Ok(Json(observed.campaign.clone()))
 }
 
+/// Something that is derived from a copy of a campaign's state, on a thread of its own: it takes long
+/// where there is much, and reports are not to wait for it.
+async fn derived<T: Send + 'static>(
+    collector: &Collector,
+    id: CampaignId,
+    derive: impl FnOnce(&Campaign, &state::State, bool) -> T + Send + 'static,
+) -> Answered<T> {
+    let observed = collector.observed(id)?;
+    let work = move || {
+        let (state, retired) = observed.copy();
+        derive(&observed.campaign, &state, retired)
+    };
+    let derived = tokio::task::spawn_blocking(work).await;
+    derived.map(Json).map_err(|_| Denial::busy())
+}
+
 /// How a campaign stands, and each of its instances.
 #[utoipa::path(
     get, path = "/v1/campaigns/{id}/status", params(("id" = CampaignId, Path)),
@@ -329,14 +346,8 @@ pub(super) async fn status(
     State(collector): Shared,
     Named(id): Named<CampaignId>,
 ) -> Answered<Numbers> {
-    let observed = collector.observed(who.reads(id)?)?;
-    let live = observed.live();
-    let retired = live.retired.is_some();
-    Ok(Json(answers::numbers(
-        &observed.campaign,
-        &live.state,
-        retired,
-    )))
+    let id = who.reads(id)?;
+    derived(&collector, id, answers::numbers).await
 }
 
 /// What all instances of a campaign saw together.
@@ -350,9 +361,11 @@ pub(super) async fn profile(
     State(collector): Shared,
     Named(id): Named<CampaignId>,
 ) -> Answered<Profile> {
-    let observed = collector.observed(who.reads(id)?)?;
-    let live = observed.live();
-    Ok(Json(answers::profile(&observed.campaign, &live.state)))
+    let id = who.reads(id)?;
+    derived(&collector, id, |campaign, state, _| {
+        answers::profile(campaign, state)
+    })
+    .await
 }
 
 /// How coverage grew, of all instances and of each.
@@ -366,9 +379,11 @@ pub(super) async fn growth(
     State(collector): Shared,
     Named(id): Named<CampaignId>,
 ) -> Answered<Growth> {
-    let observed = collector.observed(who.reads(id)?)?;
-    let live = observed.live();
-    Ok(Json(answers::growth(&observed.campaign, &live.state)))
+    let id = who.reads(id)?;
+    derived(&collector, id, |campaign, state, _| {
+        answers::growth(campaign, state)
+    })
+    .await
 }
 
 /// Draws a token for a campaign. It is shown this once.

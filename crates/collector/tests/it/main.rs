@@ -5,4 +5,5 @@ mod faults;
 mod fleet;
 mod joins;
 mod naive;
+mod segments;
 mod stores;

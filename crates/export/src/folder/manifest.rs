@@ -12,6 +12,8 @@ pub(super) struct Manifest {
     modules: Vec<Entry>,
     #[serde(default)]
     outcome: Option<Outcome>,
+    #[serde(default)]
+    by_parts: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -47,6 +49,11 @@ impl Manifest {
     pub(super) fn path_of(&self, stem: &str) -> Option<&Path> {
         let entry = self.modules.iter().find(|entry| entry.stem == stem)?;
         Some(&entry.path)
+    }
+
+    /// Whether its runs carried different parts of the probes: see [`super::Group::by_parts`].
+    pub(super) fn is_by_parts(&self) -> bool {
+        self.by_parts
     }
 
     /// The signal that ended the run.

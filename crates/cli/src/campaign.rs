@@ -1,0 +1,341 @@
+//! `tomo campaign`: what a fleet observes, and who may take part.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use tomo_protocol::{
+    Bound, Campaign, CampaignId, Client, NewCampaign, NewToken, Policy, Role, Strategy, Summary,
+    Token, paths,
+};
+
+use crate::observe::What;
+use crate::program::add_program;
+use crate::remote::Remote;
+
+/// Say what a fleet observes, and who takes part.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    New(New),
+    List(List),
+    Show(Show),
+    Retire(Retire),
+    Token(NewTokenOf),
+}
+
+/// Begin a campaign: share the probes of a program out over variants.
+///
+/// Each instance of the program gets one variant, which carries only a part of the probes; all variants
+/// together are to see as much as can be. Prints the campaign's name, which the other commands take.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
+struct New {
+    /// What people call the campaign; by default as the program's file.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    #[command(flatten)]
+    what: What,
+
+    /// The most probes that one instance carries; all of them otherwise.
+    #[arg(long, value_name = "N")]
+    probes: Option<u64>,
+
+    /// Over how many variants the probes are shared out; by default over as many as are needed for
+    /// each probe to be in one.
+    #[arg(long, value_name = "N")]
+    variants: Option<u32>,
+
+    /// How they are shared out. Clusters are functions.
+    #[arg(long, value_enum, default_value_t = StrategyName::BalancedProbes)]
+    strategy: StrategyName,
+
+    /// Where the drawing of random numbers starts; the same gives the same variants.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Let instances report when so many newly hit probes have gathered.
+    #[arg(long, value_name = "N")]
+    buffer: Option<u32>,
+
+    /// Let instances report every so many seconds, whatever the collector would say.
+    #[arg(long, value_name = "SECS")]
+    interval: Option<u64>,
+
+    /// Do not tell instances what others have seen: each probe is paid for by every instance.
+    #[arg(long)]
+    no_news: bool,
+
+    /// The program.
+    #[arg(value_name = "PROGRAM")]
+    program: OsString,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tomo campaign new --probes 200 ./prog            balanced over enough variants
+  tomo campaign new --level function ./prog        all functions in every instance
+  tomo campaign new --probes 500 --variants 37 --strategy balanced-clusters ./prog";
+
+/// List the campaigns.
+#[derive(Args)]
+struct List {
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show what a campaign observes, and how its probes are shared out.
+#[derive(Args)]
+struct Show {
+    /// The campaign, or how its name begins.
+    campaign: String,
+
+    /// As JSON, with all variants.
+    #[arg(long)]
+    json: bool,
+}
+
+/// End a campaign: it takes no reports any more and keeps what it has.
+#[derive(Args)]
+struct Retire {
+    /// The campaign, or how its name begins.
+    campaign: String,
+}
+
+/// Make a token for a campaign, or withdraw one. It is printed once; the collector keeps only its hash.
+#[derive(Args)]
+#[command(name = "token")]
+struct NewTokenOf {
+    /// The campaign, or how its name begins.
+    #[arg(required_unless_present = "withdraw")]
+    campaign: Option<String>,
+
+    /// What its bearer may do.
+    #[arg(long, value_enum, default_value_t = RoleName::Instance)]
+    role: RoleName,
+
+    /// A note for people, kept beside the hash.
+    #[arg(long, default_value = "")]
+    note: String,
+
+    /// Say all that there is to say, as JSON, with the hash that withdraws it.
+    #[arg(long)]
+    json: bool,
+
+    /// Withdraw the token with this hash instead.
+    #[arg(long, value_name = "HASH", conflicts_with = "campaign")]
+    withdraw: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RoleName {
+    /// Take part.
+    Instance,
+    /// Read.
+    Reader,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StrategyName {
+    RandomProbes,
+    BalancedProbes,
+    RandomEvents,
+    BalancedEvents,
+    PackedEvents,
+    BalancedPackedEvents,
+    RandomClusters,
+    BalancedClusters,
+    PackedClusters,
+    BalancedPackedClusters,
+}
+
+impl StrategyName {
+    fn strategy(self) -> Strategy {
+        Strategy::ALL[self as usize]
+    }
+}
+
+/// Does what the arguments ask for.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let client = arguments.remote.client()?;
+    match &arguments.command {
+        Command::New(new) => begin(&client, new),
+        Command::List(list) => {
+            let campaigns: Vec<Summary> = client.get(paths::CAMPAIGNS)?;
+            if list.json {
+                println!("{}", serde_json::to_string_pretty(&campaigns)?);
+                return Ok(());
+            }
+            print!("{}", table(&campaigns));
+            Ok(())
+        }
+        Command::Show(show) => {
+            let campaign = campaign(&client, &show.campaign)?;
+            if show.json {
+                println!("{}", serde_json::to_string_pretty(&campaign)?);
+                return Ok(());
+            }
+            print!("{}", described(&campaign));
+            Ok(())
+        }
+        Command::Retire(retire) => {
+            let id = find(&client, &retire.campaign)?;
+            let summary: Summary = client.post(&paths::of_campaign(paths::RETIRE, id), &())?;
+            println!("{} {} is retired", summary.id, summary.name);
+            Ok(())
+        }
+        Command::Token(token) => make_token(&client, token),
+    }
+}
+
+fn begin(client: &Client, new: &New) -> Result<()> {
+    let strategy = new.strategy.strategy();
+    let clusters = strategy.is_for_clusters();
+    let modules = add_program(client, &new.program, &new.what, clusters)?;
+    let name = new.name.clone().unwrap_or_else(|| {
+        let file = Path::new(&new.program).file_name().unwrap_or_default();
+        file.to_string_lossy().into_owned()
+    });
+    let bound = new.probes.map_or(Bound::None, Bound::Probes);
+    let variants = match (new.variants, new.probes) {
+        (Some(variants), _) => variants,
+        (None, None) => 1,
+        (None, Some(probes)) => enough(client, &modules, probes)?,
+    };
+    let request = NewCampaign {
+        name,
+        modules,
+        strategy,
+        variants,
+        bound,
+        seed: new.seed,
+        policy: Policy {
+            buffer: new.buffer,
+            interval_ms: new.interval.map(|seconds| seconds.saturating_mul(1000)),
+            update_at_start: !new.no_news,
+            piggyback: !new.no_news,
+        },
+    };
+    let campaign: Campaign = client.post(paths::CAMPAIGNS, &request)?;
+    eprint!("{}", described(&campaign));
+    println!("{}", campaign.id);
+    Ok(())
+}
+
+/// As many variants of so many probes as hold all probes once.
+fn enough(client: &Client, modules: &[tomo_protocol::NewModule], probes: u64) -> Result<u32> {
+    if probes == 0 {
+        bail!("with no probes at all nothing is observed; say --probes 1 or more");
+    }
+    let mut units = 0_u64;
+    for module in modules {
+        let bytes = client.get_bytes(&paths::of_plan(module.plan))?;
+        let plan = tomo_wire::plan::PlanView::read(&bytes).map_err(anyhow::Error::msg)?;
+        units += u64::from(plan.header.probes.get());
+    }
+    let variants = units.div_ceil(probes).max(1);
+    u32::try_from(variants).context("too many variants; allow more probes in each")
+}
+
+fn make_token(client: &Client, new: &NewTokenOf) -> Result<()> {
+    if let Some(hash) = &new.withdraw {
+        let _: serde_json::Value = client.delete(&paths::of_token(hash))?;
+        println!("withdrawn");
+        return Ok(());
+    }
+    let id = find(client, new.campaign.as_deref().unwrap_or_default())?;
+    let role = match new.role {
+        RoleName::Instance => Role::Instance,
+        RoleName::Reader => Role::Reader,
+    };
+    let note = new.note.clone();
+    let path = paths::of_campaign(paths::TOKENS, id);
+    let token: Token = client.post(&path, &NewToken { role, note })?;
+    match new.json {
+        true => println!("{}", serde_json::to_string_pretty(&token)?),
+        false => println!("{}", token.token),
+    }
+    Ok(())
+}
+
+/// The campaign whose name is this, in full or as far as no other begins so.
+pub(crate) fn find(client: &Client, name: &str) -> Result<CampaignId> {
+    if let Ok(id) = name.parse() {
+        return Ok(id);
+    }
+    let campaigns: Vec<Summary> = client.get(paths::CAMPAIGNS)?;
+    let fits = |one: &&Summary| one.name == name || one.id.to_string().starts_with(name);
+    let mut found = campaigns.iter().filter(fits);
+    match (found.next(), found.next()) {
+        (Some(one), None) => Ok(one.id),
+        (None, _) => bail!("there is no campaign {name}; `tomo campaign list` lists them"),
+        (Some(_), Some(_)) => bail!("several campaigns are called {name}; give one by its digits"),
+    }
+}
+
+/// A campaign, by its name.
+pub(crate) fn campaign(client: &Client, name: &str) -> Result<Campaign> {
+    let id = find(client, name)?;
+    Ok(client.get(&paths::of_campaign(paths::CAMPAIGN, id))?)
+}
+
+fn table(campaigns: &[Summary]) -> String {
+    let mut text = String::new();
+    for one in campaigns {
+        let state = if one.retired { "retired" } else { "" };
+        let share = 100.0 * f64::from(one.seen) / f64::from(one.units.max(1));
+        text += &format!(
+            "{}  {:<20} {:>8} of {:>8} units seen ({share:.1} %)  {:>6} instances  {:>8} runs  {state}\n",
+            one.id, one.name, one.seen, one.units, one.instances, one.runs
+        );
+    }
+    text.lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
+}
+
+fn described(campaign: &Campaign) -> String {
+    let mut text = format!("campaign {} ({})\n", campaign.id, campaign.name);
+    for module in &campaign.modules {
+        text += &format!(
+            "  {}: {} probes, level {}, placement {}, plan {}\n",
+            module.stem, module.probes, module.level, module.placement, module.plan
+        );
+    }
+    let sizes = campaign.variants.iter().map(|variant| variant.units.len());
+    let (least, most) = (sizes.clone().min().unwrap_or(0), sizes.max().unwrap_or(0));
+    text += &format!(
+        "  {} units over {} variants of {least} to {most} probes, by {}\n",
+        campaign.units,
+        campaign.variants.len(),
+        campaign.strategy.name()
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StrategyName;
+    use clap::ValueEnum as _;
+
+    #[test]
+    fn strategies_are_called_as_the_protocol_calls_them() {
+        for name in StrategyName::value_variants() {
+            let shown = name
+                .to_possible_value()
+                .map(|value| value.get_name().to_owned());
+            assert_eq!(shown.as_deref(), Some(name.strategy().name()));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `tomo fleet`: what a fleet has seen.
+
+mod records;
+mod status;
+mod words;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand};
+use tomo_protocol::{Client, Growth, Profile, paths};
+
+use crate::campaign;
+use crate::remote::Remote;
+use crate::report;
+
+/// Show what a fleet has seen.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Status(Status),
+    Report(Report),
+    Growth(GrowthOf),
+}
+
+/// Show how a campaign stands, and each of its instances.
+#[derive(Args)]
+struct Status {
+    /// The campaign, or how its name begins.
+    campaign: String,
+
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show which functions, lines, branches and blocks ran anywhere in the fleet.
+///
+/// All that `tomo report` shows, of all instances together; then, unless the format is one for other
+/// programs, when what was seen was seen first and by how many instances, and for what was never seen, for
+/// how long and by how many instances it was watched. "Not run" means: never seen by those who
+/// watched.
+#[derive(Args)]
+struct Report {
+    /// The campaign, or how its name begins.
+    campaign: String,
+
+    /// Write the numbers of each unit, as JSON, to FILE.
+    #[arg(long, value_name = "FILE")]
+    units: Option<PathBuf>,
+
+    #[command(flatten)]
+    show: report::Show,
+}
+
+/// Show how coverage grew over time, of all instances together and of each.
+#[derive(Args)]
+struct GrowthOf {
+    /// The campaign, or how its name begins.
+    campaign: String,
+
+    /// As JSON: all points, in nanoseconds since 1970.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does what the arguments ask for.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let client = arguments.remote.client()?;
+    match &arguments.command {
+        Command::Status(asked) => {
+            let id = campaign::find(&client, &asked.campaign)?;
+            let numbers = client.get(&paths::of_campaign(paths::STATUS, id))?;
+            match asked.json {
+                true => println!("{}", serde_json::to_string_pretty(&numbers)?),
+                false => print!("{}", status::text(&numbers)),
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Report(asked) => show_report(&client, asked),
+        Command::Growth(asked) => {
+            let id = campaign::find(&client, &asked.campaign)?;
+            let growth: Growth = client.get(&paths::of_campaign(paths::GROWTH, id))?;
+            match asked.json {
+                true => println!("{}", serde_json::to_string_pretty(&growth)?),
+                false => print!("{}", words::growth(&growth)),
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn show_report(client: &Client, asked: &Report) -> Result<ExitCode> {
+    let campaign = campaign::campaign(client, &asked.campaign)?;
+    let profile: Profile = client.get(&paths::of_campaign(paths::PROFILE, campaign.id))?;
+    let folder = tempfile::tempdir().context("a folder for the records")?;
+    let records = records::write(client, &campaign, &profile, folder.path())?;
+    if let Some(path) = &asked.units {
+        let text = serde_json::to_string_pretty(&profile)?;
+        std::fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
+    }
+    let code = asked.show.run(&[records.folder], &records.programs)?;
+    if asked.show.is_for_people() {
+        print!("{}", words::profile(&profile));
+    }
+    Ok(code)
+}

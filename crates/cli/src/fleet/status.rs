@@ -1,0 +1,113 @@
+//! How a campaign stands, in words.
+
+use tomo_protocol::{Instance, Numbers};
+
+use super::words::{hours, share, time};
+
+/// A few lines on the campaign and one for each instance.
+pub(super) fn text(numbers: &Numbers) -> String {
+    let Numbers {
+        campaign,
+        retired,
+        units,
+        carried,
+        seen,
+        last_new,
+        totals,
+        instances,
+    } = numbers;
+    let state = if *retired { ", retired" } else { "" };
+    let mut text = format!(
+        "campaign {campaign}{state}\n\
+         {seen} of {units} units seen ({}), {carried} carried by some variant\n\
+         {} instances, {} runs ({} running, {} cut, {} unobserved), {} observed\n",
+        share(u64::from(*seen), u64::from(*units)),
+        instances.len(),
+        totals.runs,
+        totals.running,
+        totals.cut,
+        totals.unobserved,
+        hours(totals.duration),
+    );
+    if let Some(at) = last_new {
+        text += &format!("the last new unit was heard of at {}\n", time(*at));
+    }
+    if !instances.is_empty() {
+        text += &format!(
+            "\n{:<32}  {:>7}  {:>6}  {:>7}  {:>12}  {:<20}  {}\n",
+            "instance", "variant", "runs", "hits", "observed", "last heard", "version"
+        );
+    }
+    instances.iter().for_each(|one| text += &row(one));
+    text
+}
+
+fn row(one: &Instance) -> String {
+    let variant = one
+        .variant
+        .map_or_else(|| "-".to_owned(), |variant| variant.to_string());
+    let mut row = format!(
+        "{}  {variant:>7}  {:>6}  {:>7}  {:>12}  {:<20}  {}\n",
+        one.instance,
+        one.totals.runs,
+        one.hits,
+        hours(one.totals.duration),
+        time(one.last_heard),
+        one.version
+    );
+    if one.refused > 0 {
+        let why = one.reason.as_deref().unwrap_or("for an unknown reason");
+        row += &format!(
+            "  {} processes of its last run were not observed: {why}\n",
+            one.refused
+        );
+    }
+    if one.dropped > 0 {
+        row += &format!(
+            "  {} of its reports were dropped, since its spool was full\n",
+            one.dropped
+        );
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+    use tomo_protocol::{CampaignId, Instance, InstanceId, Numbers, Totals};
+
+    #[test]
+    fn a_campaign_in_words() {
+        let totals = Totals {
+            runs: 12,
+            running: 1,
+            cut: 2,
+            unobserved: 1,
+            duration: 9_000_000_000_000,
+            cpu: 0,
+        };
+        let instance = |number: u8| Instance {
+            instance: InstanceId([number; 16]),
+            variant: (number < 3).then_some(u32::from(number)),
+            first_heard: 0,
+            last_heard: 1_700_000_000_000_000_000 + i64::from(number),
+            version: "0.1.0".into(),
+            totals,
+            hits: 40 * u32::from(number),
+            refused: u64::from(number == 2),
+            reason: Some("the program runs with raised privileges".into()),
+            dropped: u64::from(number == 3) * 5,
+        };
+        let numbers = Numbers {
+            campaign: CampaignId([7; 16]),
+            retired: true,
+            units: 1000,
+            carried: 900,
+            seen: 120,
+            last_new: Some(1_700_000_000_000_000_000),
+            totals,
+            instances: (1..=3).map(instance).collect(),
+        };
+        insta::assert_snapshot!(text(&numbers));
+    }
+}

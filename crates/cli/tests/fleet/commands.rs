@@ -1,0 +1,151 @@
+//! One test for each thing that users do.
+
+use serde_json::Value;
+use tomo_protocol::{Answer, Units, paths};
+
+use crate::site::{Site, report};
+
+#[test]
+fn a_fleet_from_the_campaign_to_the_report() {
+    let mut site = Site::new();
+    let (campaign, instance) = site.campaign(&["--probes", "3", "--name", "try"]);
+    assert!(campaign.variants.len() > 1);
+    let all = campaign
+        .variants
+        .iter()
+        .flat_map(|variant| variant.units.iter());
+    assert_eq!(
+        Units::of(all),
+        Units::below(campaign.units),
+        "each probe is in a variant"
+    );
+    let mut seen = Vec::new();
+    for (number, variant) in (0..).zip(&campaign.variants) {
+        let hits: Vec<u32> = variant.units.iter().take(2).collect();
+        seen.extend(&hits);
+        let body = report(&campaign, number as u8 + 1, number, &hits);
+        let answer: Answer = instance
+            .post_bytes(paths::REPORTS, &body)
+            .expect("an answer");
+        assert!(
+            answer
+                .verdicts
+                .iter()
+                .all(|verdict| verdict.what.is_settled())
+        );
+    }
+    let status = site.tomo(&["fleet", "status", "try"]);
+    let seen = Units::of(seen).len();
+    let expected = format!("{seen} of {} units seen", campaign.units);
+    assert!(status.contains(&expected), "{status}");
+    let text = site.tomo(&["fleet", "report", "try"]);
+    assert!(text.contains("prog.c"), "{text}");
+    assert!(
+        text.contains(&format!("fleet: {} instances", campaign.variants.len())),
+        "{text}"
+    );
+    assert!(text.contains("never seen: "), "{text}");
+    let json = site.tomo(&[
+        "fleet",
+        "report",
+        "try",
+        "--format",
+        "json",
+        "--units",
+        "units.json",
+    ]);
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["schema"], "tomo.coverage/1");
+    let units = std::fs::read_to_string(site.path("units.json")).expect("a file");
+    let units: tomo_protocol::Profile = serde_json::from_str(&units).expect("a profile");
+    assert_eq!(units.seen.len() as u64, seen);
+    assert!(
+        site.tomo(&["fleet", "report", "try", "--format", "lcov"])
+            .contains("DA:")
+    );
+    assert!(site.tomo(&["fleet", "growth", "try"]).lines().count() > 1);
+    let list = site.tomo(&["campaign", "list"]);
+    assert!(list.contains("try") && !list.contains("retired"), "{list}");
+    site.tomo(&["campaign", "retire", "try"]);
+    assert!(site.tomo(&["campaign", "list"]).contains("retired"));
+    assert_eq!(site.end(), Some(0), "it ends well when it is told to");
+}
+
+#[test]
+fn what_every_instance_carries_is_reported_as_of_one_run() {
+    let site = Site::new();
+    let (campaign, instance) = site.campaign(&[]);
+    assert_eq!(campaign.variants.len(), 1);
+    let hits: Vec<u32> = (0..campaign.units).collect();
+    let body = report(&campaign, 1, 0, &hits);
+    let _: Answer = instance
+        .post_bytes(paths::REPORTS, &body)
+        .expect("an answer");
+    let json = site.tomo(&["fleet", "report", "prog", "--format", "json"]);
+    assert!(site.output(&["fleet", "report", "prog"]).status.success());
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["totals"]["blocks"]["missed"], 0);
+}
+
+#[test]
+fn programs_are_sent_once() {
+    let site = Site::new();
+    let first = site.tomo(&["program", "add", "./prog"]);
+    assert_eq!(site.tomo(&["program", "add", "./prog"]), first);
+    let list = site.tomo(&["program", "list", "--json"]);
+    let list: Value = serde_json::from_str(&list).expect("JSON");
+    assert_eq!(list.as_array().map(Vec::len), Some(1));
+    assert_eq!(list[0]["name"], "prog");
+}
+
+#[test]
+fn tokens_do_what_they_are_made_for_until_they_are_withdrawn() {
+    let site = Site::new();
+    site.campaign(&[]);
+    let token = site.tomo(&["campaign", "token", "prog", "--role", "reader", "--json"]);
+    let token: tomo_protocol::Token = serde_json::from_str(&token).expect("a token");
+    std::fs::write(site.path("reader.token"), &token.token).expect("a file");
+    let status = ["fleet", "status", "prog", "--token-file", "reader.token"];
+    site.tomo(&status);
+    let refused = site.refusal(&["campaign", "new", "./prog", "--token-file", "reader.token"]);
+    assert!(refused.contains("403"), "{refused}");
+    site.tomo(&["campaign", "token", "--withdraw", &token.hash]);
+    assert!(site.refusal(&status).contains("401"));
+}
+
+#[test]
+fn errors_say_what_happened_and_what_to_do() {
+    let site = Site::new();
+    std::fs::write(site.path("none.token"), "wrong\n").expect("a file");
+    std::fs::write(site.path("two.token"), "two words\n").expect("a file");
+    let said = [
+        site.refusal(&["fleet", "status", "nothing"]),
+        site.refusal(&["campaign", "list", "--token-file", "none.token"]),
+        site.refusal(&["campaign", "list", "--token-file", "two.token"]),
+        site.refusal(&["campaign", "list", "--collector", "ftp://somewhere"]),
+        site.refusal(&["campaign", "new", "--probes", "0", "./prog"]),
+        site.refusal(&["campaign", "new", "./none"]),
+        site.refusal(&["serve", "other", "--listen", "0.0.0.0:0"]),
+    ];
+    insta::assert_snapshot!(said.join(""));
+}
+
+#[test]
+fn each_command_has_help() {
+    let site = Site::new();
+    let commands = [
+        &["serve"][..],
+        &["program", "add"],
+        &["campaign", "new"],
+        &["campaign", "token"],
+        &["fleet", "status"],
+        &["fleet", "report"],
+        &["fleet", "growth"],
+    ];
+    let mut pages = String::new();
+    for command in commands {
+        pages += &site.tomo(&[command, &["--help"]].concat());
+        pages += "\n";
+    }
+    insta::assert_snapshot!(pages);
+}

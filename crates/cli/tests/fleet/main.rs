@@ -1,0 +1,5 @@
+//! The commands for a fleet as a user meets them: a collector as a process, a program built here, and
+//! reports made by hand.
+
+mod commands;
+mod site;
