@@ -296,3 +296,57 @@ fn counts_of_lines_are_those_that_the_source_states() {
     }
     assert_eq!(stated, 11);
 }
+
+/// Counters that are chosen by an earlier run say the same, and fewer increments say it.
+#[test]
+fn an_earlier_run_chooses_cheaper_counters_that_say_the_same() {
+    let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |options: &[&str], to: &str| {
+        let mut command = Command::new(tomo::path().expect("tomo"));
+        command.env("TOMO_CACHE_DIR", folder.path().join("cache"));
+        command.current_dir(folder.path());
+        command.args([
+            "count",
+            "--format",
+            "json",
+            "--to",
+            to,
+            "-o",
+            to.trim_end_matches(".json"),
+        ]);
+        command.args(options).arg("--").arg(&program).arg("threads");
+        complete(command, b"").expect("run");
+        let text = std::fs::read(folder.path().join(to)).expect("counts");
+        serde_json::from_slice::<serde_json::Value>(&text).expect("a document")
+    };
+    let increments = |runs: &str| -> u64 {
+        let made = std::fs::read_dir(folder.path().join(runs)).expect("runs");
+        let path = made.flatten().next().expect("a run").path();
+        let counters = std::fs::read_dir(&path).expect("a run").flatten();
+        let mut counters = counters.map(|entry| entry.path());
+        let file = counters.find(|path| path.extension().is_some_and(|kind| kind == "counters"));
+        let file = std::fs::read(file.expect("counters")).expect("counters");
+        let (header, rows) = tomo_wire::counting::Counters::read(&file).expect("counters");
+        let slabs = std::fs::read(path.join("slabs")).expect("slabs");
+        let mut sum = 0;
+        let add = |_, value| sum += value;
+        tomo_wire::counting::sums(&slabs, header.at.get(), add, rows.len()).expect("slabs");
+        sum
+    };
+    let first = run(&[], "first.json");
+    let made = std::fs::read_dir(folder.path().join("first")).expect("runs");
+    let earlier = made.flatten().next().expect("a run").path();
+    let again = run(
+        &["--weights", earlier.to_str().expect("UTF-8")],
+        "again.json",
+    );
+    assert_eq!(first["lines"], again["lines"]);
+    let counts = |document: &serde_json::Value, name: &str| {
+        let functions = document["functions"].as_array().expect("functions");
+        let named = functions.iter().find(|one| one["name"] == name);
+        named.expect("the function")["blocks"].clone()
+    };
+    assert_eq!(counts(&first, "work"), counts(&again, "work"));
+    assert!(increments("again") <= increments("first"));
+}

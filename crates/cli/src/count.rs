@@ -11,10 +11,12 @@ use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tomo_export::counted::{Counted, write_callgrind, write_source, write_tracefile};
-use tomo_export::{Counts, counts, locate};
-use tomo_launch::{Agent, Arming, Chosen, Ended, Observed, Run, RunFolder, Target, TargetError};
+use tomo_export::{Counts, Located, counts, frequencies, locate};
+use tomo_launch::{
+    Agent, Arming, Chosen, Ended, Observed, Run, RunFolder, Target, TargetError, Weighed,
+};
 use tomo_program::{Cache, Graphs};
-use tomo_wire::counting::{Counters, sums};
+use tomo_wire::counting::{Counters, Row, sums};
 
 use crate::bar::Bar;
 use crate::cover::problem;
@@ -38,6 +40,11 @@ pub(crate) struct Arguments {
     /// Write that to FILE instead of to standard error.
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
+
+    /// Choose counters by how often things ran in an earlier run, whose folder RUN is: then most stand
+    /// where little runs.
+    #[arg(long, value_name = "RUN")]
+    weights: Option<PathBuf>,
 
     /// The program and its arguments.
     #[arg(
@@ -124,7 +131,11 @@ impl Session {
         let store = Store::open()?;
         let module = Observed::of(&Chosen::executable(target))?;
         let mut folder = RunFolder::create(&arguments.output)?;
-        folder.count(&module, &store.images, &Bar::new())?;
+        let weighed = match &arguments.weights {
+            Some(run) => weights(run, &module, &store.folder)?,
+            None => Weighed::default(),
+        };
+        folder.count(&module, &store.images, &weighed, &Bar::new())?;
         folder.make_slabs()?;
         let run = Run {
             command: arguments.command.clone(),
@@ -163,6 +174,63 @@ impl Session {
     }
 }
 
+/// What the counters of a module said in a run.
+struct Recorded {
+    located: Located,
+    /// The file of the counters.
+    file: Vec<u8>,
+    values: Vec<u64>,
+    /// Threads that were not counted.
+    lost: u64,
+}
+
+impl Recorded {
+    fn read(folder: &Path, module: &Observed, cache: &Path) -> Result<Self> {
+        let read = |name: String| {
+            let path = folder.join(name);
+            fs::read(&path).with_context(|| path.display().to_string())
+        };
+        let file = read(format!("{}.counters", module.stem))?;
+        let slabs = read("slabs".into())?;
+        let (header, rows) = Counters::read(&file).context("the counters")?;
+        let mut values = vec![0u64; rows.len()];
+        let add = |counter: usize, value: u64| {
+            if let Some(sum) = values.get_mut(counter) {
+                *sum = sum.wrapping_add(value);
+            }
+        };
+        let lost = sums(&slabs, header.at.get(), add, rows.len()).context("the slabs")?;
+        let place = [module.path.as_path()];
+        let located = locate(header.module, place, Some(&Cache::at(cache)), &())?;
+        Ok(Self {
+            located,
+            file,
+            values,
+            lost,
+        })
+    }
+
+    fn rows(&self) -> Result<&[Row]> {
+        Ok(Counters::read(&self.file).context("the counters")?.1)
+    }
+}
+
+/// The weights that an earlier run of `module` gives.
+fn weights(run: &Path, module: &Observed, cache: &Path) -> Result<Weighed> {
+    let recorded = Recorded::read(run, module, cache)
+        .with_context(|| format!("{} is no run of this program", run.display()))?;
+    let bytes: Vec<u8> = recorded
+        .values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
+    let graphs = recorded.located.model.graphs()?;
+    Ok(Weighed {
+        name: tomo_wire::checksum(&[recorded.file.as_slice(), &bytes].concat()),
+        weights: frequencies(&graphs, recorded.rows()?, &recorded.values),
+    })
+}
+
 /// What the counters of `module` in `folder` say, in this format.
 fn written(
     arguments: &Arguments,
@@ -170,26 +238,14 @@ fn written(
     module: &Observed,
     cache: &Path,
 ) -> Result<Vec<u8>> {
-    let read = |name: String| {
-        let path = folder.join(name);
-        fs::read(&path).with_context(|| path.display().to_string())
-    };
-    let (file, slabs) = (
-        read(format!("{}.counters", module.stem))?,
-        read("slabs".into())?,
+    let recorded = Recorded::read(folder, module, cache)?;
+    let counts = counts(
+        &recorded.located.model.graphs()?,
+        recorded.rows()?,
+        &recorded.values,
     );
-    let (header, rows) = Counters::read(&file).context("the counters")?;
-    let mut values = vec![0u64; rows.len()];
-    let add = |counter: usize, value: u64| {
-        if let Some(sum) = values.get_mut(counter) {
-            *sum = sum.wrapping_add(value);
-        }
-    };
-    let lost = sums(&slabs, header.at.get(), add, rows.len()).context("the slabs")?;
-    let place = [module.path.as_path()];
-    let located = locate(header.module, place, Some(&Cache::at(cache)), &())?;
-    let counts = counts(&located.model.graphs()?, rows, &values);
-    let counted = Counted::of(located, counts)?;
+    let lost = recorded.lost;
+    let counted = Counted::of(recorded.located, counts)?;
     let mut text = Vec::new();
     match arguments.format {
         Format::Table => text.extend(table(&counted.graphs()?, &counted.counts, lost).bytes()),

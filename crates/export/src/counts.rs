@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 use tomo_graph::{FlowArc, FlowGraph, NodeId, Weight};
-use tomo_plan::counting::{CountingPlan, Place, Role, places};
-use tomo_profile::counts::{CountError, infer_with};
+use tomo_plan::counting::{CountingPlan, Frequencies, Place, Role, places};
+use tomo_profile::counts::{CountError, Counts as Inferred, infer_with};
 use tomo_program::{
     BlockView, CallView, EdgeId, EdgeView, FunctionId, FunctionView, Graphs, Status,
 };
@@ -41,10 +41,7 @@ pub struct Counts {
 /// The counts of the module with these graphs, given what each counter counts and its value.
 #[must_use]
 pub fn counts(graphs: &Graphs<'_>, rows: &[Row], values: &[u64]) -> Counts {
-    let pairs = rows.iter().zip(values);
-    let known: HashMap<(u64, u64), u64> = pairs
-        .map(|(row, value)| ((row.from.get(), row.to.get()), *value))
-        .collect();
+    let known = known(rows, values);
     let functions: Vec<_> = graphs.functions().collect();
     let all: Vec<_> = functions
         .par_iter()
@@ -59,6 +56,31 @@ pub fn counts(graphs: &Graphs<'_>, rows: &[Row], values: &[u64]) -> Counts {
         }
     }
     counts
+}
+
+/// How often the arcs of each function ran, for the next choice of counters; what is not known counts as never.
+#[must_use]
+pub fn frequencies(
+    graphs: &Graphs<'_>,
+    rows: &[Row],
+    values: &[u64],
+) -> HashMap<FunctionId, Frequencies> {
+    let known = known(rows, values);
+    let functions: Vec<_> = graphs.functions().collect();
+    let each = functions.par_iter().filter_map(|function| {
+        let mapped = Mapped::of(function)?;
+        let counts = mapped.infer(&known).ok()?;
+        Some((function.id(), counts.frequencies(&mapped.graph)))
+    });
+    each.collect()
+}
+
+/// Values by what they count.
+fn known(rows: &[Row], values: &[u64]) -> HashMap<(u64, u64), u64> {
+    let pairs = rows.iter().zip(values);
+    pairs
+        .map(|(row, value)| ((row.from.get(), row.to.get()), *value))
+        .collect()
 }
 
 /// A function's graph, with what its nodes and edges are.
@@ -133,6 +155,23 @@ impl<'g> Mapped<'g> {
             known.get(&key).copied()
         })
     }
+
+    /// All counts, from those that are known.
+    fn infer(&self, known: &HashMap<(u64, u64), u64>) -> Result<Inferred, CountError> {
+        let plan = CountingPlan::new(&self.graph, |arc| match self.counted(arc, known) {
+            Some(_) => Weight::Finite(1),
+            None => Weight::Infinite,
+        });
+        let recorded: Vec<u64> = plan
+            .arcs()
+            .iter()
+            .filter(|arc| matches!(arc.role, Role::Counted(_)))
+            .map(|arc| self.counted(arc.ends.arc, known).unwrap_or_default())
+            .collect();
+        infer_with(&plan, &recorded, &[], |node| {
+            self.returns_again.contains(&node)
+        })
+    }
 }
 
 /// `None` where the function cannot be counted.
@@ -141,19 +180,7 @@ fn counts_of(
     known: &HashMap<(u64, u64), u64>,
 ) -> Option<Result<FunctionCounts, CountError>> {
     let mapped = Mapped::of(function)?;
-    let plan = CountingPlan::new(&mapped.graph, |arc| match mapped.counted(arc, known) {
-        Some(_) => Weight::Finite(1),
-        None => Weight::Infinite,
-    });
-    let recorded: Vec<u64> = plan
-        .arcs()
-        .iter()
-        .filter(|arc| matches!(arc.role, Role::Counted(_)))
-        .map(|arc| mapped.counted(arc.ends.arc, known).unwrap_or_default())
-        .collect();
-    let return_again = |node| mapped.returns_again.contains(&node);
-    let inferred = infer_with(&plan, &recorded, &[], return_again);
-    Some(inferred.map(|counts| {
+    Some(mapped.infer(known).map(|counts| {
         let count = mapped.blocks.len() as u32;
         let edges = (count..).zip(&mapped.edges).map(|(number, edge)| {
             let arc = FlowArc::Edge(tomo_graph::EdgeId(number));

@@ -29,7 +29,7 @@ mod paths;
 mod picture;
 pub mod words;
 
-pub use counts::{Counts, FunctionCounts, counts};
+pub use counts::{Counts, FunctionCounts, counts, frequencies};
 pub use findings::{Findings, UnitError};
 pub use folder::{Collected, Group, Refused, collect};
 pub use merged::{MergeError, write_merged};

@@ -26,7 +26,7 @@ use zerocopy::little_endian::U32;
 use crate::images::Baked;
 use crate::private;
 use crate::room::Room;
-use crate::{Ended, How, ImageError, Images, Observed, Target};
+use crate::{Ended, How, ImageError, Images, Observed, Target, Weighed};
 
 /// Why a run has no folder.
 #[derive(Debug, thiserror::Error)]
@@ -136,9 +136,10 @@ impl RunFolder {
         &mut self,
         module: &Observed,
         images: &Images,
+        weighed: &Weighed,
         progress: &dyn Progress,
     ) -> Result<(), FolderError> {
-        let baked = images.counters(module, self.slab, progress)?;
+        let baked = images.counters(module, self.slab, weighed, progress)?;
         self.slab = baked.header.slab_end.get().max(self.slab);
         self.add(module, &baked, "counters")
     }

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use tomo_program::{AnalyseError, Binary, Cache, LoadError, Loaded, Progress, Request, load};
-use tomo_weave::{Options, Placement, WEAVE_VERSION, WeaveError, weave, weave_counters};
+use tomo_weave::{Options, Placement, WEAVE_VERSION, WeaveError, Weights, weave, weave_counters};
 use tomo_wire::counting::Counters;
 use tomo_wire::image::Image;
 use tomo_wire::plan::{Level, Plan};
@@ -54,6 +54,15 @@ pub struct How {
     pub placement: Placement,
     /// Whether probes stay when they have been hit, where that can be.
     pub stays: bool,
+}
+
+/// By what counters are chosen.
+#[derive(Debug, Default)]
+pub struct Weighed {
+    /// Names the weights; 0 where there are none.
+    pub name: u64,
+    /// How often the arcs of functions ran in an earlier run.
+    pub weights: Weights,
 }
 
 /// An image and its plan in the cache.
@@ -155,12 +164,14 @@ impl Images {
         &self,
         module: &Observed,
         slab: u32,
+        weighed: &Weighed,
         progress: &dyn Progress,
     ) -> Result<Baked, ImageError> {
         let name = format!(
-            "{}-count-v{WEAVE_VERSION}.{}-at{slab}",
+            "{}-count-v{WEAVE_VERSION}.{}-at{slab}-by{:x}",
             module.stem,
-            tomo_program::ANALYSIS_VERSION
+            tomo_program::ANALYSIS_VERSION,
+            weighed.name
         );
         let file = |kind: &str| self.folder.join(format!("{name}.{kind}"));
         let (image, counters) = (file("image"), file("counters"));
@@ -180,7 +191,8 @@ impl Images {
         let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
         let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
         let (id, stamp) = (module.id, module.stamp);
-        let woven = weave_counters(&binary, &bytes, &loaded.model, id, stamp, (None, slab));
+        let (model, weights) = (&loaded.model, &weighed.weights);
+        let woven = weave_counters(&binary, &bytes, model, id, stamp, (None, slab), weights);
         let woven = woven.map_err(|error| ImageError::Weave(path.clone(), error))?;
         let io = |path: &Path| {
             let path = path.to_path_buf();

@@ -12,12 +12,12 @@
 
 mod block;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
 use tomo_graph::{FlowArc, FlowGraph, Graph as _, NodeId, Weight};
 use tomo_plan::counting::{CountingPlan, Frequencies, Place, places};
-use tomo_program::{EdgeKind, EdgeView, FunctionView, Graphs, Status};
+use tomo_program::{EdgeKind, EdgeView, FunctionId, FunctionView, Graphs, Status};
 
 use crate::place::{Surroundings, Unit};
 use crate::staying::live::Liveness;
@@ -42,14 +42,17 @@ pub(crate) struct Counting {
     pub(crate) uncounted: Vec<u64>,
 }
 
-/// The counters of all functions, in order.
-pub(crate) fn all(around: &Surroundings<'_>, graphs: &Graphs<'_>) -> Counting {
+/// How often the arcs of functions ran in an earlier run, as far as that is known.
+pub type Weights = HashMap<FunctionId, Frequencies>;
+
+/// The counters of all functions, in order. What is not in `weights` is estimated.
+pub(crate) fn all(around: &Surroundings<'_>, graphs: &Graphs<'_>, weights: &Weights) -> Counting {
     let live = Liveness::of(around.text, graphs);
     let functions: Vec<_> = graphs.functions().collect();
     let chunks = functions.par_chunks(64).map(|functions| {
         let mut counting = Counting::default();
         for function in functions {
-            add(around, &live, function, &mut counting);
+            add(around, &live, function, weights, &mut counting);
         }
         counting
     });
@@ -69,9 +72,10 @@ fn add(
     around: &Surroundings<'_>,
     live: &Liveness<'_>,
     function: &FunctionView<'_>,
+    weights: &Weights,
     counting: &mut Counting,
 ) {
-    let planner = Planner::of(around, live, function);
+    let planner = Planner::of(around, live, function, weights);
     match planner {
         Some(planner) => planner.settle(counting),
         None => counting.uncounted.push(function.entry().0),
@@ -98,6 +102,7 @@ impl<'f> Planner<'f> {
         around: &Surroundings<'f>,
         live: &Liveness<'_>,
         function: &FunctionView<'f>,
+        weights: &Weights,
     ) -> Option<Self> {
         if function.status() != Status::Exact {
             return None;
@@ -108,7 +113,10 @@ impl<'f> Planner<'f> {
             .map(|block| Code::of(around, live, &block));
         let edges = function.edges().filter(|edge| edge.block().is_some());
         Some(Self {
-            frequencies: Frequencies::estimate(&graph),
+            frequencies: match weights.get(&function.id()) {
+                Some(measured) => measured.clone(),
+                None => Frequencies::estimate(&graph),
+            },
             edges: edges.collect(),
             blocks: blocks.collect::<Option<_>>()?,
             graph,

@@ -44,6 +44,7 @@ mod trampoline;
 mod window;
 
 pub use check::{Checked, Files, Flaw, check};
+pub use counting::Weights;
 pub use counts::{Counts, Refusal};
 pub use disposal::dispose;
 pub use error::WeaveError;
@@ -206,8 +207,8 @@ pub struct WovenCounters {
     pub uncounted: Vec<u64>,
 }
 
-/// Makes the image of a module in which counters tell how often every edge and block runs. They start `slab`
-/// bytes into the slab of each thread. Linear but for a sort and what planning takes.
+/// Makes the image of a module in which counters tell how often every edge and block runs, those being chosen
+/// that run least by `weights` or by estimate. They start `slab` bytes into the slab of each thread. Linear but for a sort and what planning takes.
 ///
 /// # Errors
 /// Where the module cannot be armed, whatever the plan.
@@ -218,6 +219,7 @@ pub fn weave_counters(
     module: ModuleId,
     stamp: FileStamp,
     (distance, slab): (Option<i64>, u32),
+    weights: &Weights,
 ) -> Result<WovenCounters, WeaveError> {
     let text = text::Text::read(bytes)?;
     let graphs = model.graphs()?;
@@ -231,7 +233,7 @@ pub fn weave_counters(
         mut units,
         counters,
         uncounted,
-    } = counting::all(&around, &graphs);
+    } = counting::all(&around, &graphs, weights);
     units.sort_unstable_by_key(|unit| unit.window.start);
     let rows: Vec<Row> = counters
         .iter()
