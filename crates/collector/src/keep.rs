@@ -90,10 +90,10 @@ fn is_over(shared: &Shared, retired: Option<i64>) -> bool {
 /// Learns all that is in the store.
 pub(crate) async fn refresh(shared: &Shared) -> Result<(), StoreError> {
     for _ in 0..MOST_LISTINGS {
-        let covered = covered(shared);
+        let (covered, tokens) = (covered(shared), shared.tokens.hashes());
         let objects = shared.store.list("").await?;
         shared.set_stored(objects.iter().map(|object| object.size).sum());
-        refresh_tokens(shared, &objects).await?;
+        refresh_tokens(shared, &tokens, &objects).await?;
         refresh_programs(shared, &objects).await?;
         let mut whole = refresh_campaigns(shared, &objects).await?;
         for object in &objects {
@@ -135,12 +135,16 @@ fn forget_gone(shared: &Shared, covered: &BTreeMap<CampaignId, Vec<String>>, lis
     }
 }
 
-async fn refresh_tokens(shared: &Shared, objects: &[Object]) -> Result<(), StoreError> {
+async fn refresh_tokens(
+    shared: &Shared,
+    before: &[String],
+    objects: &[Object],
+) -> Result<(), StoreError> {
     let names = objects.iter();
     let hashes: Vec<&str> = names
         .filter_map(|object| tokens::hash_of_object(&object.name))
         .collect();
-    for hash in shared.tokens.retain(&hashes) {
+    for hash in shared.tokens.compare(before, &hashes) {
         let Some(bytes) = shared.store.get(&tokens::object_of(&hash)).await? else {
             continue;
         };

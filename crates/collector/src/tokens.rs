@@ -95,11 +95,53 @@ impl Tokens {
         tokens.remove(hash);
     }
 
-    /// Which of these are not known yet; forgets those that are not among them.
-    pub(crate) fn retain(&self, hashes: &[&str]) -> Vec<String> {
+    /// The hashes of all that are known.
+    pub(crate) fn hashes(&self) -> Vec<String> {
+        let tokens = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        tokens.keys().cloned().collect()
+    }
+
+    /// Forgets those that were known before a listing and are not in it: another collector has withdrawn
+    /// them. One that was made since is not in it either, and stays. Gives those that are not known yet.
+    pub(crate) fn compare(&self, before: &[String], listed: &[&str]) -> Vec<String> {
         let mut tokens = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
-        tokens.retain(|hash, _| hashes.contains(&hash.as_str()));
-        let new = hashes.iter().filter(|hash| !tokens.contains_key(**hash));
+        for hash in before
+            .iter()
+            .filter(|hash| !listed.contains(&hash.as_str()))
+        {
+            tokens.remove(hash);
+        }
+        let new = listed.iter().filter(|hash| !tokens.contains_key(**hash));
         new.map(|hash| (*hash).to_owned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Grant, Role, Tokens, draw, hash_of};
+
+    #[test]
+    fn a_token_made_during_a_listing_stays_and_one_withdrawn_elsewhere_goes() {
+        let tokens = Tokens::default();
+        let made = |note: &str| {
+            let token = draw(Role::Admin, None).expect("random numbers").token;
+            let grant = Grant {
+                role: Role::Admin,
+                campaign: None,
+                note: note.into(),
+                created: 0,
+            };
+            tokens.insert(hash_of(&token), grant);
+            token
+        };
+        let (kept, withdrawn) = (made("kept"), made("withdrawn"));
+        let before = tokens.hashes();
+        let new = made("made since");
+        let elsewhere = "0".repeat(64);
+        let listed = [hash_of(&kept), elsewhere.clone()];
+        let listed: Vec<&str> = listed.iter().map(String::as_str).collect();
+        assert_eq!(tokens.compare(&before, &listed), [elsewhere]);
+        assert!(tokens.look_up(&kept).is_some() && tokens.look_up(&new).is_some());
+        assert!(tokens.look_up(&withdrawn).is_none());
     }
 }
