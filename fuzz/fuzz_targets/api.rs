@@ -132,7 +132,7 @@ impl Site {
         let made = self.succeeds("POST", "/v1/campaigns", &admin, &new);
         self.campaign = serde_json::from_slice(&made).expect("a campaign");
         let tokens = format!("/v1/campaigns/{}/tokens", self.campaign.id);
-        let mut token = |role: &str| {
+        let token = |role: &str| {
             let body = json!({ "role": role }).to_string();
             let made = self.succeeds("POST", &tokens, &admin, body.as_bytes());
             let made: Value = serde_json::from_slice(&made).expect("JSON");

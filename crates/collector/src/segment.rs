@@ -261,8 +261,9 @@ fn entry(kind: u32, payload: &[u8]) -> Option<Entry<'_>> {
         }
         INSTANCE => {
             let (id, state) = payload.split_first_chunk()?;
-            let state = postcard::from_bytes(state).ok()?;
-            Some(Entry::Instance(InstanceId(*id), Box::new(state)))
+            let state: Instance = postcard::from_bytes(state).ok()?;
+            let sound = state.is_sound();
+            sound.then(|| Entry::Instance(InstanceId(*id), Box::new(state)))
         }
         _ => None,
     }

@@ -22,6 +22,11 @@ impl Hits {
         self.rows.iter().map(|(unit, _)| *unit)
     }
 
+    /// Whether units ascend, as they do unless somebody else wrote them.
+    pub(super) fn are_sound(&self) -> bool {
+        self.rows.is_sorted_by(|one, other| one.0 < other.0)
+    }
+
     /// Whether all of these ascending units are there. O(units).
     #[must_use]
     pub fn have(&self, units: &[U32]) -> bool {

@@ -72,6 +72,12 @@ impl Instance {
         self.assigned.map(|(_, variant)| variant)
     }
 
+    /// Whether it is as joins leave it. What is read from a file is asked this before it is joined: of
+    /// states in another form joins promise nothing.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.hits.are_sound() && self.runs.are_sound()
+    }
+
     pub(super) fn assign(&mut self, variant: u32, at: i64) {
         self.heard(at, at);
         self.join_assigned(Some((at, variant)));

@@ -118,12 +118,27 @@ impl Block {
 
     fn close(&mut self) {
         if let Self::Open(runs) = self
-            && runs.len() as u64 == BLOCK
-            && runs.values().all(|run| run.is_final)
+            && is_over(runs)
         {
             *self = Self::Closed(sums(runs.values()));
         }
     }
+
+    /// Whether it is as [`Self::close`] leaves it.
+    fn is_sound(&self) -> bool {
+        match self {
+            Self::Open(runs) => {
+                let last = runs.last_key_value();
+                last.is_none_or(|(number, _)| u64::from(*number) < BLOCK) && !is_over(runs)
+            }
+            Self::Closed(_) => true,
+        }
+    }
+}
+
+/// Whether there is nothing more to learn of a block.
+fn is_over(runs: &BTreeMap<u8, Run>) -> bool {
+    runs.len() as u64 == BLOCK && runs.values().all(|run| run.is_final)
 }
 
 fn sums<'r>(runs: impl Iterator<Item = &'r Run>) -> BTreeMap<u32, Sums> {
@@ -147,6 +162,11 @@ fn place(run: u64) -> (u64, u8) {
 }
 
 impl Runs {
+    /// Whether blocks are as joins leave them, as they are unless somebody else wrote them.
+    pub(super) fn are_sound(&self) -> bool {
+        self.blocks.values().all(Block::is_sound)
+    }
+
     /// Takes the word of a report.
     pub(super) fn report(&mut self, report: &ReportView<'_>) {
         let (block, number) = place(report.header.run.get());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tomo_collector::{Collector, Options, Server, Shutdown, Store};
+use tomo_collector::{Collector, Identity, Options, Server, Shutdown, Store};
 use tomo_protocol::{
     Answer, Assignment, Bound, Campaign, CampaignId, Client, InstanceId, Name, NewCampaign,
     NewModule, NewToken, Plan, Policy, Program, Role, Settings, Strategy, Token, paths,
@@ -115,6 +115,17 @@ pub(crate) struct Served {
 
 /// Serves on a thread of its own.
 pub(crate) fn serve(store: Store, options: Options, admin_file: &std::path::Path) -> Served {
+    serve_as(store, options, admin_file, None)
+}
+
+/// Serves with TLS, if there is a certificate.
+pub(crate) fn serve_as(
+    store: Store,
+    options: Options,
+    admin_file: &std::path::Path,
+    identity: Option<Identity>,
+) -> Served {
+    let scheme = if identity.is_some() { "https" } else { "http" };
     let (sender, receiver) = std::sync::mpsc::channel();
     let shutdown = Shutdown::default();
     let (ending, file) = (shutdown.clone(), admin_file.to_owned());
@@ -133,10 +144,10 @@ pub(crate) fn serve(store: Store, options: Options, admin_file: &std::path::Path
                 .expect("a token");
             let collector = Arc::new(collector);
             let address = ([127, 0, 0, 1], 0).into();
-            let server = Server::bind(address, Arc::clone(&collector), None)
+            let server = Server::bind(address, Arc::clone(&collector), identity)
                 .await
                 .expect("a port");
-            let url = format!("http://{}", server.address().expect("an address"));
+            let url = format!("{scheme}://{}", server.address().expect("an address"));
             sender.send((url, collector)).expect("somebody waits");
             server.run(ending).await;
         });

@@ -75,6 +75,16 @@ fn a_segment_of_another_version_or_campaign_is_not_used() {
     assert_eq!(read(&sample(), other, |_, _| {}), Err(Damage::Misplaced));
 }
 
+/// A frame with a right checksum whose state no collector would write: units that do not ascend.
+#[test]
+fn a_state_in_another_form_is_not_joined() {
+    let data = [
+        0xff, 0, 2, 0, 0, 0, 0xff, 10, 0, 0, 0x7a, 0, 0xef, 0, 0, 0x13, 0, 0, 0, 0, 0, 0, 2, 0x29,
+        0x29, 0x29, 0xef, 0xfa, 0x25,
+    ];
+    check::check(&data);
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_the_reader_panic(data in prop::collection::vec(any::<u8>(), 0..600)) {

@@ -4,10 +4,12 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use tomo_collector::{Limits, Options, Store};
-use tomo_protocol::{Answer, Bound, Profile, Role, What, paths};
+use tomo_collector::{Identity, Limits, Options, Store, TlsError};
+use tomo_protocol::{
+    Answer, Bound, Client, ClientError, Health, Profile, Role, Settings, What, paths,
+};
 
-use crate::fleet::{Fleet, Word, client, request_for, serve, token};
+use crate::fleet::{Fleet, Word, client, request_for, serve, serve_as, token};
 
 fn fleet(limits: Limits) -> (tempfile::TempDir, Fleet) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -159,4 +161,49 @@ fn the_end_under_load_loses_nothing_acknowledged() {
     );
     served.shutdown.end();
     served.thread.join().expect("an end");
+}
+
+#[test]
+fn with_tls_only_clients_that_know_the_authority_come_in() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (certificate, key) = (
+        folder.path().join("cert.pem"),
+        folder.path().join("key.pem"),
+    );
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".into()]).expect("a certificate");
+    std::fs::write(&certificate, made.cert.pem()).expect("written");
+    std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    let store = Store::local(&folder.path().join("store")).expect("a store");
+    let identity = Identity::read(&certificate, &key).expect("an identity");
+    let file = folder.path().join("admin.token");
+    let served = serve_as(store, Options::default(), &file, Some(identity));
+    let ask = |url: &str, authorities: &std::path::Path| {
+        let client = Client::new(&Settings {
+            url: url.into(),
+            token: None,
+            authorities: Some(authorities.into()),
+            timeout: Duration::from_secs(60),
+        });
+        client.expect("a client").get::<Health>(paths::HEALTH)
+    };
+    assert!(ask(&served.url, &certificate).is_ok());
+    let stranger = rcgen::generate_simple_self_signed(vec!["127.0.0.1".into()]).expect("another");
+    let other = folder.path().join("other.pem");
+    std::fs::write(&other, stranger.cert.pem()).expect("written");
+    let refused = ask(&served.url, &other);
+    assert!(
+        matches!(refused, Err(ClientError::Unreachable { .. })),
+        "{refused:?}"
+    );
+    let plain = ask(&served.url.replace("https", "http"), &certificate);
+    assert!(plain.is_err(), "{plain:?}");
+    served.shutdown.end();
+    served.thread.join().expect("an end");
+    // Files that are something else are named.
+    let wrong = Identity::read(&key, &certificate).expect_err("swapped");
+    assert!(matches!(wrong, TlsError::Pem(..)), "{wrong}");
+    assert!(
+        Identity::read(&other, &key).is_err(),
+        "they do not belong together"
+    );
 }
