@@ -4,6 +4,7 @@
 //! on standard error says what and where.
 
 mod bar;
+mod calibrate;
 mod campaign;
 mod count;
 mod cover;
@@ -15,6 +16,7 @@ mod options;
 mod program;
 mod remote;
 mod report;
+mod run;
 mod serve;
 
 use std::process::ExitCode;
@@ -45,6 +47,8 @@ struct Arguments {
 enum Command {
     Map(map::Arguments),
     Cover(cover::Arguments),
+    Run(run::Arguments),
+    Calibrate(calibrate::Arguments),
     Env(cover::environment::Arguments),
     Count(count::Arguments),
     Report(report::Arguments),
@@ -61,6 +65,8 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse_from(given).command {
         Command::Map(arguments) => map::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Cover(arguments) => cover::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Calibrate(arguments) => calibrate::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Env(arguments) => cover::environment::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Count(arguments) => count::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),

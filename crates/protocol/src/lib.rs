@@ -8,6 +8,7 @@
 //! | `campaign.rs` | programs and campaigns: what is observed, by which strategy, in which variants |
 //! | `instance.rs` | what an instance asks and hears: its assignment, answers to reports, news |
 //! | `profile.rs` | what readers hear: the merged profile, instances, coverage over time |
+//! | `calibration.rs` | what probes cost a program, as measured |
 //! | `token.rs` | tokens and their roles |
 //! | `paths.rs` | the paths of the API |
 //! | `client.rs` | a blocking client |
@@ -20,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+mod calibration;
 mod campaign;
 mod client;
 mod ids;
@@ -31,6 +33,7 @@ mod schema;
 mod token;
 mod units;
 
+pub use calibration::{Calibration, CalibrationError, Cost, SCHEMA as CALIBRATION_SCHEMA};
 pub use campaign::{
     Bound, Campaign, ModuleOf, NewCampaign, NewModule, Plan, Policy, Program, Strategy, Summary,
     Variant,

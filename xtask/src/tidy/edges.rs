@@ -11,7 +11,7 @@ struct Row {
     may_use: &'static [&'static str],
 }
 
-const ROWS: [Row; 14] = [
+const ROWS: [Row; 15] = [
     Row {
         name: "tomo-graph",
         may_use: &[],
@@ -63,9 +63,20 @@ const ROWS: [Row; 14] = [
         may_use: &["tomo-plan", "tomo-protocol", "tomo-wire"],
     },
     Row {
+        name: "tomo-instance",
+        may_use: &[
+            "tomo-program",
+            "tomo-protocol",
+            "tomo-weave",
+            "tomo-launch",
+            "tomo-wire",
+        ],
+    },
+    Row {
         name: "tomo-cli",
         may_use: &[
             "tomo-collector",
+            "tomo-instance",
             "tomo-protocol",
             "tomo-graph",
             "tomo-program",

@@ -1,0 +1,181 @@
+//! One exchange with the collector, and what follows from the answer: reports that are settled leave the spool,
+//! and what the fleet has seen is disposed of in the images, live (DIS §4.1: "an update every time it performs a
+//! disseminate operation").
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use tomo_launch::Live;
+use tomo_protocol::{Answer, Assignment, Client, ClientError, News, Since, What, paths};
+use tomo_wire::report::ReportView;
+
+use crate::assigned;
+use crate::bake::{hear, heard};
+use crate::known::{Known, image_path};
+use crate::spool::Spool;
+use crate::state::State;
+
+/// What became of reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Final reports that the collector has now, or had before.
+    pub settled: u64,
+    /// Final reports that it will never take.
+    pub refused: u64,
+    /// Probes that were disposed of because others have seen their units.
+    pub disposed: u64,
+}
+
+/// What an installation says to its collector and hears from it.
+pub(crate) struct Channel<'s> {
+    pub(crate) state: &'s State,
+    pub(crate) client: &'s Client,
+    known: Option<&'s Known>,
+    /// The images, opened when there is something to dispose of.
+    images: OnceCell<Images>,
+    since: Option<Since>,
+    pub(crate) sent: Sent,
+    /// The last refusal of a report for good.
+    pub(crate) refusal: Option<String>,
+    /// How long the collector wants reports apart.
+    pub(crate) interval: Option<Duration>,
+}
+
+/// The images of a variant, live.
+struct Images {
+    /// For each module the unit of its first probe, and the image if it can be opened.
+    modules: Vec<(u32, Option<Live>)>,
+}
+
+impl Images {
+    fn open(state: &State, known: &Known) -> Self {
+        let mut first = 0u32;
+        let mut modules = Vec::new();
+        for module in &known.modules {
+            let image = image_path(state, &module.image);
+            let live = Live::open(&image, &image_path(state, &module.disposals)).ok();
+            let live = live.filter(|live| live.probes() == module.probes);
+            modules.push((first, live));
+            first = first.saturating_add(module.probes);
+        }
+        Self { modules }
+    }
+
+    fn dispose(&self, unit: u32) -> bool {
+        let behind = self.modules.partition_point(|(first, _)| *first <= unit);
+        let module = behind.checked_sub(1).and_then(|at| self.modules.get(at));
+        let Some((first, Some(live))) = module else {
+            return false;
+        };
+        live.dispose(unit - first)
+    }
+}
+
+impl<'s> Channel<'s> {
+    pub(crate) fn new(state: &'s State, client: &'s Client, known: Option<&'s Known>) -> Self {
+        Self {
+            state,
+            client,
+            known,
+            images: OnceCell::new(),
+            since: known.and_then(|known| heard(state, known)),
+            sent: Sent::default(),
+            refusal: None,
+            interval: None,
+        }
+    }
+
+    /// Asks what is to be observed, and disposes of what the fleet has seen since.
+    pub(crate) fn ask(&mut self) -> Result<Assignment, ClientError> {
+        let path = paths::of_assignment(self.state.id(), self.since);
+        let assignment: Assignment = self.client.get(&path)?;
+        self.interval = Some(Duration::from_millis(assignment.interval_ms));
+        let same = self.known.is_some_and(|known| {
+            known.campaign == assignment.campaign && known.variant == assignment.variant
+        });
+        if same {
+            self.take(&assignment.news);
+        }
+        Ok(assignment)
+    }
+
+    /// Sends reports, one behind the other.
+    pub(crate) fn send(&mut self, reports: &[u8]) -> Result<Answer, ClientError> {
+        let path = paths::of_reports(self.since);
+        let answer: Answer = self.client.post_bytes(&path, reports)?;
+        self.interval = Some(Duration::from_millis(answer.interval_ms));
+        if let Some(news) = &answer.news {
+            self.take(news);
+        }
+        Ok(answer)
+    }
+
+    /// Sends all that waits in the spool; whether there was anything.
+    pub(crate) fn empty_spool(&mut self) -> Result<bool, ClientError> {
+        let spool = Spool::of(self.state);
+        let (mut after, mut said) = (0, false);
+        loop {
+            let batch = spool.batch(after);
+            let Some((last, _)) = batch.last() else {
+                return Ok(said);
+            };
+            after = *last;
+            // A file that holds no report would keep those behind it from being read.
+            let (sound, broken): (Vec<_>, Vec<_>) = batch
+                .into_iter()
+                .partition(|(_, report)| ReportView::read(report).is_ok());
+            for (run, _) in &broken {
+                self.refuse(*run, "its report was damaged on the disk".into());
+            }
+            let reports: Vec<&[u8]> = sound.iter().map(|(_, report)| report.as_slice()).collect();
+            if !reports.is_empty() {
+                let answer = self.send(&reports.concat())?;
+                said = true;
+                self.settle(&sound, &answer);
+            }
+        }
+    }
+
+    /// What was settled leaves the spool; what was refused for good, too, and is counted.
+    fn settle(&mut self, sent: &[(u64, Vec<u8>)], answer: &Answer) {
+        for (run, _) in sent {
+            let verdict = answer.verdicts.iter().find(|verdict| verdict.run == *run);
+            match verdict.map(|verdict| &verdict.what) {
+                Some(What::Stored | What::Known) => {
+                    Spool::of(self.state).remove(*run);
+                    self.sent.settled += 1;
+                }
+                Some(What::Refused { why, again: false }) => self.refuse(*run, why.clone()),
+                // Not now; or the answer does not speak of it.
+                Some(What::Refused { again: true, .. }) | None => {}
+            }
+        }
+    }
+
+    fn refuse(&mut self, run: u64, why: String) {
+        Spool::of(self.state).remove(run);
+        let _ = self.state.count_dropped(1);
+        self.sent.refused += 1;
+        self.refusal = Some(why);
+    }
+
+    /// Disposes of what others have seen. News of units that there are not are no news.
+    fn take(&mut self, news: &News) {
+        let Some(known) = self.known else {
+            return;
+        };
+        let Some(units) = assigned::units_of(news, known.total()) else {
+            self.refusal = Some("its news name units that there are not".into());
+            return;
+        };
+        if !units.is_empty() {
+            let images = self.images.get_or_init(|| Images::open(self.state, known));
+            let gone = units.iter().filter(|unit| images.dispose(*unit)).count();
+            self.sent.disposed += gone as u64;
+        }
+        let since = news.since();
+        if self.since != Some(since) && hear(self.state, known, &since.to_string()).is_ok() {
+            self.since = Some(since);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! All of it together: a program is run and observed; or what it will need is only prepared; or what earlier runs
+//! left is only reported.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Duration;
+
+use tomo_launch::{
+    Agent, AgentError, Arming, Ended, ImageError, Images, StartError, Started, Target,
+};
+use tomo_protocol::{Client, ClientError, Policy, Settings};
+
+use crate::bake::{BakeError, bake, remove_others};
+use crate::channel::{Channel, Sent};
+use crate::known::Known;
+use crate::leftover;
+use crate::reporter::{Context, Outcomes, Reporter};
+use crate::run::{Observed, Run};
+use crate::spool::Spool;
+use crate::state::{State, StateError};
+
+/// What an installation is told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The collector, and how long a request may take while the program runs.
+    pub collector: Settings,
+    /// The folder of the state.
+    pub state: PathBuf,
+    /// The folder of models, images and the agent.
+    pub cache: PathBuf,
+    /// When to send and to hear, in place of what the campaign says.
+    pub policy: Option<Policy>,
+    /// How long the start may wait for a first assignment.
+    pub wait: Duration,
+    /// How long the end may wait for the last report to be sent.
+    pub flush: Duration,
+}
+
+/// Why nothing can be observed or sent.
+#[derive(Debug, thiserror::Error)]
+pub enum InstanceError {
+    /// The state cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The collector cannot be asked, or refuses.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// Images cannot be kept.
+    #[error(transparent)]
+    Images(#[from] ImageError),
+    /// The agent cannot be kept.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// The assignment cannot be made into images.
+    #[error(transparent)]
+    Bake(#[from] BakeError),
+    /// The collector did not answer in time.
+    #[error("the collector did not answer within {0:?}, or preparing took longer")]
+    TooLate(Duration),
+}
+
+/// What happened besides the program.
+#[derive(Debug, Default)]
+pub struct Happened {
+    /// Whether the program was started with probes.
+    pub carried: bool,
+    /// Whether the images for the next run were not done when the program had ended: somebody may go on with
+    /// [`Instance::prepare`].
+    pub is_preparing: bool,
+    /// What was observed of each module.
+    pub modules: Vec<Observed>,
+    /// Reports that were taken while the program ran.
+    pub reports: u64,
+    /// What became of final reports, and what was disposed of.
+    pub sent: Sent,
+    /// Final reports that wait.
+    pub waiting: usize,
+    /// What somebody must do something about.
+    pub problems: Vec<String>,
+    /// What passes by itself: the network, or a collector that is busy.
+    pub hindrances: Vec<String>,
+}
+
+/// An installation.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    state: State,
+    client: Client,
+    quick: Client,
+    images: Images,
+    agent: Agent,
+    options: Options,
+}
+
+impl Instance {
+    /// The installation that these options tell of. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// Where its folders cannot be used, or the address is none.
+    pub fn open(options: Options) -> Result<Self, InstanceError> {
+        let quick = Settings {
+            timeout: options.flush.max(Duration::from_millis(1)),
+            ..options.collector.clone()
+        };
+        Ok(Self {
+            state: State::open(&options.state)?,
+            client: Client::new(&options.collector)?,
+            quick: Client::new(&quick)?,
+            images: Images::in_cache(&options.cache)?,
+            agent: Agent::in_cache(&options.cache)?,
+            options,
+        })
+    }
+
+    /// Its state.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Runs `target`, called as `name`, to its end, observed as far as that is possible at once.
+    ///
+    /// # Errors
+    /// Where it does not start, or cannot be waited for.
+    pub fn run(
+        &self,
+        target: &Target,
+        name: &OsStr,
+        arguments: &[OsString],
+    ) -> Result<(Ended, Happened), StartError> {
+        let mut happened = Happened::default();
+        let known = self.known(target, &mut happened);
+        let run = known.as_ref().map(|known| Run::begin(&self.state, known));
+        let mut run = run.transpose().unwrap_or_else(|error| {
+            happened.problems.push(error.to_string());
+            None
+        });
+        let mut run = run.take().flatten();
+        happened.carried = run.is_some();
+        let arming = run.as_ref().map(|run| Arming {
+            agent: &self.agent,
+            roster: &run.roster,
+            sanitized: known.as_ref().is_some_and(|known| known.sanitized),
+        });
+        let started = tomo_launch::start(target, name, arguments, arming);
+        let started = started.inspect_err(|_| {
+            if let Some(run) = &run {
+                run.folder.remove();
+            }
+        })?;
+        if let Some(run) = &mut run {
+            run.started(started.process());
+        }
+        let ended = self.wait(started, target, known, run, &mut happened)?;
+        happened.waiting = Spool::of(&self.state).len();
+        Ok((ended, happened))
+    }
+
+    /// Waits for the program, with a reporter beside it; then reports for the last time.
+    fn wait(
+        &self,
+        started: Started,
+        target: &Target,
+        known: Option<Known>,
+        run: Option<Run>,
+        happened: &mut Happened,
+    ) -> Result<Ended, StartError> {
+        let reporter = Reporter::start(Context {
+            state: self.state.clone(),
+            client: self.client.clone(),
+            quick: self.quick.clone(),
+            images: self.images.clone(),
+            target: target.clone(),
+            known,
+            run: run.as_ref().map(|run| (run.folder.clone(), run.began())),
+            policy: self.options.policy,
+        });
+        let ended = started.wait()?;
+        if let Some(run) = &run {
+            happened.modules = run.folder.look().1;
+            let report = run.last_report(&self.state, ended);
+            match Spool::of(&self.state).add(run.folder.number, &report) {
+                Ok(()) => run.folder.remove(),
+                // The folder stays, for a later run to report.
+                Err(error) => happened.problems.push(error.to_string()),
+            }
+        }
+        let finished = reporter.map(|reporter| reporter.finish(self.options.flush));
+        if let Some(run) = &run
+            && let Err(error) = Spool::of(&self.state).sync(run.folder.number)
+        {
+            happened.problems.push(error.to_string());
+        }
+        match finished {
+            Some(Ok(outcomes)) => happened.tell(outcomes),
+            Some(Err(late)) => {
+                happened.is_preparing = late.is_baking;
+                let late = "the collector did not answer in time, or preparing took longer";
+                happened.hindrances.push(late.into());
+            }
+            None => happened.problems.push("no thread could be started".into()),
+        }
+        remove_others(&self.state);
+        Ok(ended)
+    }
+
+    /// What is known; if nothing is, the first assignment, if there is time to wait for it.
+    fn known(&self, target: &Target, happened: &mut Happened) -> Option<Known> {
+        let known = Known::read(&self.state);
+        if known.is_some() || self.options.wait.is_zero() {
+            return known;
+        }
+        match self.prepare_within(target, self.options.wait) {
+            Ok(()) => Known::read(&self.state),
+            Err(error) => {
+                happened.hindrances.push(error.to_string());
+                None
+            }
+        }
+    }
+
+    fn prepare_within(&self, target: &Target, time: Duration) -> Result<(), InstanceError> {
+        let (tell, told) = sync_channel(1);
+        let (instance, target) = (self.clone(), target.clone());
+        let work = move || {
+            let _ = tell.send(instance.prepare(&target));
+        };
+        let late = || InstanceError::TooLate(time);
+        let thread = thread::Builder::new().name("tomo-prepare".into());
+        thread.spawn(work).map_err(|_| late())?;
+        told.recv_timeout(time).map_err(|_| late())?
+    }
+
+    /// Asks the collector what is to be observed of `target`, and makes the images for the runs to come, at the lowest
+    /// priority from here on.
+    ///
+    /// # Errors
+    /// Where it does not answer, or its assignment is not for this program.
+    pub fn prepare(&self, target: &Target) -> Result<(), InstanceError> {
+        let _ = rustix::process::setpriority_process(None, 19);
+        let known = Known::read(&self.state);
+        let mut channel = Channel::new(&self.state, &self.client, known.as_ref());
+        let assignment = channel.ask()?;
+        bake(&self.state, &self.images, target, &assignment)?;
+        remove_others(&self.state);
+        Ok(())
+    }
+
+    /// Sends what earlier runs left.
+    ///
+    /// # Errors
+    /// Where the collector does not take it.
+    pub fn flush(&self) -> Result<Happened, InstanceError> {
+        self.state.settle_numbers().unwrap_or_default();
+        leftover::gather(&self.state);
+        let known = Known::read(&self.state);
+        let mut channel = Channel::new(&self.state, &self.client, known.as_ref());
+        channel.empty_spool()?;
+        let mut happened = Happened {
+            sent: channel.sent,
+            waiting: Spool::of(&self.state).len(),
+            ..Happened::default()
+        };
+        happened.problems.extend(channel.refusal);
+        Ok(happened)
+    }
+}
+
+impl Happened {
+    fn tell(&mut self, outcomes: Outcomes) {
+        self.reports = outcomes.reports;
+        self.sent = outcomes.sent;
+        if let Some(error) = outcomes.unreachable {
+            let list = match error.is_temporary() {
+                true => &mut self.hindrances,
+                false => &mut self.problems,
+            };
+            list.push(error.to_string());
+        }
+        let baking = outcomes.baking.map(|error| error.to_string());
+        self.problems.extend(baking);
+        let refusal = outcomes.refusal;
+        self.problems
+            .extend(refusal.map(|why| format!("the collector refused a report: {why}")));
+    }
+}

@@ -1,0 +1,122 @@
+//! The last assignment that was made into images: with it a run begins at once, whatever the network does.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tomo_launch::Carried;
+use tomo_protocol::{CampaignId, Name, Policy, Units};
+
+use crate::state::{State, StateError, replace};
+
+const SCHEMA: &str = "tomo.known/1";
+
+/// What is known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Known {
+    schema: String,
+    /// The version of tomo that made the images.
+    version: String,
+    pub(crate) campaign: CampaignId,
+    pub(crate) plans: Name,
+    pub(crate) variant: u32,
+    /// The units of the variant.
+    pub(crate) units: Units,
+    pub(crate) policy: Policy,
+    pub(crate) interval_ms: u64,
+    pub(crate) modules: Vec<KnownModule>,
+    /// Whether the program has an address sanitizer, which must be told that the agent comes first.
+    pub(crate) sanitized: bool,
+}
+
+/// A module of the campaign, in the order in which units are numbered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KnownModule {
+    pub(crate) stem: String,
+    pub(crate) plan: Name,
+    pub(crate) probes: u32,
+    /// Its image and how its probes are disposed of, in the folder of images.
+    pub(crate) image: String,
+    pub(crate) disposals: String,
+}
+
+/// What is not part of a module but of all of them.
+pub(crate) struct Common {
+    pub(crate) campaign: CampaignId,
+    pub(crate) plans: Name,
+    pub(crate) variant: u32,
+    pub(crate) units: Units,
+    pub(crate) policy: Policy,
+    pub(crate) interval_ms: u64,
+}
+
+impl Known {
+    pub(crate) fn new(common: Common, modules: Vec<KnownModule>, sanitized: bool) -> Self {
+        let Common {
+            campaign,
+            plans,
+            variant,
+            units,
+            policy,
+            interval_ms,
+        } = common;
+        Self {
+            schema: SCHEMA.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            campaign,
+            plans,
+            variant,
+            units,
+            policy,
+            interval_ms,
+            modules,
+            sanitized,
+        }
+    }
+
+    /// What is known in this state; nothing where the file is missing, damaged, or of another version
+    /// of tomo.
+    pub(crate) fn read(state: &State) -> Option<Self> {
+        let bytes = fs::read(state.file("known.json")).ok()?;
+        let known: Self = serde_json::from_slice(&bytes).ok()?;
+        let plain = |name: &String| {
+            let mut parts = Path::new(name).components();
+            matches!(parts.next(), Some(std::path::Component::Normal(_))) && parts.next().is_none()
+        };
+        let sound = known.schema == SCHEMA
+            && known.version == env!("CARGO_PKG_VERSION")
+            && known
+                .modules
+                .iter()
+                .all(|module| [&module.image, &module.disposals].into_iter().all(plain));
+        sound.then_some(known)
+    }
+
+    pub(crate) fn write(&self, state: &State) -> Result<(), StateError> {
+        let path = state.file("known.json");
+        let bytes = serde_json::to_vec_pretty(self)
+            .map_err(|error| StateError::Io(path.clone(), error.into()))?;
+        replace(&path, &bytes).map_err(|error| StateError::Io(path, error))
+    }
+
+    /// Units of the campaign.
+    pub(crate) fn total(&self) -> u32 {
+        let probes = self.modules.iter().map(|module| module.probes);
+        probes.fold(0, u32::saturating_add)
+    }
+
+    /// The images that a run carries, those that can be used.
+    pub(crate) fn carried(&self, state: &State) -> Vec<Carried> {
+        let each = self.modules.iter();
+        each.filter_map(|module| {
+            let image = image_path(state, &module.image);
+            Carried::of(&image, &module.stem, module.plan.0, module.probes)
+        })
+        .collect()
+    }
+}
+
+/// Where an image or its disposals are.
+pub(crate) fn image_path(state: &State, name: &str) -> PathBuf {
+    state.file("images").join(name)
+}

@@ -1,0 +1,39 @@
+//! Runs whose launcher did not come to the end: it was killed, or the system went down.
+//!
+//! Their folders are there and not locked. Once the program's process is gone too (a program outlives the
+//! launcher that is killed, and goes on recording), what it recorded becomes the final report.
+
+use tomo_wire::report::Outcome;
+
+use crate::run::RunFolder;
+use crate::spool::Spool;
+use crate::state::{State, numbered};
+
+/// Moves what such runs recorded into the spool. What cannot be read is counted as dropped.
+pub(crate) fn gather(state: &State) {
+    for (number, path) in numbered(&state.file("runs")) {
+        let Some(_lock) = state.lock_left(&path) else {
+            continue;
+        };
+        let Some(folder) = RunFolder::found(number, &path) else {
+            // Whoever began it did not come as far as starting the program.
+            let _ = std::fs::remove_dir_all(&path);
+            continue;
+        };
+        if folder.is_alive() {
+            continue;
+        }
+        let mut progress = folder.progress();
+        let spool = Spool::of(state);
+        if !spool.has(number) {
+            progress.sequence = progress.sequence.saturating_add(1);
+            let ended = (Outcome::Unseen, 0);
+            let report = folder.report(state.id(), state.dropped(), &progress, ended);
+            // If there is no room for it now, there may be at the next run.
+            if spool.add(number, &report).is_err() {
+                continue;
+            }
+        }
+        folder.remove();
+    }
+}

@@ -1,0 +1,329 @@
+//! The folder that an installation keeps, for one collector and token.
+//!
+//! ```text
+//! instance          who we are: a random number, drawn once
+//! lock              held while a number below changes
+//! next-run          the number of the next run
+//! dropped           how many final reports had to be dropped, in all
+//! known.json        the last assignment that was made into images
+//! images/           those images, which all runs share
+//! runs/N/           a run that has not been reported to its end; locked while its launcher lives
+//! spool/N           the final report of run N, until the collector has settled it
+//! ```
+//!
+//! It belongs to its user alone, because images are code. Any number of launchers may use it at once.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+use tomo_launch::{VariantError, new_folder, private_folder};
+use tomo_protocol::InstanceId;
+
+/// Why a state folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// There is no place for it.
+    #[error("there is no folder for the installation's state: name one with --state")]
+    Nowhere,
+    /// It cannot be made, or is not this user's alone.
+    #[error(transparent)]
+    Folder(#[from] VariantError),
+    /// A file of it cannot be read or written.
+    #[error("{path}: {1}", path = .0.display())]
+    Io(PathBuf, io::Error),
+    /// A file of it holds something else.
+    #[error("{path}: holds no {1}; remove the folder to begin anew", path = .0.display())]
+    Form(PathBuf, &'static str),
+}
+
+/// What an installation keeps.
+#[derive(Clone, Debug)]
+pub struct State {
+    folder: PathBuf,
+    id: InstanceId,
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> StateError {
+    let path = path.to_path_buf();
+    move |error| StateError::Io(path, error)
+}
+
+impl State {
+    /// Where the state for this collector and token is by default: below `$XDG_STATE_HOME`, else below
+    /// `~/.local/state`.
+    #[must_use]
+    pub fn default_folder(
+        variable: impl Fn(&str) -> Option<OsString>,
+        url: &str,
+        token: Option<&str>,
+    ) -> Option<PathBuf> {
+        let set = |name| variable(name).filter(|value| !value.is_empty());
+        let base = match set("XDG_STATE_HOME").map(PathBuf::from) {
+            Some(base) if base.is_absolute() => base,
+            _ => PathBuf::from(set("HOME")?).join(".local/state"),
+        };
+        let url = url.trim_end_matches('/');
+        let named = format!("{url}\n{}", token.unwrap_or_default());
+        let name = format!("{:016x}", tomo_wire::checksum(named.as_bytes()));
+        Some(base.join("tomograph").join(name))
+    }
+
+    /// The state in `folder`, which is made if need be.
+    ///
+    /// # Errors
+    /// Where it cannot be made, or others could change what is in it.
+    pub fn open(folder: &Path) -> Result<Self, StateError> {
+        let folder = private_folder(folder)?;
+        for part in ["images", "runs", "spool"] {
+            private_folder(&folder.join(part))?;
+        }
+        let id = identity(&folder.join("instance"))?;
+        Ok(Self { folder, id })
+    }
+
+    /// Who this installation is.
+    #[must_use]
+    pub fn id(&self) -> InstanceId {
+        self.id
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Waits for the lock of this name, and holds it.
+    pub(crate) fn lock(&self, name: &str) -> Result<Flock<File>, StateError> {
+        let path = self.file(name);
+        let file = lockable(&path).map_err(at(&path))?;
+        Flock::lock(file, FlockArg::LockExclusive)
+            .map_err(|(_, error)| StateError::Io(path, error.into()))
+    }
+
+    /// Takes a number that no run of this installation had, with a folder of its own, which is locked and
+    /// otherwise empty.
+    pub(crate) fn next_run(&self) -> Result<(u64, PathBuf, Flock<File>), StateError> {
+        let _lock = self.lock("lock")?;
+        let path = self.file("next-run");
+        let mut number = read_number(&path)?.unwrap_or(1).max(1);
+        loop {
+            replace(&path, (number + 1).to_string().as_bytes()).map_err(at(&path))?;
+            let folder = self.file("runs").join(number.to_string());
+            match new_folder(&folder) {
+                Ok(()) => {
+                    let lock = try_lock(&folder).ok_or(io::ErrorKind::WouldBlock);
+                    let lock = lock.map_err(|kind| at(&folder)(kind.into()))?;
+                    return Ok((number, folder, lock));
+                }
+                // The system went down before the number above was on the disk; nothing of that run was sent.
+                Err(VariantError::Io(_, error)) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    number += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Sees to it that no number that was given is given again, even if the system goes down. Before
+    /// anything is sent.
+    pub(crate) fn settle_numbers(&self) -> io::Result<()> {
+        File::open(self.file("next-run"))?.sync_all()?;
+        File::open(&self.folder)?.sync_all()
+    }
+
+    /// How many final reports had to be dropped so far.
+    pub(crate) fn dropped(&self) -> u64 {
+        read_number(&self.file("dropped"))
+            .ok()
+            .flatten()
+            .unwrap_or(0)
+    }
+
+    /// Counts final reports that had to be dropped.
+    pub(crate) fn count_dropped(&self, more: u64) -> Result<(), StateError> {
+        if more == 0 {
+            return Ok(());
+        }
+        let _lock = self.lock("lock")?;
+        let path = self.file("dropped");
+        let count = read_number(&path)?.unwrap_or(0).saturating_add(more);
+        replace(&path, count.to_string().as_bytes()).map_err(at(&path))
+    }
+
+    /// Locks the folder of a run, unless its launcher lives.
+    pub(crate) fn lock_left(&self, folder: &Path) -> Option<Flock<File>> {
+        // Whoever takes a number makes a folder and locks it; not to come in between.
+        let _lock = self.lock("lock").ok()?;
+        try_lock(folder)
+    }
+}
+
+/// Locks the folder of a run, unless somebody has.
+fn try_lock(folder: &Path) -> Option<Flock<File>> {
+    let file = lockable(&folder.join("lock")).ok()?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).ok()
+}
+
+/// A file to be locked, made if need be.
+fn lockable(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path)
+}
+
+/// The number in this file, drawn if there is none; whoever draws first has drawn for all.
+fn identity(path: &Path) -> Result<InstanceId, StateError> {
+    if let Some(id) = read_identity(path)? {
+        return Ok(id);
+    }
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).map_err(|error| at(path)(io::Error::other(error.to_string())))?;
+    let temporary = temporary(path);
+    let written = write(&temporary, InstanceId(id).to_string().as_bytes());
+    let linked = written.and_then(|()| fs::hard_link(&temporary, path));
+    let _ = fs::remove_file(&temporary);
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(at(path)(error)),
+        _ => read_identity(path)?.ok_or_else(|| StateError::Form(path.into(), "instance")),
+    }
+}
+
+fn read_identity(path: &Path) -> Result<Option<InstanceId>, StateError> {
+    let wrong = |_| StateError::Form(path.into(), "instance");
+    match fs::read_to_string(path) {
+        Ok(text) => text.trim().parse().map(Some).map_err(wrong),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(at(path)(error)),
+    }
+}
+
+fn read_number(path: &Path) -> Result<Option<u64>, StateError> {
+    let wrong = |_| StateError::Form(path.into(), "number");
+    match fs::read_to_string(path) {
+        Ok(text) => text.trim().parse().map(Some).map_err(wrong),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(at(path)(error)),
+    }
+}
+
+/// Writes a file at once: whoever opens it finds the old content or the new one, whole.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = temporary(path);
+    let written = write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(bytes)
+}
+
+/// A name beside `path` that no other thread or process uses, and that no list of files takes for one of its
+/// own.
+fn temporary(path: &Path) -> PathBuf {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.{number}", std::process::id()))
+}
+
+/// The files or folders in `folder` whose names are numbers, by number.
+pub(crate) fn numbered(folder: &Path) -> Vec<(u64, PathBuf)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
+        .collect();
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::State;
+    use std::collections::BTreeSet;
+    use std::ffi::OsString;
+    use std::path::Path;
+
+    fn opened(folder: &Path) -> State {
+        State::open(folder).expect("a state")
+    }
+
+    #[test]
+    fn an_installation_stays_who_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = opened(folder.path());
+        assert_eq!(first.id(), opened(folder.path()).id());
+        let other = tempfile::tempdir().unwrap();
+        assert_ne!(first.id(), opened(other.path()).id());
+        std::fs::write(folder.path().join("instance"), "nonsense").unwrap();
+        let error = State::open(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("begin anew"), "{error}");
+    }
+
+    #[test]
+    fn numbers_of_runs_are_given_once_whoever_asks() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = opened(folder.path());
+        let ask = || -> Vec<u64> {
+            let state = opened(folder.path());
+            (0..20).map(|_| state.next_run().unwrap().0).collect()
+        };
+        let all: Vec<u64> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        let different: BTreeSet<u64> = all.iter().copied().collect();
+        assert_eq!(different, (1..=80).collect());
+        // A number that was lost is not given to a folder that is there.
+        std::fs::write(folder.path().join("next-run"), "7").unwrap();
+        assert_eq!(state.next_run().unwrap().0, 81);
+    }
+
+    #[test]
+    fn what_was_dropped_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = opened(folder.path());
+        state.count_dropped(2).unwrap();
+        state.count_dropped(0).unwrap();
+        state.count_dropped(3).unwrap();
+        assert_eq!(state.dropped(), 5);
+    }
+
+    #[test]
+    fn the_folder_depends_on_collector_and_token() {
+        let of = |url: &str, token| {
+            let home = |name: &str| (name == "HOME").then(|| OsString::from("/home/me"));
+            State::default_folder(home, url, token)
+        };
+        let one = of("http://a:1/", Some("t")).unwrap();
+        assert!(one.starts_with("/home/me/.local/state/tomograph"));
+        assert_eq!(Some(one.clone()), of("http://a:1", Some("t")));
+        assert_ne!(Some(one.clone()), of("http://b:1", Some("t")));
+        assert_ne!(Some(one), of("http://a:1", Some("u")));
+        assert_eq!(State::default_folder(|_| None, "http://a", None), None);
+    }
+}
