@@ -1,15 +1,18 @@
 //! `tomo campaign`: what a fleet observes, and who may take part.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use tomo_protocol::{
-    Bound, Campaign, CampaignId, Client, NewCampaign, NewToken, Policy, Role, Strategy, Summary,
-    Token, paths,
+    Bound, Calibration, Campaign, CampaignId, Client, Name, NewCampaign, NewToken, Policy, Role,
+    Strategy, Summary, Token, paths,
 };
+use zerocopy::little_endian::U64;
 
+use crate::calibrate::share;
 use crate::observe::What;
 use crate::program::add_program;
 use crate::remote::Remote;
@@ -50,6 +53,14 @@ struct New {
     /// The most probes that one instance carries; all of them otherwise.
     #[arg(long, value_name = "N")]
     probes: Option<u64>,
+
+    /// The share of its run time that one instance may lose, such as 1%, in place of a number of probes.
+    #[arg(long, value_name = "SHARE", value_parser = share, requires = "calibration", conflicts_with = "probes")]
+    overhead: Option<f64>,
+
+    /// What probes cost this program, as `tomo calibrate` measured it.
+    #[arg(long, value_name = "FILE", requires = "overhead")]
+    calibration: Option<PathBuf>,
 
     /// Over how many variants the probes are shared out; by default over as many as are needed for
     /// each probe to be in one.
@@ -207,8 +218,12 @@ fn begin(client: &Client, new: &New) -> Result<()> {
         let file = Path::new(&new.program).file_name().unwrap_or_default();
         file.to_string_lossy().into_owned()
     });
-    let bound = new.probes.map_or(Bound::None, Bound::Probes);
-    let variants = match (new.variants, new.probes) {
+    let probes = match (new.overhead, &new.calibration) {
+        (Some(share), Some(file)) => Some(affordable(file, share, &modules)?),
+        _ => new.probes,
+    };
+    let bound = probes.map_or(Bound::None, Bound::Probes);
+    let variants = match (new.variants, probes) {
         (Some(variants), _) => variants,
         (None, None) => 1,
         (None, Some(probes)) => enough(client, &modules, probes)?,
@@ -231,6 +246,20 @@ fn begin(client: &Client, new: &New) -> Result<()> {
     eprint!("{}", described(&campaign));
     println!("{}", campaign.id);
     Ok(())
+}
+
+/// How many probes of these modules cost at most this share, as was measured.
+fn affordable(file: &Path, share: f64, modules: &[tomo_protocol::NewModule]) -> Result<u64> {
+    let place = || file.display().to_string();
+    let text = fs::read_to_string(file).with_context(place)?;
+    let calibration: Calibration = serde_json::from_str(&text).with_context(place)?;
+    let plans: Vec<U64> = modules.iter().map(|module| module.plan.0.into()).collect();
+    let plans = Name(tomo_wire::report::name_of_plans(&plans));
+    let (probes, _) = calibration.probes(plans, share).with_context(place)?;
+    if probes == 0 {
+        bail!("{}: not even one probe keeps this bound", place());
+    }
+    Ok(probes.into())
 }
 
 /// As many variants of so many probes as hold all probes once.

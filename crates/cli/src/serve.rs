@@ -1,5 +1,6 @@
 //! `tomo serve`: the collector of a fleet.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -174,11 +175,22 @@ async fn serve(arguments: &Arguments, store: Store, identity: Option<Identity>) 
     let server = Server::bind(arguments.listen, collector, identity).await?;
     let shutdown = Shutdown::default();
     end_on_signals(&shutdown).context("asking for signals")?;
-    println!("listening at {scheme}://{}", server.address()?);
-    println!("the administrator's token is in {}", token.display());
+    say(&format!(
+        "listening at {scheme}://{}\nthe administrator's token is in {}\n",
+        server.address()?,
+        token.display()
+    ));
     server.run(shutdown).await;
     tracing::info!("ended; all that was taken is stored");
     Ok(())
+}
+
+/// Says it on standard output. Who started us may have stopped to listen, which is no reason to end.
+fn say(text: &str) {
+    let mut output = std::io::stdout().lock();
+    let _ = output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush());
 }
 
 fn end_on_signals(shutdown: &Shutdown) -> std::io::Result<()> {
