@@ -101,6 +101,8 @@ pub struct Recipe {
     pub pie: bool,
     /// Further arguments for the compiler.
     pub extra: Vec<String>,
+    /// Further files of ours, under `programs/`, that are built in.
+    pub with: Vec<&'static str>,
 }
 
 impl Recipe {
@@ -115,6 +117,7 @@ impl Recipe {
             strip: false,
             pie: true,
             extra: Vec::new(),
+            with: Vec::new(),
         }
     }
 
@@ -145,6 +148,11 @@ impl Recipe {
             name.push('-');
             name.push_str(word.trim_start_matches('-'));
         }
+        for file in &self.with {
+            let stem = Path::new(file).file_stem().unwrap_or_default();
+            name.push('-');
+            name.push_str(&stem.to_string_lossy());
+        }
         name
     }
 }
@@ -156,7 +164,9 @@ impl Recipe {
 /// cannot be written.
 pub fn build(recipe: &Recipe) -> Result<Built> {
     let name = recipe.name();
-    let sources = sources::of(recipe.source)?;
+    let mut sources = sources::of(recipe.source)?;
+    let ours = recipe.with.iter().map(|file| sources::own(file));
+    sources.files.extend(ours);
     let step = compile::step(recipe, &sources)?;
     let program = cache::built(&name, &step).with_context(|| format!("cannot build {name}"))?;
     let workloads = workloads::of(recipe.source, &program)?;

@@ -6,7 +6,7 @@ mod cover;
 mod growth;
 mod map;
 mod measure;
-mod page;
+pub(crate) mod page;
 mod plan;
 mod programs;
 mod promise;

@@ -7,6 +7,7 @@ mod demo;
 mod deny;
 mod house;
 mod packages;
+mod study;
 mod test;
 mod tidy;
 
@@ -36,6 +37,9 @@ enum Chore {
     /// Measure, and rewrite the tables of the benchmark page
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Make the papers' studies anew, and rewrite the page that tells of them
+    #[command(subcommand)]
+    Study(study::Study),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +60,7 @@ fn run(chore: Chore) -> anyhow::Result<()> {
         Chore::Tidy(tidy) => tidy.run(),
         Chore::Compat(compat) => compat.run(),
         Chore::Bench(bench) => bench.run(),
+        Chore::Study(study) => study.run(),
     }
 }
 

@@ -18,6 +18,7 @@ mod remote;
 mod report;
 mod run;
 mod serve;
+mod study;
 
 use std::process::ExitCode;
 
@@ -57,6 +58,8 @@ enum Command {
     Program(program::Arguments),
     Campaign(campaign::Arguments),
     Fleet(fleet::Arguments),
+    #[command(subcommand)]
+    Study(study::Study),
 }
 
 fn main() -> ExitCode {
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Program(arguments) => program::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Campaign(arguments) => campaign::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Fleet(arguments) => fleet::run(&arguments),
+        Command::Study(study) => study::run(&study).map(|()| ExitCode::SUCCESS),
     };
     match outcome {
         Ok(code) => code,

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use std::path::Path;
 
 /// Replaces the named part of a page on disk.
-pub(super) fn rewrite(path: &Path, name: &str, content: &str) -> Result<()> {
+pub(crate) fn rewrite(path: &Path, name: &str, content: &str) -> Result<()> {
     let page = std::fs::read_to_string(path);
     let page = page.with_context(|| format!("cannot read {}", path.display()))?;
     let page = replaced(&page, name, content);

@@ -11,7 +11,7 @@ struct Row {
     may_use: &'static [&'static str],
 }
 
-const ROWS: [Row; 15] = [
+const ROWS: [Row; 16] = [
     Row {
         name: "tomo-graph",
         may_use: &[],
@@ -85,6 +85,18 @@ const ROWS: [Row; 15] = [
             "tomo-weave",
             "tomo-launch",
             "tomo-export",
+            "tomo-lab",
+            "tomo-wire",
+        ],
+    },
+    Row {
+        name: "tomo-lab",
+        may_use: &[
+            "tomo-program",
+            "tomo-plan",
+            "tomo-weave",
+            "tomo-launch",
+            "tomo-protocol",
             "tomo-wire",
         ],
     },

@@ -1,0 +1,9 @@
+//! The papers' studies, on real programs.
+//!
+//! | module | study |
+//! |---|---|
+//! | [`disposal`] | DIS: what coverage costs when probes stay, when each goes at its first hit, and when it goes for all instances at once |
+//! | [`svg`] | plots: lines, points and boxes, for light and dark pages |
+
+pub mod disposal;
+pub mod svg;
