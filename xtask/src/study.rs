@@ -64,7 +64,10 @@ fn publish(output: &Path, root: &Path) -> Result<()> {
 fn within_page(text: &str) -> String {
     let line = |line: &str| match line.starts_with('#') {
         true => format!("#{line}\n"),
-        false => format!("{}\n", line.replace("](figure-", &format!("]({PLOTS}/figure-"))),
+        false => format!(
+            "{}\n",
+            line.replace("](figure-", &format!("]({PLOTS}/figure-"))
+        ),
     };
     text.lines().map(line).collect()
 }
@@ -94,9 +97,16 @@ mod tests {
         fs::write(output.join("results.json"), "{}").unwrap();
         fs::write(output.join("disposal.md"), "# T\n").unwrap();
         let page = root.join("docs/STUDIES.md");
-        fs::write(&page, "a\n<!-- study disposal -->\n<!-- /study disposal -->\n").unwrap();
+        fs::write(
+            &page,
+            "a\n<!-- study disposal -->\n<!-- /study disposal -->\n",
+        )
+        .unwrap();
         publish(&output, &root).unwrap();
-        let names: Vec<_> = fs::read_dir(&plots).unwrap().map(|e| e.unwrap().file_name()).collect();
+        let names: Vec<_> = fs::read_dir(&plots)
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
         assert_eq!(names, ["figure-2.svg"]);
         assert!(fs::read_to_string(page).unwrap().contains("## T\n"));
     }
