@@ -8,6 +8,7 @@ mod calibrate;
 mod campaign;
 mod count;
 mod cover;
+mod demo;
 mod fleet;
 mod map;
 mod merge;
@@ -49,6 +50,7 @@ enum Command {
     Map(map::Arguments),
     Cover(cover::Arguments),
     Run(run::Arguments),
+    Demo(demo::Arguments),
     Calibrate(calibrate::Arguments),
     Env(cover::environment::Arguments),
     Count(count::Arguments),
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::Cover(arguments) => cover::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Calibrate(arguments) => calibrate::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Demo(arguments) => demo::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Env(arguments) => cover::environment::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Count(arguments) => count::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
