@@ -111,7 +111,7 @@ fn times(results: &Results, units: Units, table_number: u32) -> Table {
     } else {
         "Basic-I"
     };
-    let head = |stay: Stay| format!("#{basic}, {} %", stay.name());
+    let head = |stay: Stay| format!("#{basic} ({}) %", stay.name());
     let gain = |stay: Stay| format!("#gain on {}", stay.name());
     let mut columns: Vec<String> = ["run", "#No-I s", "#sd", "#noise %"].map(Into::into).into();
     columns.extend(Stay::ALL.map(head));
