@@ -3,6 +3,7 @@
 
 mod collector;
 mod cover;
+mod fleet;
 mod growth;
 mod map;
 mod measure;
@@ -22,6 +23,8 @@ pub(crate) enum Bench {
     Collector(collector::Collector),
     /// What coverage costs whole processes, beside what compilers' own does
     Cover(cover::Cover),
+    /// What it costs to be an instance of a fleet
+    Fleet(fleet::Fleet),
     /// How fast, how large and how complete the models of real programs are
     Map(map::Map),
     /// How long the planning library takes, held against its promises
@@ -38,6 +41,7 @@ impl Bench {
         match self {
             Self::Collector(collector) => collector.run(),
             Self::Cover(cover) => cover.run(),
+            Self::Fleet(fleet) => fleet.run(),
             Self::Map(map) => map.run(),
             Self::Plan(plan) => plan.run(),
             Self::Truth(truth) => truth.run(),

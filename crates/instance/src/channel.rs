@@ -26,10 +26,22 @@ pub struct Sent {
     pub disposed: u64,
 }
 
+impl Sent {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            settled: self.settled + other.settled,
+            refused: self.refused + other.refused,
+            disposed: self.disposed + other.disposed,
+        }
+    }
+}
+
 /// What an installation says to its collector and hears from it.
 pub(crate) struct Channel<'s> {
-    pub(crate) state: &'s State,
-    pub(crate) client: &'s Client,
+    state: &'s State,
+    client: &'s Client,
     known: Option<&'s Known>,
     /// The images, opened when there is something to dispose of.
     images: OnceCell<Images>,
@@ -142,8 +154,7 @@ impl<'s> Channel<'s> {
             let verdict = answer.verdicts.iter().find(|verdict| verdict.run == *run);
             match verdict.map(|verdict| &verdict.what) {
                 Some(What::Stored | What::Known) => {
-                    Spool::of(self.state).remove(*run);
-                    self.sent.settled += 1;
+                    self.sent.settled += u64::from(Spool::of(self.state).remove(*run));
                 }
                 Some(What::Refused { why, again: false }) => self.refuse(*run, why.clone()),
                 // Not now; or the answer does not speak of it.
@@ -153,10 +164,11 @@ impl<'s> Channel<'s> {
     }
 
     fn refuse(&mut self, run: u64, why: String) {
-        Spool::of(self.state).remove(run);
-        let _ = self.state.count_dropped(1);
-        self.sent.refused += 1;
-        self.refusal = Some(why);
+        if Spool::of(self.state).remove(run) {
+            let _ = self.state.count_dropped(1);
+            self.sent.refused += 1;
+            self.refusal = Some(why);
+        }
     }
 
     /// Disposes of what others have seen. News of units that there are not are no news.

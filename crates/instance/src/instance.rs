@@ -14,6 +14,7 @@ use tomo_protocol::{Client, ClientError, Policy, Settings};
 
 use crate::bake::{BakeError, bake, remove_others};
 use crate::channel::{Channel, Sent};
+use crate::farewell::{Emptied, Farewell};
 use crate::known::Known;
 use crate::leftover;
 use crate::reporter::{Context, Outcomes, Reporter};
@@ -170,14 +171,16 @@ impl Instance {
         let reporter = Reporter::start(Context {
             state: self.state.clone(),
             client: self.client.clone(),
-            quick: self.quick.clone(),
             images: self.images.clone(),
             target: target.clone(),
-            known,
+            known: known.clone(),
             run: run.as_ref().map(|run| (run.folder.clone(), run.began())),
             policy: self.options.policy,
         });
         let ended = started.wait()?;
+        if let Some(reporter) = &reporter {
+            reporter.stop();
+        }
         if let Some(run) = &run {
             happened.modules = run.folder.look().1;
             let report = run.last_report(&self.state, ended);
@@ -187,23 +190,35 @@ impl Instance {
                 Err(error) => happened.problems.push(error.to_string()),
             }
         }
-        let finished = reporter.map(|reporter| reporter.finish(self.options.flush));
+        self.part(reporter, known, happened);
         if let Some(run) = &run
             && let Err(error) = Spool::of(&self.state).sync(run.folder.number)
         {
             happened.problems.push(error.to_string());
         }
-        match finished {
-            Some(Ok(outcomes)) => happened.tell(outcomes),
-            Some(Err(late)) => {
-                happened.is_preparing = late.is_baking;
-                let late = "the collector did not answer in time, or preparing took longer";
-                happened.hindrances.push(late.into());
-            }
-            None => happened.problems.push("no thread could be started".into()),
-        }
         remove_others(&self.state);
         Ok(ended)
+    }
+
+    /// Sends the last report and hears what the reporter did, as far as there is time.
+    fn part(&self, reporter: Option<Reporter>, known: Option<Known>, happened: &mut Happened) {
+        let (state, client) = (self.state.clone(), self.quick.clone());
+        let farewell = Farewell::start(state, client, known, self.options.flush);
+        let (Some(farewell), Some(reporter)) = (farewell, reporter) else {
+            return happened.problems.push("no thread could be started".into());
+        };
+        let emptied = farewell.wait();
+        match reporter.finish(farewell.left()) {
+            Ok(outcomes) => happened.tell(outcomes),
+            Err(late) => happened.is_preparing = late.is_baking,
+        }
+        match emptied {
+            Some(emptied) => happened.hear(emptied),
+            None => {
+                let late = "the collector did not answer in time";
+                happened.hindrances.push(late.into());
+            }
+        }
     }
 
     /// What is known; if nothing is, the first assignment, if there is time to wait for it.
@@ -253,7 +268,9 @@ impl Instance {
     /// # Errors
     /// Where the collector does not take it.
     pub fn flush(&self) -> Result<Happened, InstanceError> {
-        self.state.settle_numbers().unwrap_or_default();
+        self.state
+            .settle_numbers()
+            .map_err(|error| StateError::Io(self.state.file("next-run"), error))?;
         leftover::gather(&self.state);
         let known = Known::read(&self.state);
         let mut channel = Channel::new(&self.state, &self.client, known.as_ref());
@@ -271,18 +288,36 @@ impl Instance {
 impl Happened {
     fn tell(&mut self, outcomes: Outcomes) {
         self.reports = outcomes.reports;
-        self.sent = outcomes.sent;
-        if let Some(error) = outcomes.unreachable {
-            let list = match error.is_temporary() {
-                true => &mut self.hindrances,
-                false => &mut self.problems,
-            };
-            list.push(error.to_string());
-        }
+        self.sent = self.sent.and(outcomes.sent);
+        self.fail(outcomes.unreachable);
         let baking = outcomes.baking.map(|error| error.to_string());
         self.problems.extend(baking);
-        let refusal = outcomes.refusal;
-        self.problems
-            .extend(refusal.map(|why| format!("the collector refused a report: {why}")));
+        self.refuse(outcomes.refusal);
+    }
+
+    fn hear(&mut self, emptied: Emptied) {
+        self.sent = self.sent.and(emptied.sent);
+        self.fail(emptied.result.err());
+        self.refuse(emptied.refusal);
+    }
+
+    /// The collector could not be asked. What was said already is not said again.
+    fn fail(&mut self, error: Option<ClientError>) {
+        let Some(error) = error else {
+            return;
+        };
+        let list = match error.is_temporary() {
+            true => &mut self.hindrances,
+            false => &mut self.problems,
+        };
+        let said = error.to_string();
+        if !list.contains(&said) {
+            list.push(said);
+        }
+    }
+
+    fn refuse(&mut self, why: Option<String>) {
+        let refusal = why.map(|why| format!("the collector refused a report: {why}"));
+        self.problems.extend(refusal);
     }
 }

@@ -23,6 +23,7 @@
 //! | `spool.rs` | final reports until they are settled |
 //! | `channel.rs` | one exchange with the collector, and what follows from the answer |
 //! | `reporter.rs` | the thread that reports by policy while the program runs |
+//! | `farewell.rs` | the last report, when the program has ended |
 //! | `instance.rs` | all of it together: a program is run, or only prepared, or only reported |
 //! | `calibrate.rs` | what probes cost a program, measured |
 //! | `clock.rs` | processor time of the program |
@@ -34,6 +35,7 @@ mod bake;
 mod calibrate;
 mod channel;
 mod clock;
+mod farewell;
 mod instance;
 mod known;
 mod leftover;

@@ -1,5 +1,5 @@
 //! The thread that talks to the collector while the program runs: at the start, then by policy (DIS §4.1: when a
-//! buffer of newly hit probes is full, or at regular intervals), then once more when the program has ended.
+//! buffer of newly hit probes is full, or at regular intervals). The last word is said by `farewell.rs`.
 //!
 //! It runs at the lowest priority and only ever looks at the records, which the program writes anyway, so
 //! the program does not notice it. It never gives up for good while the program runs, and asks ever more
@@ -37,10 +37,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// What the thread needs.
 pub(crate) struct Context {
     pub(crate) state: State,
-    /// For all but the end.
     pub(crate) client: Client,
-    /// For the end: gives up soon.
-    pub(crate) quick: Client,
     pub(crate) images: Images,
     pub(crate) target: Target,
     /// What the run carries.
@@ -101,10 +98,13 @@ impl Reporter {
         })
     }
 
-    /// The program has ended and its final report is in the spool: sends it, unless that takes longer than
-    /// this; the thread is then left to itself.
-    pub(crate) fn finish(self, within: Duration) -> Result<Outcomes, Late> {
+    /// The program has ended: there is nothing more to do by policy.
+    pub(crate) fn stop(&self) {
         let _ = self.stop.try_send(());
+    }
+
+    /// What the thread did, unless it is not done within this time; it is then left to itself.
+    pub(crate) fn finish(self, within: Duration) -> Result<Outcomes, Late> {
         let outcomes = self.done.recv_timeout(within);
         outcomes.map_err(|_| Late {
             is_baking: self.is_baking.load(Ordering::Relaxed),
@@ -140,12 +140,9 @@ impl<'c> Work<'c> {
 
     fn all(mut self, stopped: &Receiver<()>) -> Outcomes {
         // Without this a number might be given again, and two runs be taken for one.
-        if self.context.state.settle_numbers().is_ok() || self.context.run.is_none() {
+        if self.context.state.settle_numbers().is_ok() {
             self.begin();
             self.while_it_runs(stopped);
-            self.channel.client = &self.context.quick;
-            let emptied = self.channel.empty_spool();
-            self.note(emptied);
         }
         self.outcomes.sent = self.channel.sent;
         self.outcomes.refusal = self.channel.refusal.take();

@@ -89,9 +89,10 @@ impl<'s> Spool<'s> {
         self.path(run).exists()
     }
 
-    /// The report of this run is settled.
-    pub(crate) fn remove(&self, run: u64) {
-        let _ = fs::remove_file(self.path(run));
+    /// The report of this run is settled; whether it was still there, so that what two send at the same time is counted
+    /// once.
+    pub(crate) fn remove(&self, run: u64) -> bool {
+        fs::remove_file(self.path(run)).is_ok()
     }
 
     /// Sees to it that what waits is there after the system went down.
@@ -141,7 +142,7 @@ mod tests {
         let rest = spool.batch(first.last().unwrap().0);
         assert_eq!(rest.last().unwrap(), &(100, vec![100]));
         assert_eq!(first.len() + rest.len(), 100);
-        spool.remove(100);
+        assert!(spool.remove(100) && !spool.remove(100));
         spool.sync(100).unwrap();
         spool.sync(99).unwrap();
     }

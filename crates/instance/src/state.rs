@@ -136,7 +136,12 @@ impl State {
     /// Sees to it that no number that was given is given again, even if the system goes down. Before
     /// anything is sent.
     pub(crate) fn settle_numbers(&self) -> io::Result<()> {
-        File::open(self.file("next-run"))?.sync_all()?;
+        match File::open(self.file("next-run")) {
+            Ok(file) => file.sync_all()?,
+            // None was given yet.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        }
         File::open(&self.folder)?.sync_all()
     }
 

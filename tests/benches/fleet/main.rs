@@ -1,0 +1,129 @@
+//! What it costs to be an instance of a fleet: whole processes, launcher included, as ratios of CPU time to the
+//! same program alone, under a bound of 1 % that `tomo calibrate` turned into a number of probes.
+//!
+//! Every round runs every way once; a ratio is the median over the rounds of the ratio to the same round's
+//! run alone. The program alone is run twice in each round: the interval of the ratio of these two is the noise, what
+//! cannot be told from nothing. Intervals are those of the sign test, as in `tomo calibrate`.
+//!
+//! Prints one JSON object a line. Run by `cargo xtask bench fleet`; a word as argument chooses the cases whose
+//! names contain it. `TOMO` names the command.
+
+#[path = "../cover/cases.rs"]
+#[expect(dead_code, reason = "peers and promises are of the other bench")]
+mod cases;
+#[path = "../cover/inputs.rs"]
+mod inputs;
+mod served;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use cases::Case;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
+use serde_json::json;
+use served::Served;
+
+/// How often everything is measured.
+const ROUNDS: usize = 15;
+/// The share of run time that probes may cost.
+const BOUND: &str = "1%";
+/// What is measured of each case, in this order; ratios are to the first.
+const WAYS: [&str; 5] = [
+    "alone",
+    "alone again: the noise",
+    "first instance, first run",
+    "second instance, first run",
+    "second instance, later runs",
+];
+
+fn main() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let tomo = PathBuf::from(std::env::var_os("TOMO").context("TOMO names the command")?);
+    let served = Served::start(&tomo, folder.path())?;
+    let only = std::env::args()
+        .nth(1)
+        .filter(|name| !name.starts_with('-'));
+    let wanted = |name: &str| {
+        // Calibration hands no input over.
+        !name.contains("bzip2")
+            && !name.contains("millisecond")
+            && only.as_ref().is_none_or(|only| name.contains(only))
+    };
+    for (number, case) in cases::all(folder.path(), wanted)?.iter().enumerate() {
+        let own = folder.path().join(format!("case-{number}"));
+        std::fs::create_dir(&own)?;
+        measure(case, &served, &own).with_context(|| format!("measuring {}", case.name))?;
+    }
+    Ok(())
+}
+
+/// Prints what being an instance costs `case`.
+fn measure(case: &Case, served: &Served, folder: &Path) -> Result<()> {
+    let probes = served.calibrate(case, BOUND)?;
+    let lasting = served.campaign(case, probes, &folder.join("token"))?;
+    let second = folder.join("second");
+    let mut prepared = Vec::new();
+    let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); WAYS.len()];
+    // The first instance, and the first run of the second: not measured, but seen by the fleet.
+    for state in ["first", "second"] {
+        let state = folder.join(state);
+        served.prepare(case, &lasting, &state)?;
+        cpu(&mut served.run(case, &lasting, &state))?;
+    }
+    for round in 0..ROUNDS {
+        let [new, other] = ["new", "other"].map(|name| folder.join(format!("{name}-{round}")));
+        let fresh = served.campaign(case, probes, &folder.join("fresh-token"))?;
+        prepared.push(served.prepare(case, &fresh, &new)?);
+        served.prepare(case, &lasting, &other)?;
+        let samples = [
+            cpu(&mut served.alone(case))?,
+            cpu(&mut served.alone(case))?,
+            cpu(&mut served.run(case, &fresh, &new))?,
+            cpu(&mut served.run(case, &lasting, &other))?,
+            cpu(&mut served.run(case, &lasting, &second))?,
+        ];
+        for (seconds, sample) in seconds.iter_mut().zip(samples) {
+            seconds.push(sample);
+        }
+    }
+    for (way, own) in WAYS.iter().zip(&seconds) {
+        let mut ratios: Vec<f64> = own.iter().zip(&seconds[0]).map(|(a, b)| a / b).collect();
+        ratios.sort_by(f64::total_cmp);
+        let line = json!({
+            "bench": "fleet", "case": case.name, "way": way, "probes": probes, "rounds": ROUNDS,
+            "cpu_ms": 1e3 * median(own), "ratio": median(&ratios),
+            // Of fifteen values the fourth and the twelfth hold the median with 96.5 %.
+            "low": ratios[3], "high": ratios[ROUNDS - 4],
+            "prepare_ms": 1e3 * median(&prepared),
+        });
+        println!("{line}");
+    }
+    Ok(())
+}
+
+/// Processor seconds of a command and all that it waits for.
+fn cpu(command: &mut Command) -> Result<f64> {
+    let before = children()?;
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let output = command.output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?}: {errors}");
+    Ok(children()? - before)
+}
+
+fn children() -> Result<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let spent = usage.user_time() + usage.system_time();
+    Ok(spent.num_microseconds() as f64 / 1e6)
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
