@@ -62,6 +62,12 @@ pub enum SubjectsError {
     /// Of another version, or of something else.
     #[error("{path} has the schema {1:?}, not \"{SCHEMA}\"", path = .0.display())]
     Schema(PathBuf, String),
+    /// A name of it, of which files are named.
+    #[error("{path}: a subject's name has letters, digits and - only, not {1:?}", path = .0.display())]
+    Name(PathBuf, String),
+    /// A program that is not to be run on anything.
+    #[error("{path} names no runs of {1}", path = .0.display())]
+    NoRuns(PathBuf, String),
     /// A program of it.
     #[error("{path} names {program}, which is not there", path = .0.display(), program = .1.display())]
     Missing(PathBuf, PathBuf),
@@ -99,6 +105,14 @@ pub fn read_subjects(path: &Path) -> Result<Vec<Subject>, SubjectsError> {
         return Err(SubjectsError::Schema(path.into(), list.schema));
     }
     for subject in &list.subjects {
+        let name = &subject.name;
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if name.is_empty() || !name.chars().all(plain) {
+            return Err(SubjectsError::Name(path.into(), name.clone()));
+        }
+        if subject.inputs == Inputs::Runs(Vec::new()) {
+            return Err(SubjectsError::NoRuns(path.into(), name.clone()));
+        }
         let marked = subject.builds.marked.iter().map(|one| &one.program);
         let mut programs = marked.chain([&subject.builds.plain]);
         if let Some(missing) = programs.find(|program| !program.is_file()) {
