@@ -22,10 +22,12 @@ pub fn path() -> Result<&'static Path> {
 }
 
 fn build() -> Result<PathBuf> {
-    let arguments = ["build", "--workspace", "--bin", "tomo", "--profile", "test"];
+    // With the features that the workspace's tests have, so that there is nothing to build beside what they built.
+    let what = ["--workspace", "--bin", "tomo", "--test", "map"];
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(arguments)
-        .args(["--quiet", "--message-format", "json"])
+        .arg("build")
+        .args(what)
+        .args(["--profile", "test", "--quiet", "--message-format", "json"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .context("starting cargo")?;
@@ -34,7 +36,8 @@ fn build() -> Result<PathBuf> {
     let messages = String::from_utf8(output.stdout)?;
     let executable = messages.lines().find_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        message.get("executable")?.as_str().map(PathBuf::from)
+        let executable = message.get("executable")?.as_str().map(PathBuf::from)?;
+        executable.ends_with("tomo").then_some(executable)
     });
     executable.context("cargo names no executable")
 }

@@ -82,7 +82,11 @@ fn tables_say_what_the_results_say() {
     the_instances(&results, &output);
     // The page is made of the results alone.
     for (name, content) in render(&results).expect("rendered") {
-        assert!(output.join(&name).exists() && !content.is_empty(), "{name}");
+        let written = fs::read_to_string(output.join(&name)).expect("a file");
+        assert_eq!(written, content, "{name}");
+        if name.ends_with(".svg") {
+            roxmltree::Document::parse(&content).expect("a picture");
+        }
     }
     let page = fs::read_to_string(output.join("disposal.md")).expect("the page");
     for number in [
