@@ -73,7 +73,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let master = master.first().context("no module")?;
     lines.say(&format!("{} blocks can be observed.", master.probes()));
 
-    let calibration = measure(&lines, &target, &module, how, (&cache, &work[0]))?;
+    let middle = &work[work.len() / 2];
+    let calibration = measure(&lines, &target, &module, how, (&cache, middle))?;
     let probes = bound(&lines, &calibration, arguments.overhead);
 
     let server = server::start(&folder.path().join("collector"))?;
@@ -142,7 +143,8 @@ fn measure(
 }
 
 /// How many probes an instance may carry: by the upper end of the interval if the machine is quiet enough, else by its
-/// middle.
+/// middle, else as many as cannot be told from the bound. Never more than a quarter of them, so that there is something
+/// to put together.
 fn bound(lines: &Lines, calibration: &Calibration, share: f64) -> u64 {
     let percent = 100.0 * share;
     for cost in &calibration.points {
@@ -158,26 +160,32 @@ fn bound(lines: &Lines, calibration: &Calibration, share: f64) -> u64 {
         ));
     }
     let plans: Name = calibration.plans;
-    let (probes, how) = match calibration.probes(plans, share) {
-        Ok((probes, _)) => (probes, ", with the confidence of the measurement"),
-        Err(_) => match calibration.likely_probes(plans, share) {
-            Ok((probes, _)) => (
-                probes,
-                " by the median; this machine is too noisy just now to be surer",
-            ),
-            Err(_) => {
-                let least = calibration.points.get(1).map_or(1, |cost| cost.probes);
-                lines.say(&format!(
-                    "This machine is too noisy just now to measure {percent} %: {least} probes each."
-                ));
-                return u64::from(least.max(1));
-            }
-        },
+    let all = calibration.points.last().map_or(1, |cost| cost.probes);
+    let quarter = all / 4;
+    let (probes, how) = match (
+        calibration.probes(plans, share),
+        calibration.likely_probes(plans, share),
+    ) {
+        (Ok((probes, _)), _) => (probes, "keep it, with the confidence of the measurement"),
+        (_, Ok((probes, _))) => (probes, "keep it by the median"),
+        _ => {
+            let points = calibration.points.iter().rev();
+            let indistinct = points.map(|cost| (cost.probes, cost.low));
+            let most = indistinct.filter(|&(probes, low)| probes <= quarter && low <= share);
+            let most = most.map(|(probes, _)| probes).next();
+            (
+                most.unwrap_or(1),
+                "cannot be told from it on a machine as noisy as this",
+            )
+        }
     };
-    lines.say(&format!(
-        "{probes} probes keep the bound of {percent} %{how}."
-    ));
-    u64::from(probes.max(1))
+    lines.say(&format!("The bound is {percent} %: {probes} probes {how}."));
+    if probes > quarter {
+        lines.say(&format!(
+            "Each instance gets {quarter}, a quarter, so that there is something to put together."
+        ));
+    }
+    u64::from(probes.min(quarter).max(1))
 }
 
 /// A folder of one instance.

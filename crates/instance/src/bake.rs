@@ -130,9 +130,13 @@ fn write(
     Ok(Known::new(common, made, sanitized))
 }
 
-/// The cache may be emptied at any time, so what is needed while programs run is kept beside their images.
+/// The cache may be emptied at any time, so what is needed while programs run is kept beside their images: by
+/// another name of the same file, which nobody ever writes to, where that can be.
 fn copy(from: &Path, to: &Path) -> Result<(), BakeError> {
     let failed = |error| BakeError::State(StateError::Io(to.into(), error));
+    if fs::hard_link(from, to).is_ok() {
+        return Ok(());
+    }
     let bytes = fs::read(from).map_err(failed)?;
     crate::state::replace(to, &bytes).map_err(failed)
 }
