@@ -11,6 +11,7 @@
 //! `exit` leave functions in the middle.
 
 mod block;
+mod moved;
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,9 +20,11 @@ use tomo_graph::{FlowArc, FlowGraph, Graph as _, NodeId, Weight};
 use tomo_plan::counting::{CountingPlan, Frequencies, Place, places};
 use tomo_program::{EdgeKind, EdgeView, FunctionId, FunctionView, Graphs, Status};
 
-use crate::place::{Surroundings, Unit};
+use crate::place::Surroundings;
 use crate::staying::live::Liveness;
+use crate::staying::region::Region;
 use block::{Code, Wants};
+use moved::MovedBlocks;
 
 /// What a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +39,8 @@ pub(crate) struct Counter {
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
     pub(crate) counters: Vec<Counter>,
-    /// Windows, whose increments name counters by their position.
-    pub(crate) units: Vec<Unit>,
+    /// What is executed elsewhere, where increments name counters by their position.
+    pub(crate) regions: Vec<Region>,
     /// Entries of functions that cannot be counted at all.
     pub(crate) uncounted: Vec<u64>,
 }
@@ -61,8 +64,10 @@ pub(crate) fn all(around: &Surroundings<'_>, graphs: &Graphs<'_>, weights: &Weig
         let first = all.counters.len() as u32;
         all.counters.extend(chunk.counters);
         all.uncounted.extend(chunk.uncounted);
-        all.units
-            .extend(chunk.units.into_iter().map(|unit| unit.renumbered(first)));
+        for mut region in chunk.regions {
+            region.renumber(first);
+            all.regions.push(region);
+        }
     }
     all
 }
@@ -88,6 +93,7 @@ struct Planner<'f> {
     /// The function's own edges.
     edges: Vec<EdgeView>,
     blocks: Vec<Code<'f>>,
+    moved: MovedBlocks,
 }
 
 /// An arc with the place where it is counted.
@@ -112,13 +118,15 @@ impl<'f> Planner<'f> {
             .blocks()
             .map(|block| Code::of(around, live, &block));
         let edges = function.edges().filter(|edge| edge.block().is_some());
+        let blocks: Vec<Code<'f>> = blocks.collect::<Option<_>>()?;
         Some(Self {
+            moved: MovedBlocks::of(around, function, &blocks),
             frequencies: match weights.get(&function.id()) {
                 Some(measured) => measured.clone(),
                 None => Frequencies::estimate(&graph),
             },
             edges: edges.collect(),
-            blocks: blocks.collect::<Option<_>>()?,
+            blocks,
             graph,
         })
     }
@@ -138,10 +146,10 @@ impl<'f> Planner<'f> {
                 .filter_map(|&arc| choose(arc).map(|(place, _)| Chosen { arc, place }))
                 .collect();
             match self.place(&chosen, counting.counters.len() as u32) {
-                Ok(units) => {
+                Ok(regions) => {
                     let counters = chosen.iter().map(|chosen| self.counter(*chosen));
                     counting.counters.extend(counters);
-                    counting.units.extend(units);
+                    counting.regions.extend(regions);
                     return;
                 }
                 Err(node) => {
@@ -167,13 +175,17 @@ impl<'f> Planner<'f> {
 
     fn cost(&self, arc: FlowArc, place: Place) -> Option<u64> {
         match place {
-            Place::Target(node) | Place::Source(node) => self.code(node).cost_of_start(),
+            Place::Target(node) | Place::Source(node) => {
+                let is_moved = self.moved.has(block_of(node));
+                self.code(node).cost_of_start(is_moved)
+            }
             Place::Split => {
                 let edge = self.edge(arc)?;
-                let code = self.code(self.graph.source(edge_id(arc)?));
+                let node = self.graph.source(edge_id(arc)?);
+                let (code, is_moved) = (self.code(node), self.moved.has(block_of(node)));
                 match edge.kind {
-                    EdgeKind::Taken => code.cost_of_branch(true, edge.address),
-                    EdgeKind::NotTaken => code.cost_of_branch(false, edge.address),
+                    EdgeKind::Taken => code.cost_of_branch(is_moved, true, edge.address),
+                    EdgeKind::NotTaken => code.cost_of_branch(is_moved, false, edge.address),
                     _ => None,
                 }
             }
@@ -182,7 +194,7 @@ impl<'f> Planner<'f> {
 
     /// The block that a node enters or leaves.
     fn code(&self, node: NodeId) -> &Code<'f> {
-        &self.blocks[node.index() / 2]
+        &self.blocks[block_of(node)]
     }
 
     /// The edge of the function that an arc is; the first arcs are its blocks.
@@ -213,22 +225,37 @@ impl<'f> Planner<'f> {
         }
     }
 
-    /// The windows of all these, counters being numbered from `first`; or a block in which they do not get
-    /// along.
-    fn place(&self, chosen: &[Chosen], first: u32) -> Result<Vec<Unit>, NodeId> {
-        let mut wants: Vec<(NodeId, Wants)> = Vec::new();
-        let mut numbered: Vec<(NodeId, u32, Chosen)> = (first..)
-            .zip(chosen)
-            .map(|(counter, chosen)| (self.node(*chosen), counter, *chosen))
-            .collect();
-        numbered.sort_by_key(|(node, ..)| *node);
-        for (node, counter, chosen) in numbered {
-            if wants.last().is_none_or(|(last, _)| *last != node) {
-                wants.push((node, Wants::default()));
+    /// What is executed elsewhere so that all these are counted, counters being numbered from `first`; or a block in
+    /// which they do not get along.
+    fn place(&self, chosen: &[Chosen], first: u32) -> Result<Vec<Region>, NodeId> {
+        let wants = self.wants(chosen, first)?;
+        let mut function = Region::default();
+        let mut regions = Vec::new();
+        for (block, wants) in wants.iter().enumerate() {
+            let code = &self.blocks[block];
+            if self.moved.has(block) {
+                function.pieces.push(code.whole(wants));
+                if self.moved.is_entrance(block) {
+                    function.entrances.push(code.start());
+                }
+            } else if *wants != Wants::default() {
+                let node = NodeId(2 * block as u32);
+                let parts = code.parts(wants).ok_or(node)?;
+                regions.extend(parts.into_iter().map(Region::of));
             }
-            let Some((_, want)) = wants.last_mut() else {
-                continue;
-            };
+        }
+        if !function.pieces.is_empty() {
+            regions.push(function);
+        }
+        Ok(regions)
+    }
+
+    /// What each block is to count.
+    fn wants(&self, chosen: &[Chosen], first: u32) -> Result<Vec<Wants>, NodeId> {
+        let mut wants = vec![Wants::default(); self.blocks.len()];
+        for (counter, chosen) in (first..).zip(chosen) {
+            let node = self.node(*chosen);
+            let want = &mut wants[block_of(node)];
             let kind = self.edge(chosen.arc).map(|edge| edge.kind);
             let slot = match (chosen.place, kind) {
                 (Place::Split, Some(EdgeKind::Taken)) => &mut want.taken,
@@ -240,12 +267,13 @@ impl<'f> Planner<'f> {
                 return Err(node);
             }
         }
-        let placed = wants
-            .into_iter()
-            .map(|(node, wants)| self.code(node).place(&wants).ok_or(node));
-        let placed: Vec<Vec<Unit>> = placed.collect::<Result<_, _>>()?;
-        Ok(placed.into_iter().flatten().collect())
+        Ok(wants)
     }
+}
+
+/// The number of the block that a node enters or leaves.
+fn block_of(node: NodeId) -> usize {
+    node.index() / 2
 }
 
 fn edge_id(arc: FlowArc) -> Option<tomo_graph::EdgeId> {

@@ -2,14 +2,14 @@
 //! `tomo_wire::image`), and the plan beside it.
 
 use tomo_program::Address;
-use tomo_wire::image::{Image, REACH, Region, Window as Row};
+use tomo_wire::image::{Image, REACH, Region as Mapped, Window as Row};
 use tomo_wire::plan::{Entry, Level, Plan, Tactic};
 use tomo_wire::{FileStamp, ModuleId, PAGE, checksum, pages};
 use zerocopy::IntoBytes;
 
 use crate::WeaveError;
 use crate::place::Unit;
-use crate::tactics::staying::Deed;
+use crate::staying::region::{Layout, Region};
 use crate::tactics::{held, hop, prefixed, quadword, retarget, staying, trap};
 use crate::text::Text;
 use crate::trampoline::{Job, Spot, Writer, displacement, jump};
@@ -57,6 +57,9 @@ pub(crate) struct Weaving<'a> {
     pub(crate) text: &'a Text,
     /// Units with a probe, by window.
     pub(crate) units: &'a [Unit],
+    /// What is executed elsewhere, with where each of its pieces is to be.
+    pub(crate) regions: &'a [Region],
+    pub(crate) layouts: Vec<Layout>,
     pub(crate) module: ModuleId,
     pub(crate) stamp: FileStamp,
     pub(crate) plan: u64,
@@ -138,13 +141,11 @@ impl Weaving<'_> {
     fn layout(&self, rows: usize) -> Result<Image, WeaveError> {
         let large = WeaveError::TooLarge;
         let lengths = self.units.iter().map(|unit| match unit.window.tactic {
-            Tactic::Staying => {
-                let deed = self.deed(unit, Spot(0));
-                staying::length(deed, unit.window.start, self.displaced(unit))
-            }
+            Tactic::Staying => staying::length(unit.window.start, self.displaced(unit)),
             tactic => trampoline_length(tactic),
         });
-        let trampolines = pages(lengths.sum::<usize>() as u64).ok_or(large)?;
+        let regions = self.layouts.iter().map(|layout| layout.length);
+        let trampolines = pages(lengths.chain(regions).sum::<usize>() as u64).ok_or(large)?;
         let windows = pages(size_of::<Image>() as u64).unwrap_or(PAGE);
         let table = pages((rows * size_of::<Row>()) as u64).unwrap_or(0);
         let mut header = Image::of(self.module, self.stamp);
@@ -158,7 +159,7 @@ impl Weaving<'_> {
         let mut offset = windows + table + trampolines;
         header.region_count = (self.text.regions.len() as u32).into();
         for (slot, region) in header.regions.iter_mut().zip(&self.text.regions) {
-            *slot = Region {
+            *slot = Mapped {
                 address: region.address.into(),
                 length: (region.bytes.len() as u64).into(),
                 offset: offset.into(),
@@ -238,11 +239,23 @@ impl Weaving<'_> {
                 Tactic::Prefixed => prefixed::write(&mut writer, &job),
                 Tactic::ShortRetarget => hop::write_branch(&mut writer, &job),
                 Tactic::Staying => {
-                    let (deed, bytes) = (self.deed(unit, job.mark), self.displaced(unit));
-                    staying::write(&mut writer, deed, address, bytes, |there| self.spot(there));
+                    let bytes = self.displaced(unit);
+                    staying::write(&mut writer, job.mark, address, bytes, |there| {
+                        self.spot(there)
+                    });
                 }
                 _ => {}
             }
+        }
+        for (region, layout) in self.regions.iter().zip(&self.layouts) {
+            for (entrance, to) in region.ways_in(layout, writer.here()) {
+                let way = jump(self.spot(entrance), to);
+                let patched = way.and_then(|way| self.put(texts, entrance, &way));
+                patched.ok_or(WeaveError::TooLarge)?;
+            }
+            region.write(&mut writer, (self.text, layout), self.slab, |there| {
+                self.spot(there)
+            });
         }
         if writer.fits {
             Ok(writer.bytes)
@@ -253,12 +266,7 @@ impl Weaving<'_> {
 
     /// Changes the window of `unit`, and filling, so that they lead to its trampoline at `to`.
     fn patch(&self, unit: &Unit, to: Spot, texts: &mut [Vec<u8>]) -> Result<(), WeaveError> {
-        let mut put = |address: Address, bytes: &[u8]| {
-            let (region, offset) = self.text.place(address.0)?;
-            let place = texts[region].get_mut(offset..offset + bytes.len())?;
-            place.copy_from_slice(bytes);
-            Some(())
-        };
+        let mut put = |address: Address, bytes: &[u8]| self.put(texts, address, bytes);
         let Window { start, tactic } = unit.window;
         let window = self.spot(start);
         let hop = || hop::displacement(unit.window.end(), unit.slot).map(i8::cast_unsigned);
@@ -280,9 +288,18 @@ impl Weaving<'_> {
         done.and(filled).ok_or(WeaveError::TooLarge)
     }
 
+    /// Changes bytes of the texts.
+    fn put(&self, texts: &mut [Vec<u8>], address: Address, bytes: &[u8]) -> Option<()> {
+        let (region, offset) = self.text.place(address.0)?;
+        let place = texts.get_mut(region)?;
+        let place = place.get_mut(offset..offset + bytes.len())?;
+        place.copy_from_slice(bytes);
+        Some(())
+    }
+
     /// Where the counters end in the slab of a thread.
     fn slab_end(&self) -> Result<u32, WeaveError> {
-        let counts = self.units.iter().any(|unit| unit.increments.is_some());
+        let counts = !self.regions.is_empty();
         let length = u32::try_from(8 * self.probes).ok();
         let end = length.and_then(|length| self.slab.checked_add(length));
         // A displacement is signed.
@@ -290,14 +307,6 @@ impl Weaving<'_> {
         match counts {
             true => end.ok_or(WeaveError::TooLarge),
             false => Ok(0),
-        }
-    }
-
-    /// What a probe does that stays.
-    fn deed(&self, unit: &Unit, mark: Spot) -> Deed {
-        match unit.increments {
-            Some(increments) => Deed::Count(increments, self.slab),
-            None => Deed::Mark(mark),
         }
     }
 

@@ -49,6 +49,7 @@ pub use counts::{Counts, Refusal};
 pub use disposal::dispose;
 pub use error::WeaveError;
 
+use rayon::prelude::*;
 use tomo_program::{ANALYSIS_VERSION, Binary, Model};
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
@@ -58,7 +59,7 @@ use zerocopy::IntoBytes as _;
 
 /// Raised whenever the same module and plan would be woven otherwise, so that no older image is
 /// taken for a new one.
-pub const WEAVE_VERSION: u32 = 4;
+pub const WEAVE_VERSION: u32 = 5;
 
 /// Which units get probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -175,6 +176,8 @@ pub fn weave(
     let weaving = image::Weaving {
         text: &text,
         units: &units[..probes],
+        regions: &[],
+        layouts: Vec::new(),
         module,
         stamp,
         plan: plan.name,
@@ -230,11 +233,10 @@ pub fn weave_counters(
         ways: &ways,
     };
     let counting::Counting {
-        mut units,
+        regions,
         counters,
         uncounted,
     } = counting::all(&around, &graphs, weights);
-    units.sort_unstable_by_key(|unit| unit.window.start);
     let rows: Vec<Row> = counters
         .iter()
         .map(|counter| Row {
@@ -245,7 +247,9 @@ pub fn weave_counters(
     let file = Counters::of(module, ANALYSIS_VERSION, slab, &rows);
     let weaving = image::Weaving {
         text: &text,
-        units: &units,
+        units: &[],
+        regions: &regions,
+        layouts: regions.par_iter().map(|each| each.layout(&text)).collect(),
         module,
         stamp,
         plan: file.name(),

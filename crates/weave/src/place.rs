@@ -27,7 +27,6 @@ use crate::block::{Decoded, Leaves, is_call};
 use crate::choose::{Choice, Costs, Fate};
 use crate::counts::Refusal;
 use crate::spots::{Ways, stays_away};
-use crate::tactics::staying::Increments;
 use crate::tactics::{hop, prefixed, retarget, staying};
 use crate::text::Text;
 use crate::window::{JUMP_BYTES, Window, in_one_line, in_one_word, writes_word};
@@ -48,8 +47,6 @@ pub(crate) struct Unit {
     pub(crate) slot: Address,
     /// How many bytes from its window's start are executed elsewhere.
     pub(crate) displaced: u64,
-    /// What it counts, if it does not mark.
-    pub(crate) increments: Option<Increments>,
 }
 
 /// What filling within reach could do for a unit.
@@ -73,16 +70,7 @@ impl Unit {
             wish: Wish::None,
             slot: Address(0),
             displaced: 0,
-            increments: None,
         }
-    }
-
-    /// The same with all its counters' numbers so much higher.
-    pub(crate) fn renumbered(mut self, by: u32) -> Self {
-        if let Some(increments) = &mut self.increments {
-            increments.renumber(by);
-        }
-        self
     }
 
     /// The end of what is changed or executed elsewhere.

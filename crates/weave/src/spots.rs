@@ -74,6 +74,8 @@ pub(crate) struct Ways {
     /// Where control arrives by more than running on: targets of jumps, landing pads, return
     /// addresses, functions, and whatever symbols or pointers name.
     pub(crate) entered: Spots,
+    /// Those of them where it may arrive from anywhere but a direct branch of the same function.
+    pub(crate) outer: Spots,
     /// Where another function jumps into the middle of one.
     pub(crate) foreign: Spots,
 }
@@ -84,6 +86,7 @@ impl Ways {
         let ways = Self {
             starts: Spots::new(text),
             entered: Spots::new(text),
+            outer: Spots::new(text),
             foreign: Spots::new(text),
         };
         graphs
@@ -96,8 +99,14 @@ impl Ways {
         ways
     }
 
+    /// Control may arrive at `address` from anywhere.
+    fn enter(&self, address: Address) {
+        self.entered.insert(address);
+        self.outer.insert(address);
+    }
+
     fn add_function(&self, function: &FunctionView<'_>) {
-        self.entered.insert(function.entry());
+        self.enter(function.entry());
         for range in function.ranges() {
             self.starts.insert(range.start());
         }
@@ -106,7 +115,10 @@ impl Ways {
             let end = block.range().end();
             for edge in block.successors() {
                 let runs_on = matches!(edge.kind, EdgeKind::Fallthrough | EdgeKind::NotTaken);
-                if !(runs_on && edge.block().is_some() && edge.address == end) {
+                let branches = matches!(edge.kind, EdgeKind::Taken | EdgeKind::Jump);
+                if !((runs_on || branches) && edge.block().is_some()) {
+                    self.enter(edge.address);
+                } else if branches || edge.address != end {
                     self.entered.insert(edge.address);
                 }
                 if edge.kind == EdgeKind::JumpInto {
@@ -116,10 +128,10 @@ impl Ways {
         }
         for call in function.calls() {
             if let Callee::Function(entry) = call.callee() {
-                self.entered.insert(entry);
+                self.enter(entry);
             }
             if let Some(block) = function.block(call.block()).filter(|b| !stays_away(b)) {
-                self.entered.insert(block.range().end());
+                self.enter(block.range().end());
             }
         }
     }
@@ -129,17 +141,17 @@ impl Ways {
     fn add_tables(&self, binary: &Binary<'_>) {
         let slots = binary.pointer_slots().iter().chain(binary.resolver_slots());
         for &(_, target) in slots {
-            self.entered.insert(target);
+            self.enter(target);
         }
         for symbol in binary.symbols() {
-            self.entered.insert(symbol.address);
+            self.enter(symbol.address);
         }
         for &address in binary.initial_functions().iter().chain(&binary.entry()) {
-            self.entered.insert(address);
+            self.enter(address);
         }
         for stub in binary.plt() {
             self.starts.insert(stub.range.start());
-            self.entered.insert(stub.range.start());
+            self.enter(stub.range.start());
         }
     }
 }

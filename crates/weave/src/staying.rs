@@ -9,3 +9,4 @@
 pub(crate) mod increment;
 pub(crate) mod live;
 pub(crate) mod moved;
+pub(crate) mod region;

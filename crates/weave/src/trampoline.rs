@@ -36,7 +36,8 @@ impl Writer {
         }
     }
 
-    fn here(&self) -> Spot {
+    /// Where the next instruction will be.
+    pub(crate) fn here(&self) -> Spot {
         self.start.plus(self.bytes.len() as i64)
     }
 

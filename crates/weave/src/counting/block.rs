@@ -2,18 +2,18 @@
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use tomo_program::{Address, BlockView};
-use tomo_wire::plan::Tactic;
 
-use crate::block::{cannot_fault, leaves_for_good};
+use crate::block::{cannot_fault, is_call, leaves_for_good};
 use crate::padding;
-use crate::place::{Surroundings, Unit};
+use crate::place::Surroundings;
 use crate::staying::increment;
 use crate::staying::live::{Liveness, Set};
-use crate::tactics::staying::{Increment, Increments, all_movable, displaced};
-use crate::window::{JUMP_BYTES, Window};
+use crate::staying::region::{Increment, Piece};
+use crate::tactics::staying::{all_movable, displaced};
+use crate::window::JUMP_BYTES;
 
 /// Which counters a block is to have, by number.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wants {
     /// When it starts.
     pub(super) start: Option<u32>,
@@ -33,11 +33,16 @@ pub(super) struct Code<'t> {
     certain: usize,
     /// Which of them no window may start at, since something arrives in its bytes.
     entered: Vec<bool>,
-    /// From each to the end of what only this block can run into.
+    /// The end of what only this block can run into.
     limit: u64,
+    /// Whether all of them can be executed elsewhere, but for a call at the end.
+    is_movable: bool,
     /// What is live where the branch leads.
     at_target: Set,
 }
+
+/// What the two jumps of a window cost, in halves of what an increment does.
+const JUMPS: u64 = 4;
 
 /// A window: at which instruction it starts, and bytes that are executed elsewhere.
 type Site = (usize, u64);
@@ -62,8 +67,13 @@ impl<'t> Code<'t> {
             true => padding::behind(block.range().end(), around.binary, around.ways),
             false => 0,
         };
+        let own = match is_call(last) {
+            true => &bytes[..bytes.len() - last.len()],
+            false => bytes,
+        };
         Some(Self {
             bytes,
+            is_movable: all_movable(block.address(), own),
             live: live.within(block.id(), &instructions),
             certain: faults.map_or(instructions.len(), |at| at + 1),
             entered: instructions.iter().map(inside).collect(),
@@ -91,21 +101,58 @@ impl<'t> Code<'t> {
         last.is_some_and(|last| last.flow_control() == FlowControl::ConditionalBranch)
     }
 
-    /// What counting its start costs.
-    pub(super) fn cost_of_start(&self) -> Option<u64> {
-        let (at, _) = self.at_start(self.instructions.len())?;
-        Some(increment::cost(self.live[at]))
+    pub(super) fn is_movable(&self) -> bool {
+        self.is_movable
+    }
+
+    /// Whether it ends in a call.
+    pub(super) fn keeps_call(&self) -> bool {
+        self.instructions.last().is_some_and(is_call)
+    }
+
+    /// The end of what nobody executes at its place once the block is moved.
+    pub(super) fn end_of_free(&self) -> Address {
+        Address(match self.instructions.last() {
+            Some(call) if is_call(call) => call.ip(),
+            _ => self.limit,
+        })
+    }
+
+    /// What counting its start costs, if it `is_moved` or by a window of its own.
+    pub(super) fn cost_of_start(&self, is_moved: bool) -> Option<u64> {
+        match is_moved {
+            true => Some(increment::cost(self.live[self.cheapest()])),
+            false => {
+                let (at, _) = self.at_start(self.instructions.len())?;
+                Some(JUMPS + increment::cost(self.live[at]))
+            }
+        }
     }
 
     /// What counting a way of its branch costs.
-    pub(super) fn cost_of_branch(&self, taken: bool, to: Address) -> Option<u64> {
-        self.at_end()?;
+    pub(super) fn cost_of_branch(&self, is_moved: bool, taken: bool, to: Address) -> Option<u64> {
+        let jumps = match is_moved {
+            true => self.has_branch().then_some(0)?,
+            false => self.at_end().map(|_| JUMPS)?,
+        };
         let target = self.instructions.last()?.near_branch_target();
         match taken {
-            true if target == to.0 => Some(1 + increment::cost(self.at_target)),
-            false if self.end() == to.0 => Some(1 + increment::cost(*self.live.last()?)),
+            true if target == to.0 => Some(jumps + 1 + increment::cost(self.at_target)),
+            false if self.end() == to.0 => Some(jumps + increment::cost(self.live_at_end())),
             _ => None,
         }
+    }
+
+    fn live_at_end(&self) -> Set {
+        self.live.last().copied().unwrap_or(Set::ALL)
+    }
+
+    /// Before which instruction its start is counted most cheaply.
+    fn cheapest(&self) -> usize {
+        let certain = 0..self.certain;
+        certain
+            .min_by_key(|at| increment::cost(self.live[*at]))
+            .unwrap_or(0)
     }
 
     /// The cheapest window for its start, before the instruction number `before`.
@@ -138,45 +185,59 @@ impl<'t> Code<'t> {
         })
     }
 
-    /// The windows for all that is wanted; `None` where they do not get along.
-    pub(super) fn place(&self, wants: &Wants) -> Option<Vec<Unit>> {
-        let branches = wants.taken.is_some() || wants.not_taken.is_some();
-        if !branches {
-            let site = self.at_start(self.instructions.len())?;
-            return Some(vec![self.unit(site, wants)]);
-        }
-        let end = self.at_end()?;
-        let alone = Wants {
-            start: None,
-            ..*wants
-        };
-        match wants.start {
-            None => Some(vec![self.unit(end, wants)]),
-            Some(_) if end.0 < self.certain => Some(vec![self.unit(end, wants)]),
-            Some(start) => {
-                let site = self.at_start(end.0)?;
-                let only = Wants {
-                    start: Some(start),
-                    ..Wants::default()
-                };
-                Some(vec![self.unit(site, &only), self.unit(end, &alone)])
-            }
+    /// All of it as a piece that counts what is wanted.
+    pub(super) fn whole(&self, wants: &Wants) -> Piece {
+        let calls = self.keeps_call();
+        let call = self.instructions.last().filter(|_| calls);
+        let length = self.bytes.len() - call.map_or(0, Instruction::len);
+        Piece {
+            calls,
+            ..self.piece((0, length as u64), self.cheapest(), wants)
         }
     }
 
-    fn unit(&self, (at, displaced): Site, wants: &Wants) -> Unit {
+    /// The parts of it that are executed elsewhere, each for itself, so that all that is wanted is counted; `None` where they do
+    /// not get along.
+    pub(super) fn parts(&self, wants: &Wants) -> Option<Vec<Piece>> {
+        let branches = wants.taken.is_some() || wants.not_taken.is_some();
+        if !branches {
+            let site = self.at_start(self.instructions.len())?;
+            return Some(vec![self.piece(site, site.0, wants)]);
+        }
+        let end = self.at_end()?;
+        match wants.start {
+            Some(_) if end.0 >= self.certain => {
+                let site = self.at_start(end.0)?;
+                let start = Wants {
+                    start: wants.start,
+                    ..Wants::default()
+                };
+                let rest = Wants {
+                    start: None,
+                    ..*wants
+                };
+                Some(vec![
+                    self.piece(site, site.0, &start),
+                    self.piece(end, end.0, &rest),
+                ])
+            }
+            _ => Some(vec![self.piece(end, end.0, wants)]),
+        }
+    }
+
+    /// A piece that counts its start before the instruction number `counted`.
+    fn piece(&self, (at, length): Site, counted: usize, wants: &Wants) -> Piece {
         let increment =
             |counter: Option<u32>, live| counter.map(|counter| Increment { counter, live });
-        let end = self.live.last().copied().unwrap_or(Set::ALL);
-        let start = Address(self.instructions[at].ip());
-        Unit {
-            displaced,
-            increments: Some(Increments {
-                before: increment(wants.start, self.live[at]),
-                taken: increment(wants.taken, self.at_target),
-                not_taken: increment(wants.not_taken, end),
-            }),
-            ..Unit::block(self.start(), Window::new(start, Tactic::Staying), None)
+        let address = |at: usize| Address(self.instructions[at].ip());
+        let before = increment(wants.start, self.live[counted]);
+        Piece {
+            start: address(at),
+            length,
+            calls: false,
+            before: before.map(|increment| (address(counted), increment)),
+            taken: increment(wants.taken, self.at_target),
+            not_taken: increment(wants.not_taken, self.live_at_end()),
         }
     }
 }

@@ -1,0 +1,235 @@
+//! A region: blocks that are executed elsewhere, with their counters between their instructions.
+//!
+//! Jumps are paid for on entering a region and on leaving it, not at every counter. A region of one piece, a part of
+//! a block, is a plain detour that stays; one of a whole function costs little more than its counters do.
+//!
+//! - The module's text leads into a region at its *entrances*: a jump each, over bytes that nobody executes any
+//!   more, since all that is moved is only ever executed in the region.
+//! - Inside, branches go from piece to piece; those to somewhere else go where they went.
+//! - A call stays at its own place, as return addresses are the program's own: the region jumps there, and
+//!   what is behind the call is an entrance again.
+
+use std::collections::HashMap;
+
+use tomo_program::Address;
+
+use super::increment;
+use super::live::Set;
+use super::moved::{Movable, Reader, Way};
+use crate::text::Text;
+use crate::trampoline::{Spot, Writer};
+
+/// A counter that is incremented, and what is looked at afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Increment {
+    /// The counter, by number.
+    pub(crate) counter: u32,
+    pub(crate) live: Set,
+}
+
+/// Whole instructions in a row, at most the last of which branches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) start: Address,
+    /// Bytes of them.
+    pub(crate) length: u64,
+    /// Whether a call follows, which stays where it is.
+    pub(crate) calls: bool,
+    /// Counted before what is at this address.
+    pub(crate) before: Option<(Address, Increment)>,
+    /// Counted on the two ways of the branch at its end.
+    pub(crate) taken: Option<Increment>,
+    pub(crate) not_taken: Option<Increment>,
+}
+
+impl Piece {
+    fn end(&self) -> Address {
+        self.start.wrapping_add(self.length)
+    }
+}
+
+/// Pieces that are executed elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Region {
+    /// By address.
+    pub(crate) pieces: Vec<Piece>,
+    /// Starts of pieces to which the module's text leads.
+    pub(crate) entrances: Vec<Address>,
+}
+
+/// Where the pieces of a region lie in its code, by their starts, and how long that is.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    offsets: HashMap<Address, usize>,
+    pub(crate) length: usize,
+}
+
+/// Writes one region.
+struct Writing<'w, S> {
+    writer: &'w mut Writer,
+    /// How many bytes into the slab of a thread the first counter is.
+    slab: u32,
+    spot: S,
+    /// Where the pieces are, once that is known.
+    pieces: HashMap<Address, Spot>,
+    /// Branches that count when they are taken: where they end, and where they lead.
+    taken: Vec<(usize, Increment, Address)>,
+}
+
+impl Region {
+    /// One piece for itself.
+    pub(crate) fn of(piece: Piece) -> Self {
+        Self {
+            entrances: vec![piece.start],
+            pieces: vec![piece],
+        }
+    }
+
+    /// Makes all numbers of counters so much higher.
+    pub(crate) fn renumber(&mut self, by: u32) {
+        for piece in &mut self.pieces {
+            let before = piece.before.as_mut().map(|(_, increment)| increment);
+            let each = before.into_iter().chain(&mut piece.taken);
+            for increment in each.chain(&mut piece.not_taken) {
+                increment.counter += by;
+            }
+        }
+    }
+
+    /// Where its pieces will be: no instruction's length depends on where it is.
+    pub(crate) fn layout(&self, text: &Text) -> Layout {
+        let mut writer = Writer::new(Spot(0), 256);
+        let offsets = self.emit(&mut writer, text, 0, |_| Spot(0), HashMap::new());
+        Layout {
+            offsets,
+            length: writer.bytes.len(),
+        }
+    }
+
+    /// Appends its code. `spot` tells where addresses of the module lie.
+    pub(crate) fn write(
+        &self,
+        writer: &mut Writer,
+        (text, layout): (&Text, &Layout),
+        slab: u32,
+        spot: impl Fn(Address) -> Spot,
+    ) {
+        let here = writer.here();
+        let each = layout.offsets.iter();
+        let pieces = each.map(|(&start, &offset)| (start, here.plus(offset as i64)));
+        self.emit(writer, text, slab, spot, pieces.collect());
+    }
+
+    /// The jumps into it, by the address that each is at, for code that begins at `code`.
+    pub(crate) fn ways_in<'a>(
+        &'a self,
+        layout: &'a Layout,
+        code: Spot,
+    ) -> impl Iterator<Item = (Address, Spot)> + 'a {
+        self.entrances.iter().filter_map(move |&entrance| {
+            let offset = *layout.offsets.get(&entrance)?;
+            Some((entrance, code.plus(offset as i64)))
+        })
+    }
+
+    fn emit(
+        &self,
+        writer: &mut Writer,
+        text: &Text,
+        slab: u32,
+        spot: impl Fn(Address) -> Spot,
+        pieces: HashMap<Address, Spot>,
+    ) -> HashMap<Address, usize> {
+        let start = writer.bytes.len();
+        let mut offsets = HashMap::with_capacity(self.pieces.len());
+        let mut writing = Writing {
+            writer,
+            slab,
+            spot,
+            pieces,
+            taken: Vec::new(),
+        };
+        for (index, piece) in self.pieces.iter().enumerate() {
+            offsets.insert(piece.start, writing.writer.bytes.len() - start);
+            let next = self.pieces.get(index + 1).map(|next| next.start);
+            writing.piece(piece, text, next);
+        }
+        writing.ways_taken();
+        offsets
+    }
+}
+
+impl<S: Fn(Address) -> Spot> Writing<'_, S> {
+    /// Where control goes that goes to `address`.
+    fn to(&self, address: Address) -> Spot {
+        match self.pieces.get(&address) {
+            Some(&piece) => piece,
+            None => (self.spot)(address),
+        }
+    }
+
+    fn count(&mut self, increment: Increment) {
+        let Increment { counter, live } = increment;
+        increment::write(self.writer, self.slab + 8 * counter, live);
+    }
+
+    fn count_at(&mut self, piece: &Piece, address: Address) {
+        if let Some((_, increment)) = piece.before.filter(|(at, _)| *at == address) {
+            self.count(increment);
+        }
+    }
+
+    /// A piece, before that which starts at `next`.
+    fn piece(&mut self, piece: &Piece, text: &Text, next: Option<Address>) {
+        let bytes = text.from(piece.start).unwrap_or_default();
+        let bytes = bytes.get(..piece.length as usize).unwrap_or_default();
+        let mut way = Way::On;
+        for movable in Reader::new(piece.start, bytes).filter_map(Result::ok) {
+            self.count_at(piece, movable.from);
+            way = movable.way;
+            self.instruction(&movable, piece, next);
+        }
+        self.count_at(piece, piece.end());
+        if let (Way::Branch(..), Some(increment)) = (way, piece.not_taken) {
+            self.count(increment);
+        }
+        if piece.calls {
+            let call = (self.spot)(piece.end());
+            self.writer.jump(call);
+        } else if matches!(way, Way::On | Way::Branch(..)) && next != Some(piece.end()) {
+            let on = self.to(piece.end());
+            self.writer.jump(on);
+        }
+    }
+
+    fn instruction(&mut self, movable: &Movable<'_>, piece: &Piece, next: Option<Address>) {
+        match movable.way {
+            Way::On | Way::Away => movable.write(self.writer, (self.spot)(movable.from)),
+            Way::Branch(condition, target) => match piece.taken {
+                Some(increment) => {
+                    let branch = self.writer.branch_ahead(condition.0);
+                    self.taken.push((branch, increment, target));
+                }
+                None => {
+                    let target = self.to(target);
+                    self.writer.branch(condition.0, target);
+                }
+            },
+            Way::Jump(target) if next == Some(target) => {}
+            Way::Jump(target) => {
+                let target = self.to(target);
+                self.writer.jump(target);
+            }
+        }
+    }
+
+    /// What is counted on the way of a branch that is taken lies behind all pieces.
+    fn ways_taken(&mut self) {
+        for (branch, increment, target) in std::mem::take(&mut self.taken) {
+            self.writer.land(branch);
+            self.count(increment);
+            let target = self.to(target);
+            self.writer.jump(target);
+        }
+    }
+}
