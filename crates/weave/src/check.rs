@@ -19,6 +19,8 @@
 //!
 //! Linear but for a sort.
 
+mod counted;
+mod increment;
 mod moved;
 mod places;
 mod trampolines;
@@ -28,6 +30,8 @@ use tomo_wire::disposal::{Disposal, DisposalsView, Manner};
 use tomo_wire::image::{Image, Window as Row};
 use tomo_wire::plan::{PlanView, Tactic};
 use tomo_wire::{Refusal, checksum};
+
+pub use counted::{CountersChecked, check_counters};
 
 use crate::WeaveError;
 use crate::text::Text;

@@ -43,7 +43,7 @@ mod text;
 mod trampoline;
 mod window;
 
-pub use check::{Checked, Files, Flaw, check};
+pub use check::{Checked, CountersChecked, Files, Flaw, check, check_counters};
 pub use counting::Weights;
 pub use counts::{Counts, Refusal};
 pub use disposal::dispose;

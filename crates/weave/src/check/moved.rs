@@ -88,7 +88,7 @@ pub(super) fn same(
 }
 
 /// Whether control may run on behind `old`, which `new` must be but for its place.
-fn means_the_same(new: &Instruction, old: &Instruction) -> Result<bool, &'static str> {
+pub(super) fn means_the_same(new: &Instruction, old: &Instruction) -> Result<bool, &'static str> {
     let to_the_same = new.near_branch_target() == old.near_branch_target();
     let (same, runs_on) = match old.flow_control() {
         FlowControl::Next => (new == old, true),

@@ -1,6 +1,7 @@
 //! The checker notices what it should: images that are changed, and then made to pass the door.
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
 use tomo_weave::{Files, Options, Woven};
@@ -42,6 +43,41 @@ fn parts(header: &Image) -> Vec<std::ops::Range<usize>> {
             .map(|r| part(r.offset.get(), r.length.get())),
     );
     parts
+}
+
+/// No byte of the text and of the code that it leads to can be changed without notice. (What is not executed, such as the
+/// code of blocks that nothing leads to, does not matter.)
+#[test]
+fn what_an_image_with_counters_executes_cannot_be_changed() {
+    let program = small_program();
+    let woven = program.weave_counters();
+    let right = program.check_counters(&woven.image, &woven.counters);
+    let right = right.expect("a proof");
+    let mut parts = parts(&woven.header);
+    parts.retain(|part| !part.is_empty());
+    // Filling up to the end of a page.
+    let code = &mut parts[0];
+    let filled = woven.image[code.clone()].iter().rev();
+    code.end -= filled.take_while(|byte| **byte == 0xcc).count();
+    let place = (0..parts.len()).prop_flat_map(move |part| parts[part].clone());
+    let mut runner = TestRunner::new_with_rng(
+        Config::with_cases(600),
+        proptest::test_runner::TestRng::deterministic_rng(Default::default()),
+    );
+    let mut unnoticed = 0;
+    for _ in 0..600 {
+        let tree = (&place, 1u8..).new_tree(&mut runner).expect("a change");
+        let (at, change) = tree.current();
+        let mut image = woven.image.clone();
+        image[at] ^= change;
+        unnoticed += u32::from(
+            program
+                .check_counters(&sealed(image), &woven.counters)
+                .is_ok(),
+        );
+    }
+    assert!(right.moved > 1000, "{right:?}");
+    assert!(unnoticed < 30, "{unnoticed} of 600 changes");
 }
 
 #[test]

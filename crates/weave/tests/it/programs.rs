@@ -54,9 +54,23 @@ fn assert_has_all_units(name: &str, program: &Program, options: &Options, plan: 
     assert!(options.placement == Placement::Reduced || !inferred_block);
 }
 
+/// The image that counts must be proven too, and most instructions executed elsewhere.
+fn prove_counters(name: &str, program: &Program) {
+    let woven = program.weave_counters();
+    let checked = program.check_counters(&woven.image, &woven.counters);
+    let checked = checked.unwrap_or_else(|flaw| panic!("{name}, counters: {flaw}"));
+    assert!(
+        checked.entrances > 0 && checked.increments > 0,
+        "{checked:?}"
+    );
+    assert!(checked.moved > checked.increments, "{checked:?}");
+}
+
 fn prove_recipe(recipe: &Recipe) {
     let built = build(recipe).expect("a program of the corpus");
-    prove(&built.name, &Program::read(&built.program));
+    let program = Program::read(&built.program);
+    prove(&built.name, &program);
+    prove_counters(&built.name, &program);
 }
 
 #[test]
@@ -115,7 +129,9 @@ fn the_whole_corpus() {
 fn programs_of_the_system() {
     for path in ["/usr/bin/bash", "/usr/bin/python3.11", "/usr/bin/git"] {
         if Path::new(path).exists() {
-            prove(path, &Program::read(Path::new(path)));
+            let program = Program::read(Path::new(path));
+            prove(path, &program);
+            prove_counters(path, &program);
         }
     }
 }

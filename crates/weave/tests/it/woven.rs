@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use tomo_program::{Binary, Headers, Key, Model, Request, load};
-use tomo_weave::{Checked, Files, Flaw, Options, Placement, Woven, check, weave};
+use tomo_weave::{
+    Checked, CountersChecked, Files, Flaw, Options, Placement, Weights, Woven, WovenCounters,
+    check, check_counters, weave, weave_counters,
+};
 use tomo_wire::plan::Level;
 use tomo_wire::{FileStamp, ModuleId};
 
@@ -68,6 +71,30 @@ impl Program {
     pub(crate) fn weave(&self, options: &Options) -> Woven {
         let (module, binary) = (self.module, self.binary());
         weave(&binary, &self.bytes, &self.model, module, STAMP, options).expect("an image")
+    }
+
+    pub(crate) fn weave_counters(&self) -> WovenCounters {
+        let (module, binary, slab) = (self.module, self.binary(), 64);
+        let (model, weights) = (&self.model, &Weights::default());
+        let woven = weave_counters(
+            &binary,
+            &self.bytes,
+            model,
+            module,
+            STAMP,
+            (None, slab),
+            weights,
+        );
+        woven.expect("an image")
+    }
+
+    /// Proves an image with counters.
+    pub(crate) fn check_counters(
+        &self,
+        image: &[u8],
+        counters: &[u8],
+    ) -> Result<CountersChecked, Flaw> {
+        check_counters((image, counters), &self.bytes, &self.binary(), &self.model)
     }
 
     /// Proves that nothing was disposed of and all is right.

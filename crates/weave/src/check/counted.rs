@@ -1,0 +1,500 @@
+//! The checker of images with counters: proves that the program does what it did, and that nothing else is counted than
+//! is said.
+//!
+//! It walks the module's text and the image side by side, from everywhere that control may come from outside. Where
+//! the text is as it was, instructions are executed in place, and none of them may have a changed byte. Where
+//! it leads into the trampolines, what is executed there is compared with the module's text instruction by
+//! instruction, along every branch, until control is back at the very instruction where the module would be. In
+//! between there may be jumps, and increments of counters whose registers and flags nobody looks at (asked by the
+//! definition of liveness: is there a path to somebody who does?).
+//!
+//! So no place of the trampolines stands for two places of the module, no changed byte is met, and no matter what
+//! was planned, the program cannot tell the difference. Linear but for liveness.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
+use tomo_program::{Address, Binary, BlockId, BlockView, Callee, EdgeKind, Graphs, Model, Status};
+use tomo_wire::checksum;
+use tomo_wire::counting::{Counters, Row};
+use tomo_wire::image::Image;
+
+use super::increment::{self, Keep};
+use super::moved::means_the_same;
+use super::trampolines::MIDDLE;
+use super::{Flaw, at};
+use crate::WeaveError;
+use crate::block::is_call;
+use crate::staying::live::{Effect, Set};
+use crate::text::Text;
+
+/// What was proven of an image with counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountersChecked {
+    /// Jumps in the text that lead into the trampolines.
+    pub entrances: usize,
+    /// Instructions that are executed elsewhere.
+    pub moved: usize,
+    /// Places where a counter is incremented.
+    pub increments: usize,
+    /// Bytes of text that differ from the module's.
+    pub changed: usize,
+}
+
+/// Proves that the files `image` and `counters` are right for the module in the file `bytes`.
+///
+/// # Errors
+/// The first thing that is not.
+pub fn check_counters(
+    (image, counters): (&[u8], &[u8]),
+    bytes: &[u8],
+    binary: &Binary<'_>,
+    model: &Model,
+) -> Result<CountersChecked, Flaw> {
+    let header = Image::read(image, image.len() as u64).map_err(Flaw::Image)?;
+    let (counters, rows) = Counters::read(counters).map_err(Flaw::Plan)?;
+    let text = Text::read(bytes)?;
+    belong_together(&header, &counters, &text)?;
+    let graphs = model.graphs().map_err(WeaveError::from)?;
+    let start = header.trampolines.get() as usize;
+    let end = start + header.trampolines_length.get() as usize;
+    let mut walk = Walk {
+        image,
+        text: &text,
+        graphs: &graphs,
+        slab: counters.at.get(),
+        rows,
+        trampolines: Trampolines {
+            start: header.distance.get(),
+            code: image.get(start..end).unwrap_or_default(),
+        },
+        header,
+        factory: InstructionInfoFactory::new(),
+        in_place: HashSet::new(),
+        elsewhere: HashMap::new(),
+        entrances: BTreeSet::new(),
+        counted: vec![false; rows.len()],
+        waiting: arrivals(&graphs, binary)
+            .into_iter()
+            .map(At::Place)
+            .collect(),
+        looked_at: HashMap::new(),
+        increments: 0,
+    };
+    while let Some(next) = walk.waiting.pop() {
+        match next {
+            At::Place(address) => walk.place(address)?,
+            At::Elsewhere(spot, address) => walk.elsewhere(spot, address)?,
+        }
+    }
+    walk.finish()
+}
+
+fn belong_together(header: &Image, counters: &Counters, text: &Text) -> Result<(), Flaw> {
+    if header.plan.get() != counters.name() || header.module != counters.module {
+        return Err(Flaw::Mismatch("the image is of other counters"));
+    }
+    let mut regions = header.regions().iter().zip(&text.regions);
+    let same = regions.all(|(said, is)| {
+        said.address.get() == is.address
+            && said.length.get() == is.bytes.len() as u64
+            && said.original.get() == checksum(&is.bytes)
+    });
+    match same && header.regions().len() == text.regions.len() {
+        true => Ok(()),
+        false => Err(Flaw::Mismatch(
+            "the image's regions are not the module's text",
+        )),
+    }
+}
+
+/// Where control may come from somewhere that is not a direct branch of a function all of which is known.
+fn arrivals(graphs: &Graphs<'_>, binary: &Binary<'_>) -> BTreeSet<Address> {
+    let mut all: BTreeSet<Address> = binary.symbols().iter().map(|s| s.address).collect();
+    all.extend(binary.pointer_slots().iter().map(|slot| slot.1));
+    all.extend(binary.initial_functions());
+    all.extend(binary.entry());
+    for function in graphs.functions() {
+        let exact = function.status() == Status::Exact;
+        all.insert(function.entry());
+        for block in function.blocks().filter(|_| !exact) {
+            all.insert(block.address());
+        }
+        for edge in function.edges() {
+            let branches = matches!(
+                edge.kind,
+                EdgeKind::Fallthrough | EdgeKind::NotTaken | EdgeKind::Taken | EdgeKind::Jump
+            );
+            if !(exact && branches && edge.block().is_some()) {
+                all.insert(edge.address);
+            }
+        }
+        for call in function.calls() {
+            if let Callee::Function(entry) = call.callee() {
+                all.insert(entry);
+            }
+        }
+    }
+    // The rest is not the module's own flow: data, filling, or code of which nothing is known.
+    all.retain(|address| graphs.block_at(*address).is_some());
+    all
+}
+
+/// Where control may be.
+enum At {
+    /// In the module's text.
+    Place(Address),
+    /// In the trampolines at a spot, where the module would be at an address.
+    Elsewhere(i64, Address),
+}
+
+/// Code of the trampolines.
+struct Trampolines<'a> {
+    /// Its spot: the distance from the first region's start.
+    start: i64,
+    code: &'a [u8],
+}
+
+impl<'a> Trampolines<'a> {
+    fn from(&self, spot: i64) -> Option<&'a [u8]> {
+        let offset = usize::try_from(spot - self.start).ok()?;
+        self.code.get(offset..).filter(|rest| !rest.is_empty())
+    }
+
+    fn has(&self, spot: i64) -> bool {
+        self.from(spot).is_some()
+    }
+}
+
+/// An instruction with its bytes, without what says where an operand is relative to it.
+struct Decoded {
+    instruction: Instruction,
+    bytes: Vec<u8>,
+}
+
+impl Decoded {
+    /// The first of `code`, which lies at `spot`.
+    fn of(spot: i64, code: &[u8]) -> Option<Self> {
+        let start = (MIDDLE + spot) as u64;
+        let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        let mut bytes = code.get(..instruction.len())?.to_vec();
+        if instruction.is_ip_rel_memory_operand() {
+            let field = decoder
+                .get_constant_offsets(&instruction)
+                .displacement_offset();
+            bytes.get_mut(field..field + 4)?.fill(0);
+        }
+        (!instruction.is_invalid()).then_some(Self { instruction, bytes })
+    }
+
+    fn target(&self) -> i64 {
+        self.instruction.near_branch_target() as i64 - MIDDLE
+    }
+
+    fn is_jump(&self) -> bool {
+        self.instruction.is_jmp_short_or_near()
+    }
+}
+
+struct Walk<'a> {
+    image: &'a [u8],
+    header: Image,
+    text: &'a Text,
+    graphs: &'a Graphs<'a>,
+    slab: u32,
+    rows: &'a [Row],
+    trampolines: Trampolines<'a>,
+    factory: InstructionInfoFactory,
+    /// What is executed in the module's text.
+    in_place: HashSet<Address>,
+    /// For each instruction of the trampolines the place of the module that it stands for.
+    elsewhere: HashMap<i64, Address>,
+    entrances: BTreeSet<Address>,
+    counted: Vec<bool>,
+    waiting: Vec<At>,
+    looked_at: HashMap<(Address, Set), bool>,
+    increments: usize,
+}
+
+impl Walk<'_> {
+    fn spot(&self, address: Address) -> i64 {
+        address.0.wrapping_sub(self.text.origin()) as i64
+    }
+
+    fn address(&self, spot: i64) -> Address {
+        Address(self.text.origin().wrapping_add(spot as u64))
+    }
+
+    /// The module's instruction at `address`.
+    fn original(&self, address: Address) -> Option<Decoded> {
+        Decoded::of(self.spot(address), self.text.from(address)?)
+    }
+
+    /// The image's text from `address`.
+    fn patched(&self, address: Address) -> Option<&[u8]> {
+        let (region, offset) = self.text.place(address.0)?;
+        let region = self.header.regions().get(region)?;
+        let start = usize::try_from(region.offset.get()).ok()?;
+        let end = start + region.length.get() as usize;
+        self.image.get(start..end)?.get(offset..)
+    }
+
+    /// Control is in the module's text.
+    fn place(&mut self, address: Address) -> Result<(), Flaw> {
+        if self.graphs.block_at(address).is_none() || !self.in_place.insert(address) {
+            return Ok(());
+        }
+        let wrong = |what| at(address, what);
+        let was = self.original(address);
+        let was = was.ok_or(wrong("control arrives where no instruction is"))?;
+        let is = self.patched(address).unwrap_or_default();
+        let length = was.instruction.len();
+        let same = self.text.from(address).and_then(|text| text.get(..length)) == is.get(..length);
+        if !same {
+            let jump = Decoded::of(self.spot(address), is);
+            let jump = jump.filter(|jump| jump.instruction.len() == 5 && jump.is_jump());
+            let jump = jump.ok_or(wrong("a changed byte is executed"))?;
+            self.entrances.insert(address);
+            self.waiting.push(At::Elsewhere(jump.target(), address));
+            return Ok(());
+        }
+        let next = address.wrapping_add(length as u64);
+        let target = self.address(was.target());
+        let ways = match was.instruction.flow_control() {
+            FlowControl::Next => [Some(next), None],
+            FlowControl::ConditionalBranch => [Some(next), Some(target)],
+            FlowControl::UnconditionalBranch => [Some(target), None],
+            // Where calls lead and come back to is among the arrivals.
+            _ => [None, None],
+        };
+        let ways = ways.into_iter().flatten();
+        self.waiting.extend(ways.map(At::Place));
+        Ok(())
+    }
+
+    /// Control is in the trampolines, where the module would be at `address`.
+    fn elsewhere(&mut self, spot: i64, address: Address) -> Result<(), Flaw> {
+        let (mut spot, mut address) = (spot, address);
+        loop {
+            if !self.trampolines.has(spot) {
+                return self.back(spot, address);
+            }
+            match self.elsewhere.insert(spot, address) {
+                None => {}
+                Some(before) if self.without_jumps(before) == self.without_jumps(address) => {
+                    return Ok(());
+                }
+                Some(_) => return Err(at(address, "two places share code")),
+            }
+            let code = self.trampolines.from(spot).unwrap_or_default();
+            if let Some(found) = increment::read(code) {
+                self.count(&found, address)?;
+                spot += found.length as i64;
+                continue;
+            }
+            let is = Decoded::of(spot, code).ok_or(at(address, "it leads to no instruction"))?;
+            if is.is_jump() {
+                spot = is.target();
+                continue;
+            }
+            address = self.without_jumps(address);
+            match self.step(&is, address).map_err(|what| at(address, what))? {
+                Some(next) => (spot, address) = (spot + is.instruction.len() as i64, next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Control leaves the trampolines for a spot of the module.
+    fn back(&mut self, spot: i64, address: Address) -> Result<(), Flaw> {
+        let there = self.address(spot);
+        if there != address && there != self.without_jumps(address) {
+            return Err(at(address, "control goes on at another place"));
+        }
+        self.waiting.push(At::Place(there));
+        Ok(())
+    }
+
+    /// Where control is after the direct jumps at `address`.
+    fn without_jumps(&self, address: Address) -> Address {
+        self.jumps(address).last().unwrap_or(address)
+    }
+
+    /// `address`, and where the direct jumps from there lead, one after the other. Who jumps in a circle stays in it.
+    fn jumps(&self, address: Address) -> impl Iterator<Item = Address> {
+        let next = |&here: &Address| {
+            let jump = self.original(here).filter(Decoded::is_jump)?;
+            Some(self.address(jump.target()))
+        };
+        std::iter::successors(Some(address), next).take(64)
+    }
+
+    /// An instruction of the trampolines stands for that at `address`; where the module would be behind it.
+    fn step(&mut self, is: &Decoded, address: Address) -> Result<Option<Address>, &'static str> {
+        let was = self.original(address).ok_or("there is no instruction")?;
+        let next = address.wrapping_add(was.instruction.len() as u64);
+        if was.instruction.flow_control() == FlowControl::ConditionalBranch {
+            let branches = is.instruction.is_jcc_near()
+                && (was.instruction.is_jcc_near() || was.instruction.is_jcc_short());
+            if !branches || is.instruction.condition_code() != was.instruction.condition_code() {
+                return Err("it branches otherwise");
+            }
+            let target = self.address(was.target());
+            self.waiting.push(At::Elsewhere(is.target(), target));
+            return Ok(Some(next));
+        }
+        let runs_on = means_the_same(&is.instruction, &was.instruction)?;
+        match is.bytes == was.bytes {
+            true => Ok(runs_on.then_some(next)),
+            false => Err("it executes other bytes"),
+        }
+    }
+
+    /// A counter is incremented before what is at `address`.
+    fn count(&mut self, found: &increment::Found, address: Address) -> Result<(), Flaw> {
+        let wrong = |what| at(address, what);
+        let number = found.offset.checked_sub(self.slab).map(|bytes| bytes / 8);
+        let number = number.filter(|_| (found.offset - self.slab) % 8 == 0);
+        let number = number.map(|number| number as usize);
+        let row = number.and_then(|number| self.rows.get(number));
+        let (Some(number), Some(row)) = (number, row) else {
+            return Err(wrong("it counts what is no counter"));
+        };
+        let (from, to) = (Address(row.from.get()), Address(row.to.get()));
+        // Where the module jumps to, the trampolines may be already.
+        let counted = self
+            .jumps(address)
+            .any(|address| self.is_in_block(from, address) || (row.to.get() != 0 && to == address));
+        if !counted {
+            return Err(wrong("it counts something else"));
+        }
+        let changes = match found.keep {
+            Keep::Nothing => Set::STATUS.without(Set::CARRY),
+            Keep::Rax => Set::numbered(0),
+            Keep::Register(number) => Set::numbered(number),
+            Keep::Stack => Set::NONE,
+        };
+        if changes != Set::NONE && self.is_looked_at(address, changes) {
+            return Err(wrong("somebody looks at what an increment changes"));
+        }
+        self.counted[number] = true;
+        self.increments += 1;
+        Ok(())
+    }
+
+    fn is_in_block(&self, start: Address, address: Address) -> bool {
+        let block = self.graphs.block_at(start);
+        block.is_some_and(|b| b.address() == start && b.range().contains(address))
+    }
+
+    /// Whether there is a path from `address` to somebody who looks at `what`, and nobody on it who writes it first.
+    fn is_looked_at(&mut self, address: Address, what: Set) -> bool {
+        if let Some(&known) = self.looked_at.get(&(address, what)) {
+            return known;
+        }
+        let mut seen = HashSet::new();
+        let mut waiting = vec![(address, what)];
+        let mut found = false;
+        while let Some((address, what)) = waiting.pop() {
+            if found || !seen.insert((address, what)) {
+                continue;
+            }
+            let Some(ways) = self.ways(address, what) else {
+                found = true;
+                continue;
+            };
+            waiting.extend(ways);
+        }
+        self.looked_at.insert((address, what), found);
+        found
+    }
+
+    /// Where control may be behind the instruction at `address`, with what of `what` is not written by it; `None` if
+    /// it may be looked at.
+    fn ways(&mut self, address: Address, what: Set) -> Option<Vec<(Address, Set)>> {
+        let block = self.graphs.block_at(address)?;
+        block.function().filter(|f| f.status() == Status::Exact)?;
+        let instruction = self.original(address)?.instruction;
+        let effect = Effect::of(&instruction, &mut self.factory);
+        if effect.reads.has_any(what) {
+            return None;
+        }
+        let rest = what.without(effect.writes);
+        if rest == Set::NONE {
+            return Some(Vec::new());
+        }
+        let next = address.wrapping_add(instruction.len() as u64);
+        if next < block.range().end() {
+            return Some(vec![(next, rest)]);
+        }
+        let ways = match is_call(&instruction) {
+            true => {
+                vec![self.entry(self.address(instruction.near_branch_target() as i64 - MIDDLE))?]
+            }
+            false => self.successors(&block)?,
+        };
+        Some(ways.into_iter().map(|way| (way, rest)).collect())
+    }
+
+    /// The entry of a function all of which is known.
+    fn entry(&self, address: Address) -> Option<Address> {
+        let function = self.graphs.function_starting_at(address)?;
+        (function.status() == Status::Exact && function.entry_block().is_some()).then_some(address)
+    }
+
+    fn successors(&self, block: &BlockView<'_>) -> Option<Vec<Address>> {
+        let ways = block.successors().map(|edge| {
+            let inside: Option<BlockId> = edge.block();
+            let known = inside.is_some() || self.starts_known_block(edge.address);
+            known.then_some(edge.address)
+        });
+        let ways: Vec<Address> = ways.collect::<Option<_>>()?;
+        (!ways.is_empty()).then_some(ways)
+    }
+
+    fn starts_known_block(&self, address: Address) -> bool {
+        let block = self.graphs.block_at(address);
+        let block = block.filter(|block| block.address() == address);
+        let function = block.and_then(|block| block.function());
+        function.is_some_and(|function| function.status() == Status::Exact)
+    }
+
+    /// All that is changed is an entrance, and all counters count.
+    fn finish(self) -> Result<CountersChecked, Flaw> {
+        let mut free = Address(0);
+        for &entrance in &self.entrances {
+            if entrance < free {
+                return Err(at(entrance, "two entrances overlap"));
+            }
+            free = entrance.wrapping_add(5);
+        }
+        let mut changed = 0;
+        for region in &self.text.regions {
+            let patched = self.patched(Address(region.address)).unwrap_or_default();
+            for (offset, (is, was)) in patched.iter().zip(&region.bytes).enumerate() {
+                let here = Address(region.address + offset as u64);
+                if is == was {
+                    continue;
+                }
+                let before = self.entrances.range(..=here).next_back();
+                if before.is_none_or(|entrance| entrance.wrapping_add(5) <= here) {
+                    return Err(at(here, "a byte differs where no entrance is"));
+                }
+                changed += 1;
+            }
+        }
+        match self.counted.iter().position(|counted| !counted) {
+            Some(counter) => {
+                let from = Address(self.rows[counter].from.get());
+                Err(at(from, "a counter is never incremented"))
+            }
+            None => Ok(CountersChecked {
+                entrances: self.entrances.len(),
+                moved: self.elsewhere.len(),
+                increments: self.increments,
+                changed,
+            }),
+        }
+    }
+}
