@@ -355,7 +355,7 @@ impl Walk<'_> {
     fn count(&mut self, found: &increment::Found, address: Address) -> Result<(), Flaw> {
         let wrong = |what| at(address, what);
         let number = found.offset.checked_sub(self.slab).map(|bytes| bytes / 8);
-        let number = number.filter(|_| (found.offset - self.slab) % 8 == 0);
+        let number = number.filter(|_| (found.offset - self.slab).is_multiple_of(8));
         let number = number.map(|number| number as usize);
         let row = number.and_then(|number| self.rows.get(number));
         let (Some(number), Some(row)) = (number, row) else {
