@@ -22,7 +22,7 @@ use tomo_program::{EdgeKind, EdgeView, FunctionId, FunctionView, Graphs, Status}
 
 use crate::place::Surroundings;
 use crate::staying::live::Liveness;
-use crate::staying::region::Region;
+use crate::staying::region::{Call, Region};
 use block::{Code, Wants};
 use moved::MovedBlocks;
 
@@ -41,6 +41,8 @@ pub(crate) struct Counting {
     pub(crate) counters: Vec<Counter>,
     /// What is executed elsewhere, where increments name counters by their position.
     pub(crate) regions: Vec<Region>,
+    /// Direct calls of functions that are counted.
+    pub(crate) calls: Vec<Call>,
     /// Entries of functions that cannot be counted at all.
     pub(crate) uncounted: Vec<u64>,
 }
@@ -64,6 +66,7 @@ pub(crate) fn all(around: &Surroundings<'_>, graphs: &Graphs<'_>, weights: &Weig
         let first = all.counters.len() as u32;
         all.counters.extend(chunk.counters);
         all.uncounted.extend(chunk.uncounted);
+        all.calls.extend(chunk.calls);
         for mut region in chunk.regions {
             region.renumber(first);
             all.regions.push(region);
@@ -82,7 +85,12 @@ fn add(
 ) {
     let planner = Planner::of(around, live, function, weights);
     match planner {
-        Some(planner) => planner.settle(counting),
+        Some(planner) => {
+            planner.settle(counting);
+            counting
+                .calls
+                .extend(planner.blocks.iter().filter_map(Code::call));
+        }
         None => counting.uncounted.push(function.entry().0),
     }
 }

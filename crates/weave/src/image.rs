@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 
 use crate::WeaveError;
 use crate::place::Unit;
-use crate::staying::region::{Layout, Region};
+use crate::staying::region::Regions;
 use crate::tactics::{held, hop, prefixed, quadword, retarget, staying, trap};
 use crate::text::Text;
 use crate::trampoline::{Job, Spot, Writer, displacement, jump};
@@ -57,9 +57,8 @@ pub(crate) struct Weaving<'a> {
     pub(crate) text: &'a Text,
     /// Units with a probe, by window.
     pub(crate) units: &'a [Unit],
-    /// What is executed elsewhere, with where each of its pieces is to be.
-    pub(crate) regions: &'a [Region],
-    pub(crate) layouts: Vec<Layout>,
+    /// What is executed elsewhere.
+    pub(crate) regions: &'a Regions,
     pub(crate) module: ModuleId,
     pub(crate) stamp: FileStamp,
     pub(crate) plan: u64,
@@ -144,8 +143,8 @@ impl Weaving<'_> {
             Tactic::Staying => staying::length(unit.window.start, self.displaced(unit)),
             tactic => trampoline_length(tactic),
         });
-        let regions = self.layouts.iter().map(|layout| layout.length);
-        let trampolines = pages(lengths.chain(regions).sum::<usize>() as u64).ok_or(large)?;
+        let trampolines = lengths.sum::<usize>() + self.regions.length;
+        let trampolines = pages(trampolines as u64).ok_or(large)?;
         let windows = pages(size_of::<Image>() as u64).unwrap_or(PAGE);
         let table = pages((rows * size_of::<Row>()) as u64).unwrap_or(0);
         let mut header = Image::of(self.module, self.stamp);
@@ -247,16 +246,10 @@ impl Weaving<'_> {
                 _ => {}
             }
         }
-        for (region, layout) in self.regions.iter().zip(&self.layouts) {
-            for (entrance, to) in region.ways_in(layout, writer.here()) {
-                let way = jump(self.spot(entrance), to);
-                let patched = way.and_then(|way| self.put(texts, entrance, &way));
-                patched.ok_or(WeaveError::TooLarge)?;
-            }
-            region.write(&mut writer, (self.text, layout), self.slab, |there| {
-                self.spot(there)
-            });
-        }
+        self.lead_into_regions(writer.here(), texts)
+            .ok_or(WeaveError::TooLarge)?;
+        let spot = |address| self.spot(address);
+        self.regions.write(&mut writer, self.text, self.slab, spot);
         if writer.fits {
             Ok(writer.bytes)
         } else {
@@ -286,6 +279,18 @@ impl Weaving<'_> {
             _ => Some(()),
         };
         done.and(filled).ok_or(WeaveError::TooLarge)
+    }
+
+    /// Lets the texts lead into the regions, whose code begins at `code`.
+    fn lead_into_regions(&self, code: Spot, texts: &mut [Vec<u8>]) -> Option<()> {
+        for (call, to) in self.regions.calls(code) {
+            let operand = call.wrapping_add(1);
+            self.put(texts, operand, &displacement(self.spot(operand), to)?)?;
+        }
+        for (entrance, to) in self.regions.ways_in(code) {
+            self.put(texts, entrance, &jump(self.spot(entrance), to)?)?;
+        }
+        Some(())
     }
 
     /// Changes bytes of the texts.

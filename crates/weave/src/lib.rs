@@ -49,7 +49,7 @@ pub use counts::{Counts, Refusal};
 pub use disposal::dispose;
 pub use error::WeaveError;
 
-use rayon::prelude::*;
+use staying::region::Regions;
 use tomo_program::{ANALYSIS_VERSION, Binary, Model};
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
@@ -176,8 +176,7 @@ pub fn weave(
     let weaving = image::Weaving {
         text: &text,
         units: &units[..probes],
-        regions: &[],
-        layouts: Vec::new(),
+        regions: &Regions::default(),
         module,
         stamp,
         plan: plan.name,
@@ -234,6 +233,7 @@ pub fn weave_counters(
     };
     let counting::Counting {
         regions,
+        calls,
         counters,
         uncounted,
     } = counting::all(&around, &graphs, weights);
@@ -248,8 +248,7 @@ pub fn weave_counters(
     let weaving = image::Weaving {
         text: &text,
         units: &[],
-        regions: &regions,
-        layouts: regions.par_iter().map(|each| each.layout(&text)).collect(),
+        regions: &Regions::new(regions, calls, &text),
         module,
         stamp,
         plan: file.name(),

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
 use tomo_program::{Address, Binary, BlockId, BlockView, Callee, EdgeKind, Graphs, Model, Status};
 use tomo_wire::checksum;
 use tomo_wire::counting::{Counters, Row};
@@ -31,7 +31,7 @@ use crate::text::Text;
 /// What was proven of an image with counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountersChecked {
-    /// Jumps in the text that lead into the trampolines.
+    /// Jumps and calls in the text that lead into the trampolines.
     pub entrances: usize,
     /// Instructions that are executed elsewhere.
     pub moved: usize,
@@ -192,6 +192,10 @@ impl Decoded {
         self.instruction.near_branch_target() as i64 - MIDDLE
     }
 
+    fn is_direct_call(&self) -> bool {
+        self.instruction.code() == Code::Call_rel32_64 && self.instruction.len() == 5
+    }
+
     fn is_jump(&self) -> bool {
         self.instruction.is_jmp_short_or_near()
     }
@@ -252,11 +256,16 @@ impl Walk<'_> {
         let length = was.instruction.len();
         let same = self.text.from(address).and_then(|text| text.get(..length)) == is.get(..length);
         if !same {
-            let jump = Decoded::of(self.spot(address), is);
-            let jump = jump.filter(|jump| jump.instruction.len() == 5 && jump.is_jump());
-            let jump = jump.ok_or(wrong("a changed byte is executed"))?;
+            let is = Decoded::of(self.spot(address), is).filter(|is| is.bytes.len() == 5);
+            let is = is.ok_or(wrong("a changed byte is executed"))?;
+            let stands_for = match (is.is_jump(), was.is_direct_call() && is.is_direct_call()) {
+                (true, _) => address,
+                // What is behind it is among the arrivals.
+                (_, true) => self.address(was.target()),
+                _ => return Err(wrong("a changed byte is executed")),
+            };
             self.entrances.insert(address);
-            self.waiting.push(At::Elsewhere(jump.target(), address));
+            self.waiting.push(At::Elsewhere(is.target(), stands_for));
             return Ok(());
         }
         let next = address.wrapping_add(length as u64);

@@ -1,6 +1,6 @@
 //! A block as a place for counters: at its start, and on the two ways of the branch at its end.
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use iced_x86::{Code as Code64, Decoder, DecoderOptions, FlowControl, Instruction};
 use tomo_program::{Address, BlockView};
 
 use crate::block::{cannot_fault, is_call, leaves_for_good};
@@ -8,7 +8,7 @@ use crate::padding;
 use crate::place::Surroundings;
 use crate::staying::increment;
 use crate::staying::live::{Liveness, Set};
-use crate::staying::region::{Increment, Piece};
+use crate::staying::region::{Call, Increment, Piece};
 use crate::tactics::staying::{all_movable, displaced};
 use crate::window::JUMP_BYTES;
 
@@ -108,6 +108,15 @@ impl<'t> Code<'t> {
     /// Whether it ends in a call.
     pub(super) fn keeps_call(&self) -> bool {
         self.instructions.last().is_some_and(is_call)
+    }
+
+    /// The direct call in which it ends.
+    pub(super) fn call(&self) -> Option<Call> {
+        let last = self.instructions.last()?;
+        (last.code() == Code64::Call_rel32_64 && last.len() == 5).then(|| Call {
+            address: Address(last.ip()),
+            callee: Address(last.near_branch_target()),
+        })
     }
 
     /// The end of what nobody executes at its place once the block is moved.

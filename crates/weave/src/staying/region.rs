@@ -7,10 +7,11 @@
 //!   more, since all that is moved is only ever executed in the region.
 //! - Inside, branches go from piece to piece; those to somewhere else go where they went.
 //! - A call stays at its own place, as return addresses are the program's own: the region jumps there, and
-//!   what is behind the call is an entrance again.
+//!   what is behind the call is an entrance again. Only where it leads to is changed: to the code of its callee.
 
 use std::collections::HashMap;
 
+use rayon::prelude::*;
 use tomo_program::Address;
 
 use super::increment;
@@ -59,19 +60,95 @@ pub(crate) struct Region {
 
 /// Where the pieces of a region lie in its code, by their starts, and how long that is.
 #[derive(Debug)]
-pub(crate) struct Layout {
+struct Layout {
     offsets: HashMap<Address, usize>,
+    length: usize,
+}
+
+/// A direct call, which stays where it is but may lead elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) address: Address,
+    pub(crate) callee: Address,
+}
+
+/// All regions of a program, and its direct calls.
+#[derive(Debug, Default)]
+pub(crate) struct Regions {
+    regions: Vec<Region>,
+    calls: Vec<Call>,
+    /// Where each piece is, in bytes from where the first region's code starts.
+    pieces: HashMap<Address, usize>,
+    /// Bytes of their code.
     pub(crate) length: usize,
 }
 
+impl Regions {
+    /// Lays them out one behind the other, on all processors.
+    pub(crate) fn new(regions: Vec<Region>, calls: Vec<Call>, text: &Text) -> Self {
+        let layouts: Vec<Layout> = regions.par_iter().map(|each| each.layout(text)).collect();
+        let mut pieces = HashMap::with_capacity(layouts.iter().map(|l| l.offsets.len()).sum());
+        let mut length = 0;
+        for layout in layouts {
+            let offsets = layout.offsets.into_iter();
+            pieces.extend(offsets.map(|(start, offset)| (start, length + offset)));
+            length += layout.length;
+        }
+        Self {
+            regions,
+            calls,
+            pieces,
+            length,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.regions.is_empty()
+    }
+
+    /// Appends the code of all. `spot` tells where addresses of the module lie.
+    pub(crate) fn write(
+        &self,
+        writer: &mut Writer,
+        text: &Text,
+        slab: u32,
+        spot: impl Fn(Address) -> Spot + Copy,
+    ) {
+        let code = writer.here();
+        let to = |address: Address| self.piece(address, code).unwrap_or_else(|| spot(address));
+        for region in &self.regions {
+            region.emit(writer, text, slab, spot, to);
+        }
+    }
+
+    /// Where the piece is that starts at `address`, for code that begins at `code`.
+    fn piece(&self, address: Address, code: Spot) -> Option<Spot> {
+        let offset = *self.pieces.get(&address)?;
+        Some(code.plus(offset as i64))
+    }
+
+    /// The jumps into code that begins at `code`: the address that each is at, and where it leads.
+    pub(crate) fn ways_in(&self, code: Spot) -> impl Iterator<Item = (Address, Spot)> {
+        let entrances = self.regions.iter().flat_map(|region| &region.entrances);
+        entrances.filter_map(move |&entrance| Some((entrance, self.piece(entrance, code)?)))
+    }
+
+    /// The calls of what is executed elsewhere: the address of each, and where it leads.
+    pub(crate) fn calls(&self, code: Spot) -> impl Iterator<Item = (Address, Spot)> {
+        let calls = self.calls.iter();
+        calls.filter_map(move |call| Some((call.address, self.piece(call.callee, code)?)))
+    }
+}
+
 /// Writes one region.
-struct Writing<'w, S> {
+struct Writing<'w, S, T> {
     writer: &'w mut Writer,
     /// How many bytes into the slab of a thread the first counter is.
     slab: u32,
+    /// Where an address of the module lies.
     spot: S,
-    /// Where the pieces are, once that is known.
-    pieces: HashMap<Address, Spot>,
+    /// Where control goes that goes to it.
+    to: T,
     /// Branches that count when they are taken: where they end, and where they lead.
     taken: Vec<(usize, Increment, Address)>,
 }
@@ -97,48 +174,23 @@ impl Region {
     }
 
     /// Where its pieces will be: no instruction's length depends on where it is.
-    pub(crate) fn layout(&self, text: &Text) -> Layout {
+    fn layout(&self, text: &Text) -> Layout {
         let mut writer = Writer::new(Spot(0), 256);
-        let offsets = self.emit(&mut writer, text, 0, |_| Spot(0), HashMap::new());
+        let offsets = self.emit(&mut writer, text, 0, |_| Spot(0), |_| Spot(0));
         Layout {
             offsets,
             length: writer.bytes.len(),
         }
     }
 
-    /// Appends its code. `spot` tells where addresses of the module lie.
-    pub(crate) fn write(
-        &self,
-        writer: &mut Writer,
-        (text, layout): (&Text, &Layout),
-        slab: u32,
-        spot: impl Fn(Address) -> Spot,
-    ) {
-        let here = writer.here();
-        let each = layout.offsets.iter();
-        let pieces = each.map(|(&start, &offset)| (start, here.plus(offset as i64)));
-        self.emit(writer, text, slab, spot, pieces.collect());
-    }
-
-    /// The jumps into it, by the address that each is at, for code that begins at `code`.
-    pub(crate) fn ways_in<'a>(
-        &'a self,
-        layout: &'a Layout,
-        code: Spot,
-    ) -> impl Iterator<Item = (Address, Spot)> + 'a {
-        self.entrances.iter().filter_map(move |&entrance| {
-            let offset = *layout.offsets.get(&entrance)?;
-            Some((entrance, code.plus(offset as i64)))
-        })
-    }
-
+    /// Appends its code; where in it its pieces are.
     fn emit(
         &self,
         writer: &mut Writer,
         text: &Text,
         slab: u32,
         spot: impl Fn(Address) -> Spot,
-        pieces: HashMap<Address, Spot>,
+        to: impl Fn(Address) -> Spot,
     ) -> HashMap<Address, usize> {
         let start = writer.bytes.len();
         let mut offsets = HashMap::with_capacity(self.pieces.len());
@@ -146,7 +198,7 @@ impl Region {
             writer,
             slab,
             spot,
-            pieces,
+            to,
             taken: Vec::new(),
         };
         for (index, piece) in self.pieces.iter().enumerate() {
@@ -159,15 +211,7 @@ impl Region {
     }
 }
 
-impl<S: Fn(Address) -> Spot> Writing<'_, S> {
-    /// Where control goes that goes to `address`.
-    fn to(&self, address: Address) -> Spot {
-        match self.pieces.get(&address) {
-            Some(&piece) => piece,
-            None => (self.spot)(address),
-        }
-    }
-
+impl<S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'_, S, T> {
     fn count(&mut self, increment: Increment) {
         let Increment { counter, live } = increment;
         increment::write(self.writer, self.slab + 8 * counter, live);
@@ -197,7 +241,7 @@ impl<S: Fn(Address) -> Spot> Writing<'_, S> {
             let call = (self.spot)(piece.end());
             self.writer.jump(call);
         } else if matches!(way, Way::On | Way::Branch(..)) && next != Some(piece.end()) {
-            let on = self.to(piece.end());
+            let on = (self.to)(piece.end());
             self.writer.jump(on);
         }
     }
@@ -211,13 +255,13 @@ impl<S: Fn(Address) -> Spot> Writing<'_, S> {
                     self.taken.push((branch, increment, target));
                 }
                 None => {
-                    let target = self.to(target);
+                    let target = (self.to)(target);
                     self.writer.branch(condition.0, target);
                 }
             },
             Way::Jump(target) if next == Some(target) => {}
             Way::Jump(target) => {
-                let target = self.to(target);
+                let target = (self.to)(target);
                 self.writer.jump(target);
             }
         }
@@ -228,7 +272,7 @@ impl<S: Fn(Address) -> Spot> Writing<'_, S> {
         for (branch, increment, target) in std::mem::take(&mut self.taken) {
             self.writer.land(branch);
             self.count(increment);
-            let target = self.to(target);
+            let target = (self.to)(target);
             self.writer.jump(target);
         }
     }
