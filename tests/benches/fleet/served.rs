@@ -71,15 +71,16 @@ impl Served {
         let said = text(&mut command)?;
         let last = said.lines().last().unwrap_or_default();
         let number = last.split_whitespace().find_map(|word| word.parse().ok());
-        // On a machine that is too noisy for the bound, as few as are measured.
-        Ok(number.unwrap_or(64))
+        // The machine may be too noisy for the bound.
+        Ok(number.unwrap_or(1000))
     }
 
     /// A new campaign of so many probes an instance; the path of the file with its instances' token.
     pub(crate) fn campaign(&self, case: &Case, probes: u64, token: &Path) -> Result<PathBuf> {
         let probes = probes.max(1).to_string();
-        let mut new =
-            self.administrator(&["campaign", "new", "--name", "bench", "--probes", &probes]);
+        let mut new = self.administrator(&["campaign", "new", "--name", "bench"]);
+        // Few variants: what is measured is one instance, not the planning of many.
+        new.args(["--variants", "8", "--probes", &probes]);
         let id = text(new.arg(&case.program))?;
         let id = id.split_whitespace().next().context("no campaign")?;
         let said = text(&mut self.administrator(&["campaign", "token", id]))?;
