@@ -5,6 +5,7 @@ pub mod clock;
 pub mod corpus;
 pub mod coverage;
 pub mod graphs;
+pub mod processor;
 pub mod steps;
 pub mod tomo;
 pub mod truth;

@@ -9,8 +9,10 @@ mod map;
 mod measure;
 pub(crate) mod page;
 mod plan;
+mod profiles;
 mod programs;
 mod promise;
+mod ratios;
 mod rows;
 mod truth;
 
@@ -29,6 +31,8 @@ pub(crate) enum Bench {
     Map(map::Map),
     /// How long the planning library takes, held against its promises
     Plan(plan::Plan),
+    /// What exact counts cost, beside what compilers' own counters do
+    Profiles(profiles::Profiles),
     /// Models and coverage held against single steps
     Truth(truth::Truth),
     /// Run one command and print its seconds, peak memory and output as JSON
@@ -44,6 +48,7 @@ impl Bench {
             Self::Fleet(fleet) => fleet.run(),
             Self::Map(map) => map.run(),
             Self::Plan(plan) => plan.run(),
+            Self::Profiles(profiles) => profiles.run(),
             Self::Truth(truth) => truth.run(),
             Self::Measure(measure) => measure.run(),
         }

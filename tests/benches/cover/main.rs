@@ -13,12 +13,11 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use cases::Case;
-use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::json;
+use tomo_testkit::processor::{median, seconds};
 use ways::{Promise, Way};
 
 fn main() -> Result<()> {
@@ -52,19 +51,19 @@ fn in_memory() -> Result<tempfile::TempDir> {
 fn measure(case: &Case, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let ways = ways::of(case, folder)?;
-    let mut seconds: Vec<Vec<f64>> = ways.iter().map(|_| Vec::new()).collect();
+    let mut spent: Vec<Vec<f64>> = ways.iter().map(|_| Vec::new()).collect();
     for round in 0..=case.rounds {
-        for (way, seconds) in ways.iter().zip(&mut seconds) {
+        for (way, spent) in ways.iter().zip(&mut spent) {
             let sample = run(case, way, folder)?;
             // The first round fills caches, and bakes what is missing.
             if round > 0 {
-                seconds.push(sample);
+                spent.push(sample);
             }
         }
     }
-    for (way, own) in ways.iter().zip(&seconds) {
+    for (way, own) in ways.iter().zip(&spent) {
         let base = ways.iter().position(|other| other.name == way.base);
-        let base = &seconds[base.context("no such way")?];
+        let base = &spent[base.context("no such way")?];
         let ratio = median(own.iter().zip(base).map(|(a, b)| a / b));
         let more = 1e3 * median(own.iter().zip(base).map(|(a, b)| a - b));
         let (value, unit, promise) = match way.promise {
@@ -108,26 +107,5 @@ fn run(case: &Case, way: &Way, folder: &Path) -> Result<f64> {
         .stdin(stdin)
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let before = children()?;
-    let status = command.status()?;
-    let spent = children()? - before;
-    ensure!(status.success(), "{}: {status}", way.name);
-    Ok(spent.as_secs_f64())
-}
-
-/// CPU time of all children that have ended, and of theirs.
-fn children() -> Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let (user, system) = (usage.user_time(), usage.system_time());
-    let microseconds = |seconds: i64, more: i64| (seconds * 1_000_000 + more) as u64;
-    Ok(Duration::from_micros(
-        microseconds(user.tv_sec(), user.tv_usec())
-            + microseconds(system.tv_sec(), system.tv_usec()),
-    ))
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    seconds(&mut command).with_context(|| format!("running it {}", way.name))
 }

@@ -18,12 +18,11 @@ mod served;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use cases::Case;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike as _;
 use serde_json::json;
 use served::Served;
+use tomo_testkit::processor::{median, seconds};
 
 /// How often everything is measured.
 const ROUNDS: usize = 15;
@@ -65,7 +64,7 @@ fn measure(case: &Case, served: &Served, folder: &Path) -> Result<()> {
     let lasting = served.campaign(case, probes, &folder.join("token"))?;
     let second = folder.join("second");
     let mut prepared = Vec::new();
-    let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); WAYS.len()];
+    let mut spent: Vec<Vec<f64>> = vec![Vec::new(); WAYS.len()];
     // The first instance, and the first run of the second: not measured, but seen by the fleet.
     for state in ["first", "second"] {
         let state = folder.join(state);
@@ -84,19 +83,19 @@ fn measure(case: &Case, served: &Served, folder: &Path) -> Result<()> {
             cpu(&mut served.run(case, &lasting, &other))?,
             cpu(&mut served.run(case, &lasting, &second))?,
         ];
-        for (seconds, sample) in seconds.iter_mut().zip(samples) {
-            seconds.push(sample);
+        for (spent, sample) in spent.iter_mut().zip(samples) {
+            spent.push(sample);
         }
     }
-    for (way, own) in WAYS.iter().zip(&seconds) {
-        let mut ratios: Vec<f64> = own.iter().zip(&seconds[0]).map(|(a, b)| a / b).collect();
+    for (way, own) in WAYS.iter().zip(&spent) {
+        let mut ratios: Vec<f64> = own.iter().zip(&spent[0]).map(|(a, b)| a / b).collect();
         ratios.sort_by(f64::total_cmp);
         let line = json!({
             "bench": "fleet", "case": case.name, "way": way, "probes": probes, "rounds": ROUNDS,
-            "cpu_ms": 1e3 * median(own), "ratio": median(&ratios),
+            "cpu_ms": 1e3 * median(own.iter().copied()), "ratio": median(ratios.iter().copied()),
             // Of fifteen values the fourth and the twelfth hold the median with 96.5 %.
             "low": ratios[3], "high": ratios[ROUNDS - 4],
-            "prepare_ms": 1e3 * median(&prepared),
+            "prepare_ms": 1e3 * median(prepared.iter().copied()),
         });
         println!("{line}");
     }
@@ -105,25 +104,9 @@ fn measure(case: &Case, served: &Served, folder: &Path) -> Result<()> {
 
 /// Processor seconds of a command and all that it waits for.
 fn cpu(command: &mut Command) -> Result<f64> {
-    let before = children()?;
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let output = command.output()?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{command:?}: {errors}");
-    Ok(children()? - before)
-}
-
-fn children() -> Result<f64> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let spent = usage.user_time() + usage.system_time();
-    Ok(spent.num_microseconds() as f64 / 1e6)
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    seconds(command)
 }

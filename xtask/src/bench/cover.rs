@@ -2,15 +2,8 @@
 //! same sources, held against what is promised. A promise that is not kept is marked in the table and
 //! is an error.
 
-use super::page;
-use super::promise::Promise;
-use super::rows::{read, verdict};
-use crate::house;
-use anyhow::{Result, bail};
-use serde::Deserialize;
-use std::fmt::Write;
-
-const PAGE: &str = "docs/BENCH.md";
+use super::ratios;
+use anyhow::Result;
 
 /// What coverage costs whole processes, held against its promises.
 ///
@@ -27,118 +20,8 @@ pub(crate) struct Cover {
     no_write: bool,
 }
 
-/// One way to run one case, as the bench prints it.
-#[derive(Clone, Debug, Deserialize)]
-struct Measured {
-    case: String,
-    way: String,
-    base: String,
-    cpu_ms: f64,
-    ratio: f64,
-    more_ms: f64,
-    value: f64,
-    unit: String,
-    promise: Option<String>,
-    /// Modules that were not armed, as they should have been.
-    unarmed: usize,
-}
-
 impl Cover {
     pub(crate) fn run(self) -> Result<()> {
-        let tomo = house::build_tomo()?;
-        let bench = [
-            "bench",
-            "-q",
-            "-p",
-            "tomo-testkit",
-            "--bench",
-            "cover",
-            "--",
-        ];
-        let mut command = house::cargo(&bench)?;
-        command.env("TOMO", tomo).args(&self.only);
-        let rows = read(&house::output(&mut command)?)?;
-        if rows.is_empty() {
-            bail!("there is no such case");
-        }
-        let (table, broken) = table(&rows)?;
-        println!("{table}");
-        if !self.no_write && self.only.is_none() {
-            page::rewrite(&house::root()?.join(PAGE), "bench cover", &table)?;
-        }
-        if broken > 0 {
-            bail!(verdict(broken));
-        }
-        Ok(())
-    }
-}
-
-/// The table, and how many promises are broken.
-fn table(rows: &[Measured]) -> Result<(String, usize)> {
-    let mut table = String::from(
-        "\n| case | way | CPU ms | ratio | ms more | promised |\n|---|---|--:|--:|--:|---|\n",
-    );
-    let mut broken = 0;
-    for row in rows {
-        let said = row.promise.as_deref().unwrap_or_default();
-        let promise = Promise::read(said, &row.unit)?;
-        let promised = match promise {
-            Some(_) if row.unarmed > 0 => {
-                broken += 1;
-                format!("**{} modules were not armed**: {said}", row.unarmed)
-            }
-            Some(promise) if !promise.is_kept(row.value) => {
-                broken += 1;
-                format!("**not kept**: {said}")
-            }
-            _ => said.to_owned(),
-        };
-        let against = match row.base.as_str() {
-            base if base == row.way => "–".into(),
-            "alone" => format!("{:.3}", row.ratio),
-            base => format!("{:.3} of {base}", row.ratio),
-        };
-        writeln!(
-            table,
-            "| {} | {} | {:.2} | {against} | {:.2} | {promised} |",
-            row.case, row.way, row.cpu_ms, row.more_ms
-        )?;
-    }
-    writeln!(table, "\n{}", verdict(broken))?;
-    Ok((table, broken))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Measured, read, table};
-
-    const PRINTED: &str = r#"
-a line for people
-{"bench":"cover","case":"lua","way":"alone","base":"alone","cpu_ms":1.0,"ratio":1.0,"more_ms":0.0,"rounds":3,"value":1.0,"unit":"","promise":null,"unarmed":0}
-{"bench":"cover","case":"lua","way":"cold","base":"alone","cpu_ms":1.4,"ratio":1.4,"more_ms":0.4,"rounds":3,"value":1.4,"unit":"","promise":"at most 1.35","unarmed":0}
-{"bench":"cover","case":"lua","way":"tomo cover","base":"alone","cpu_ms":1.9,"ratio":1.9,"more_ms":0.9,"rounds":3,"value":0.9,"unit":"ms more","promise":"at most 1 ms more","unarmed":0}
-{"bench":"cover","case":"large","way":"warm","base":"alone","cpu_ms":9.0,"ratio":1.0,"more_ms":0.0,"rounds":3,"value":1.0,"unit":"","promise":"at most 1.03","unarmed":2}
-{"bench":"cover","case":"lua","way":"clang's","base":"clang alone","cpu_ms":1.1,"ratio":1.1,"more_ms":0.1,"rounds":3,"value":1.1,"unit":"","promise":null,"unarmed":0}
-"#;
-
-    #[test]
-    fn promises_are_held_against_ratios_and_milliseconds() {
-        let (table, broken) = table(&read(PRINTED).unwrap()).unwrap();
-        assert_eq!(broken, 2, "{table}");
-        for line in [
-            "| lua | alone | 1.00 | – | 0.00 |  |\n",
-            "| lua | cold | 1.40 | 1.400 | 0.40 | **not kept**: at most 1.35 |\n",
-            "| lua | tomo cover | 1.90 | 1.900 | 0.90 | at most 1 ms more |\n",
-            "| lua | clang's | 1.10 | 1.100 of clang alone | 0.10 |  |\n",
-            "| large | warm | 9.00 | 1.000 | 0.00 | **2 modules were not armed**: at most 1.03 |\n",
-            "\n2 promises are not kept.\n",
-        ] {
-            assert!(table.contains(line), "{line}{table}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_measurement_is_refused() {
-        assert!(read::<Measured>("{\"case\":1}").is_err());
+        ratios::bench("cover", self.only.as_deref(), !self.no_write)
     }
 }

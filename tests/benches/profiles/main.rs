@@ -1,0 +1,163 @@
+//! What exact counts cost: whole processes under `tomo count`, as ratios of CPU time to the same program alone, beside
+//! what the compilers' own counters cost the same sources. Every round runs every way once, and a ratio is the median
+//! of the rounds' ratios, so that a busy machine hits all ways alike.
+//!
+//! Prints one JSON object a line. Run by `cargo xtask bench profiles`; a word as argument chooses the cases whose
+//! names contain it. `TOMO` names the command, if it is not to be that of the tests.
+
+#[path = "../cover/cases.rs"]
+#[expect(dead_code, reason = "promises are of the other bench")]
+mod cases;
+#[path = "../cover/inputs.rs"]
+mod inputs;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result};
+use cases::Case;
+use serde_json::json;
+use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
+use tomo_testkit::processor::{median, seconds};
+use tomo_testkit::tomo;
+
+/// At most, over all cases.
+const PROMISED: f64 = 1.15;
+/// How often everything is measured.
+const ROUNDS: usize = 9;
+
+/// A way to run a case.
+struct Way {
+    name: &'static str,
+    program: PathBuf,
+    /// What comes before the case's arguments.
+    before: Vec<OsString>,
+}
+
+fn main() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let only = std::env::args()
+        .nth(1)
+        .filter(|name| !name.starts_with('-'));
+    let sources = [Source::Lua, Source::Sqlite, Source::Bzip2];
+    let all = cases::all(folder.path(), |name| name.ends_with("a second"))?;
+    let mut ratios: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (case, source) in all.iter().zip(sources) {
+        if only.as_ref().is_some_and(|only| !case.name.contains(only)) {
+            continue;
+        }
+        let own = folder.path().join(format!("{source:?}"));
+        fs::create_dir(&own)?;
+        let measured = measure(case, &ways(case, source, &own)?, &own);
+        for (way, ratio) in measured.with_context(|| format!("measuring {}", case.name))? {
+            ratios.entry(way).or_default().push(ratio);
+        }
+    }
+    for (way, ratios) in ratios.iter().filter(|(way, _)| **way != "alone") {
+        let logarithms = ratios.iter().map(|ratio| ratio.ln());
+        let mean = (logarithms.sum::<f64>() / ratios.len() as f64).exp();
+        let promise = (*way == COUNT).then(|| format!("at most {PROMISED}"));
+        let line = json!({
+            "case": "geometric mean", "way": way, "base": "alone", "cpu_ms": 0.0, "ratio": mean,
+            "more_ms": 0.0, "value": mean, "unit": "", "promise": promise, "unarmed": 0,
+        });
+        println!("{line}");
+    }
+    Ok(())
+}
+
+const COUNT: &str = "tomo count";
+const WEIGHTED: &str = "tomo count --weights";
+
+fn ways(case: &Case, source: Source, folder: &Path) -> Result<Vec<Way>> {
+    let built = |flags: &[&str]| -> Result<PathBuf> {
+        let mut recipe = Recipe::new(source, Compiler::Gcc, Level::O2);
+        recipe.extra = flags.iter().map(|&flag| flag.to_owned()).collect();
+        Ok(build(&recipe)?.program)
+    };
+    let command = match std::env::var_os("TOMO") {
+        Some(command) => PathBuf::from(command),
+        None => tomo::path()?.to_owned(),
+    };
+    let counting = |output: &str, more: &[OsString]| -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec!["count".into(), "-o".into()];
+        words.push(folder.join(output).into());
+        words.extend_from_slice(more);
+        words.extend(["--".into(), case.program.clone().into()]);
+        words
+    };
+    // An earlier run of the same work.
+    let first = Way {
+        name: COUNT,
+        program: command.clone(),
+        before: counting("earlier", &[]),
+    };
+    spent(case, &first, folder)?;
+    let earlier = fs::read_dir(folder.join("earlier"))?.next();
+    let earlier = earlier.context("it left no run")??.path();
+    let way = |name, program: &Path, before| Way {
+        name,
+        program: program.to_owned(),
+        before,
+    };
+    let atomic = ["--coverage", "-fprofile-update=atomic"];
+    Ok(vec![
+        way("alone", &case.program, Vec::new()),
+        way("gcc --coverage", &built(&["--coverage"])?, Vec::new()),
+        way("gcc --coverage, atomic", &built(&atomic)?, Vec::new()),
+        way(COUNT, &command, counting("out", &[])),
+        way(
+            WEIGHTED,
+            &command,
+            counting("weighted", &["--weights".into(), earlier.into()]),
+        ),
+    ])
+}
+
+/// Prints what each way costs; the first is the program alone. Gives the ratios.
+fn measure(case: &Case, ways: &[Way], folder: &Path) -> Result<Vec<(&'static str, f64)>> {
+    let mut samples: Vec<Vec<f64>> = ways.iter().map(|_| Vec::new()).collect();
+    for round in 0..=ROUNDS {
+        for (way, samples) in ways.iter().zip(&mut samples) {
+            let sample = spent(case, way, folder)?;
+            // The first round fills caches, and bakes what is missing.
+            if round > 0 {
+                samples.push(sample);
+            }
+        }
+    }
+    let mut ratios = Vec::new();
+    for (way, own) in ways.iter().zip(&samples) {
+        let pairs = || own.iter().zip(&samples[0]);
+        let ratio = median(pairs().map(|(a, b)| a / b));
+        ratios.push((way.name, ratio));
+        let line = json!({
+            "case": case.name, "way": way.name, "base": "alone", "cpu_ms": 1e3 * median(own.iter().copied()),
+            "ratio": ratio, "more_ms": 1e3 * median(pairs().map(|(a, b)| a - b)), "value": ratio,
+            "unit": "", "promise": null, "unarmed": 0,
+        });
+        println!("{line}");
+    }
+    Ok(ratios)
+}
+
+/// Processor seconds of one run.
+fn spent(case: &Case, way: &Way, folder: &Path) -> Result<f64> {
+    let input = match &case.input {
+        Some(path) => Stdio::from(File::open(path)?),
+        None => Stdio::null(),
+    };
+    let mut command = Command::new(&way.program);
+    command
+        .args(&way.before)
+        .args(&case.arguments)
+        .env("TOMO_CACHE_DIR", folder.join("cache"))
+        .current_dir(case.folder.as_deref().unwrap_or(folder))
+        .stdin(input)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    seconds(&mut command).with_context(|| way.name)
+}

@@ -1,0 +1,26 @@
+//! `bench profiles`: what exact counts cost whole processes, beside what the compilers' own counters cost the same
+//! sources, held against what is promised.
+
+use super::ratios;
+use anyhow::Result;
+
+/// What exact counts cost whole processes, held against their promise.
+///
+/// Runs lua, sqlite and bzip2 alone, under `tomo count`, and built by gcc to count, in turn, and rewrites the
+/// table in docs/BENCH.md. Takes some minutes on a machine that does nothing else. Fails if the promise is not
+/// kept.
+#[derive(clap::Args)]
+pub(crate) struct Profiles {
+    /// Measure only cases whose name contains this
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+    /// Print the table, but leave the page alone
+    #[arg(long)]
+    no_write: bool,
+}
+
+impl Profiles {
+    pub(crate) fn run(self) -> Result<()> {
+        ratios::bench("profiles", self.only.as_deref(), !self.no_write)
+    }
+}
