@@ -51,6 +51,12 @@ int main(int count, char **arguments) {
     wait(0);
     if (fork() == 0) { printf("%d\n", use(open_it(arguments[count - 1]))); fflush(stdout); _exit(0); }
     wait(0);
+  } else if (!strcmp(how, "reloaded")) {
+    dlclose(open_it(path));
+    void *library = open_it(path);
+    fflush(stdout);
+    if (fork() == 0) { printf("%d\n", use(library)); fflush(stdout); _exit(0); }
+    wait(0);
   } else if (!strcmp(how, "threads")) {
     pthread_t thread[8];
     for (int i = 0; i < 8; i++)

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use tomo_wire::plan::{PlanView, Tactic};
-use tomo_wire::record::RecordView;
+use tomo_wire::record::{RecordView, stem_of};
 
 use crate::corpus::Workload;
 use crate::tomo;
@@ -151,7 +151,15 @@ impl Covering {
         let [record] = records.as_slice() else {
             anyhow::bail!("{} records, not one", records.len());
         };
-        Units::read(&record.with_extension("plan"), record)
+        Units::read(&plan_of(record), record)
+    }
+
+    /// What each process saw that has a record of its own, in the order of their paths.
+    ///
+    /// # Errors
+    /// If one cannot be read.
+    pub fn processes(&self) -> Result<Vec<Units>> {
+        processes(files(&self.output(), "record")?)
     }
 
     /// What each record says, in the order of their paths.
@@ -161,7 +169,7 @@ impl Covering {
     pub fn each(&self) -> Result<Vec<Units>> {
         let records = files(&self.output(), "record")?.into_iter();
         records
-            .map(|record| Units::read(&record.with_extension("plan"), &record))
+            .map(|record| Units::read(&plan_of(&record), &record))
             .collect()
     }
 
@@ -174,7 +182,7 @@ impl Covering {
         let records = files(&self.output(), "record")?;
         ensure!(!records.is_empty(), "no record");
         for record in records {
-            merged.merge(&Units::read(&record.with_extension("plan"), &record)?);
+            merged.merge(&Units::read(&plan_of(&record), &record)?);
         }
         Ok(merged)
     }
@@ -193,16 +201,25 @@ impl Pool {
     /// # Errors
     /// If it cannot be made.
     pub fn new(program: &Path) -> Result<Self> {
+        Self::with(&[], program)
+    }
+
+    /// A new pool for `program` by `tomo env` with `options`.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn with(options: &[&str], program: &Path) -> Result<Self> {
         let mut pool = Self {
             folder: tempfile::tempdir()?,
             variables: Vec::new(),
         };
-        let line = "eval \"$(\"$0\" env --pool \"$1\" \"$2\")\" && echo \"$LD_PRELOAD\" && echo \"$TOMO_ROSTER\"";
+        let line = "eval \"$(\"$0\" env --pool \"$1\" \"${@:2}\")\" && echo \"$LD_PRELOAD\" && echo \"$TOMO_ROSTER\"";
         let mut shell = Command::new("bash");
         shell
             .args(["-c", line])
             .arg(tomo::path()?)
             .arg(pool.path())
+            .args(options)
             .arg(program)
             .env("TOMO_CACHE_DIR", pool.folder.path().join("cache"))
             .env_remove("LD_PRELOAD");
@@ -247,6 +264,19 @@ impl Pool {
         command
     }
 
+    /// What each process saw that has a record of its own, in the order of their paths.
+    ///
+    /// # Errors
+    /// If one cannot be read.
+    pub fn processes(&self) -> Result<Vec<Units>> {
+        let entries = fs::read_dir(self.path())?.flatten();
+        let paths = entries.map(|entry| entry.path());
+        let is_record = |path: &PathBuf| path.extension().is_some_and(|e| e == "record");
+        let mut records: Vec<_> = paths.filter(is_record).collect();
+        records.sort();
+        processes(records)
+    }
+
     /// What all runs saw so far of the only module.
     ///
     /// # Errors
@@ -273,6 +303,21 @@ pub fn complete(mut command: Command, input: &[u8]) -> Result<Output> {
         scope.spawn(move || pipe.write_all(input));
         Ok(child.wait_with_output()?)
     })
+}
+
+/// The plan beside a record, which that of a single process shares with others.
+fn plan_of(record: &Path) -> PathBuf {
+    let name = record.file_stem().unwrap_or_default().to_string_lossy();
+    record.with_file_name(format!("{}.plan", stem_of(&name)))
+}
+
+/// What those of `records` say that are of one process each.
+fn processes(records: Vec<PathBuf>) -> Result<Vec<Units>> {
+    let is_single = |record: &PathBuf| plan_of(record) != record.with_extension("plan");
+    let records = records.into_iter().filter(is_single);
+    records
+        .map(|record| Units::read(&plan_of(&record), &record))
+        .collect()
 }
 
 /// The files below `folder` with this extension.

@@ -10,20 +10,26 @@ use tomo_testkit::coverage::{Covering, Units, complete};
 
 struct Built {
     folder: TempDir,
+    compiler: &'static str,
 }
 
 impl Built {
     fn new() -> Self {
+        Self::by("gcc", &[])
+    }
+
+    /// By this compiler, the program with these flags.
+    fn by(compiler: &'static str, flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let built = Self { folder };
-        built.gcc("loading", "loading.c", &["-pthread"]);
+        let built = Self { folder, compiler };
+        built.compile("loading", "loading.c", &[&["-pthread"], flags].concat());
         built.library("first");
         built
     }
 
-    fn gcc(&self, name: &str, source: &str, flags: &[&str]) -> PathBuf {
+    fn compile(&self, name: &str, source: &str, flags: &[&str]) -> PathBuf {
         let flags = [&["-O2"], flags, &["-ldl"]].concat();
-        let built = compiled("gcc", source, &flags).expect("built");
+        let built = compiled(self.compiler, source, &flags).expect("built");
         let to = self.path(name);
         std::fs::copy(built, &to).expect("copied");
         to
@@ -33,7 +39,7 @@ impl Built {
     fn library(&self, folder: &str) -> PathBuf {
         std::fs::create_dir(self.path(folder)).expect("a folder");
         let name = format!("{folder}/plugin.so");
-        self.gcc(&name, "plugin.c", &["-shared", "-fPIC"])
+        self.compile(&name, "plugin.c", &["-shared", "-fPIC"])
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -65,6 +71,19 @@ impl Built {
         covering
     }
 
+    /// What is recorded of it when the program has it from the start.
+    fn loaded_at_the_start(&self) -> Units {
+        let path = self.text("first/plugin.so");
+        let covering = Covering::new().expect("a folder");
+        let mut command = covering.command(&["--module", &path]).expect("tomo");
+        // Not in the environment of tomo, which has another C library perhaps.
+        let load = "LD_PRELOAD=\"$LD_PRELOAD:$0\" exec \"$@\"";
+        command.args(["sh", "-c", load, &path]);
+        command.arg(self.path("loading")).args(["once", &path]);
+        complete(command, b"").expect("run");
+        covering.only().expect("one record")
+    }
+
     /// What is recorded of the first library when it is loaded as `how` says.
     fn loaded(&self, how: &str) -> Units {
         let path = self.text("first/plugin.so");
@@ -79,13 +98,7 @@ fn a_library_that_is_loaded_later_is_recorded_as_from_the_start() {
     let built = Built::new();
     let later = built.loaded("once");
     assert!(later.hit.len() > 15, "{} hits", later.hit.len());
-    let path = built.text("first/plugin.so");
-    let covering = Covering::new().expect("a folder");
-    let mut command = covering.command(&["--module", &path]).expect("tomo");
-    command.env("LD_PRELOAD", &path);
-    command.arg(built.path("loading")).args(["once", &path]);
-    complete(command, b"").expect("run");
-    assert_eq!(later.hit, covering.only().expect("one record").hit);
+    assert_eq!(later.hit, built.loaded_at_the_start().hit);
 }
 
 #[test]
@@ -116,6 +129,72 @@ fn children_use_and_load_libraries() {
     );
 }
 
+/// Each process that loads it has it in its own record.
+#[test]
+fn children_that_are_separate_load_libraries() {
+    let built = Built::new();
+    let path = built.text("first/plugin.so");
+    let options = ["--module", &path, "--fork", "separate"];
+    for (how, wanted) in [("forked", 3), ("reloaded", 2)] {
+        let covering = built.is_undisturbed(&options, &[how, &path]);
+        let all = covering.all().expect("records");
+        assert_eq!(all.hit, built.loaded(how).hit);
+        let processes = covering.processes().expect("records");
+        let armed: Vec<_> = processes.iter().map(|units| units.processes).collect();
+        assert_eq!(armed, vec![1; wanted], "{how}");
+    }
+}
+
+#[test]
+fn modules_that_musl_loads_later_are_covered() {
+    let built = Built::by("musl-gcc", &[]);
+    let once = built.loaded("once");
+    assert_eq!(once.hit, built.loaded_at_the_start().hit);
+    assert_eq!(built.loaded("blocked").hit, once.hit);
+    assert!(built.loaded("again").hit.is_superset(&once.hit));
+    assert!(built.loaded("forked").hit.is_superset(&once.hit));
+    assert!(built.loaded("threads").hit.is_superset(&once.hit));
+}
+
+/// A musl whose function for debuggers is followed by something else than filling: there is no room for a jump.
+#[test]
+fn where_the_loader_does_not_tell_of_modules_that_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let loader = folder.path().join("ld.so");
+    let mut bytes = std::fs::read("/lib/ld-musl-x86_64.so.1").expect("musl");
+    let output = Command::new("nm")
+        .args(["-D", "/lib/ld-musl-x86_64.so.1"])
+        .output();
+    let symbols = String::from_utf8(output.expect("nm").stdout).expect("names");
+    let line = symbols
+        .lines()
+        .find(|line| line.ends_with(" _dl_debug_state"));
+    let start = line
+        .and_then(|line| line.split(' ').next())
+        .expect("the function");
+    let at = usize::from_str_radix(start, 16).expect("a number");
+    assert_eq!(
+        bytes[at], 0xc3,
+        "it lies in the file where it lies in memory"
+    );
+    bytes[at + 1] = 0xc3;
+    std::fs::write(&loader, bytes).expect("written");
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&loader, private).expect("set");
+    let flag = format!("-Wl,--dynamic-linker={}", loader.display());
+    let built = Built::by("musl-gcc", &[&flag]);
+    let path = built.text("first/plugin.so");
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&["--module", &path]).expect("tomo");
+    command.arg(built.path("loading")).args(["once", &path]);
+    let output = complete(command, b"").expect("run");
+    let mut alone = Command::new(built.path("loading"));
+    alone.args(["once", &path]);
+    assert_eq!(output.stdout, complete(alone, b"").expect("run").stdout);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("loader does not tell of modules"), "{said}");
+}
+
 /// Several libraries of a folder, loaded by threads at once.
 #[test]
 fn threads_load_the_libraries_of_a_folder() {
@@ -126,7 +205,7 @@ fn threads_load_the_libraries_of_a_folder() {
         .collect();
     for (number, name) in names.iter().enumerate() {
         let define = format!("-Dhalf=half{number}");
-        built.gcc(name, "plugin.c", &["-shared", "-fPIC", &define, "-g"]);
+        built.compile(name, "plugin.c", &["-shared", "-fPIC", &define, "-g"]);
     }
     let folder = built.text("all");
     let paths: Vec<_> = names.iter().map(|name| built.text(name)).collect();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-use tomo_testkit::corpus::compiled;
+use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build, compiled};
 use tomo_testkit::coverage::{Covering, Units, complete};
 
 /// The program of scenarios.
@@ -243,6 +243,34 @@ fn only_its_text_is_a_runs_own() {
     assert!(image.contains(&"r-xs"), "{maps}");
     assert!(image.iter().all(|way| !way.contains('w')), "{maps}");
     assert!(ways("").iter().all(|way| !way.contains("wx")), "{maps}");
+}
+
+/// What is thrown passes through code that is probed, also that of the language's own runtime.
+#[test]
+fn exceptions_and_panics_pass_through_probed_code() {
+    for (source, compiler) in [
+        (Source::CppFeatures, Compiler::Gcc),
+        (Source::CppFeatures, Compiler::Clang),
+        (Source::RustFeatures, Compiler::Rustc),
+    ] {
+        let built = build(&Recipe::new(source, compiler, Level::O2)).expect("built");
+        for options in [&[][..], &["--module", "all"], &["--level", "edge"]] {
+            let covering = Covering::new().expect("a folder");
+            for workload in &built.workloads {
+                let mut alone = Command::new(&built.program);
+                alone.args(&workload.args);
+                let input = workload.stdin.as_deref().unwrap_or_default();
+                let expected = complete(alone, input).expect("run");
+                let got = covering
+                    .run(options, &built.program, workload)
+                    .expect("run");
+                let name = &built.name;
+                assert_eq!(code(&got), code(&expected), "{name} {options:?}");
+                assert_eq!(got.stdout, expected.stdout, "{name} {options:?}");
+            }
+            assert!(covering.all().is_ok_and(|units| !units.hit.is_empty()));
+        }
+    }
 }
 
 /// An address sanitizer does not start behind a library that it does not know, and has threads with all

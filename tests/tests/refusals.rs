@@ -9,6 +9,10 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, Pool, complete};
+use tomo_wire::image::{Image, Window};
+use tomo_wire::record::{Reason, RecordView};
+use tomo_wire::roster::{Roster, RosterView};
+use zerocopy::IntoBytes as _;
 
 const SAID: &str = "exit ";
 const CODE: i32 = 6;
@@ -202,6 +206,97 @@ fn damaged_records_and_rosters_are_refused_and_the_program_runs() {
     }
 }
 
+/// An image that is sound by its checksums, with windows of its trap table changed by `change`.
+fn with_other_windows(image: &[u8], change: impl Fn(&Image, &mut Window)) -> Vec<u8> {
+    let mut bytes = image.to_vec();
+    let mut header = Image::read(image, image.len() as u64).expect("an image");
+    let mut windows = header.window_table(image).expect("a table").to_vec();
+    windows
+        .iter_mut()
+        .for_each(|window| change(&header, window));
+    let start = header.windows.get() as usize;
+    let table = windows.as_bytes();
+    bytes[start..start + table.len()].copy_from_slice(table);
+    header.windows_checksum = tomo_wire::checksum(table).into();
+    let sealed = header.sealed();
+    bytes[..sealed.len()].copy_from_slice(&sealed);
+    bytes
+}
+
+/// What a probe outside of the text would restore is not the program's text.
+#[test]
+fn an_image_with_probes_outside_of_the_text_is_refused_and_the_program_runs() {
+    let program = Program::new();
+    let pool = Pool::new(&program.path()).expect("a pool");
+    let image = pool.file("image").expect("an image");
+    let sound = fs::read(&image).expect("read");
+    let changes: [fn(&Image, &mut Window); 4] = [
+        |_, window| window.offset = 0x7fff_fff0.into(),
+        |image, window| {
+            window.offset = (image.regions()[0].length.get() as u32 - 1).into();
+            window.length = 2;
+        },
+        |image, window| window.probe = image.probes,
+        |_, window| window.probe = u32::MAX.into(),
+    ];
+    for change in changes {
+        fs::write(&image, with_other_windows(&sound, change)).expect("written");
+        runs_armed(&pool, &program.path(), false);
+    }
+    fs::write(&image, with_other_windows(&sound, |_, _| {})).expect("written");
+    runs_armed(&pool, &program.path(), true);
+}
+
+/// Of one program under two plans: records say under which they were made.
+#[test]
+fn an_image_under_another_plan_than_its_record_is_refused_and_the_program_runs() {
+    let program = Program::new();
+    let pool = Pool::new(&program.path()).expect("a pool");
+    let other = Pool::with(&["--level", "function"], &program.path()).expect("a pool");
+    let (image, wrong) = (
+        pool.file("image").expect("it"),
+        other.file("image").expect("it"),
+    );
+    let sound = fs::read(&image).expect("read");
+    fs::copy(&wrong, &image).expect("copied");
+    runs_armed(&pool, &program.path(), false);
+    fs::write(&image, sound).expect("written");
+    runs_armed(&pool, &program.path(), true);
+    fs::copy(
+        other.file("plan").expect("it"),
+        pool.file("plan").expect("it"),
+    )
+    .expect("copied");
+    let mut report = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+    report.arg("report").arg(pool.path());
+    let output = complete(report, b"").expect("run");
+    let said = errors(&output);
+    assert!(
+        said.contains("under another plan than the one beside it"),
+        "{said}"
+    );
+}
+
+/// A roster that this version's agent would not read is written anew.
+#[test]
+fn a_roster_of_another_version_is_made_anew() {
+    let program = Program::new();
+    let pool = Pool::new(&program.path()).expect("a pool");
+    change(&pool.path().join("roster"), 8, &1_u32.to_le_bytes());
+    runs_armed(&pool, &program.path(), false);
+    let path = pool.path();
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering
+        .command(&["--pool", &path.to_string_lossy()])
+        .expect("tomo");
+    command.arg(program.path()).arg("exit");
+    let output = complete(command, b"").expect("run");
+    ran(&output);
+    assert_eq!(errors(&output), "");
+    assert_eq!(pool.units().expect("a record").processes, 1);
+    runs_armed(&pool, &program.path(), true);
+}
+
 /// What another version of `tomo` left in a pool is named, and the program runs.
 #[test]
 fn a_pool_of_another_version_is_named() {
@@ -259,6 +354,63 @@ fn what_others_could_write_is_refused() {
         &["--pool", &below.to_string_lossy()],
         "others may write there",
     );
+}
+
+/// The roster of a pool with one module, with another file for its image.
+fn with_another_image(roster: &[u8], image: &Path, record: &Path) -> Vec<u8> {
+    let roster = RosterView::read(roster).expect("a roster");
+    let [mut entry] = *roster.entries else {
+        panic!("one module");
+    };
+    let image = format!("{}\0", image.display());
+    let paths = format!("{image}{}\0", record.display()).into_bytes();
+    (entry.image, entry.text) = (0.into(), 0.into());
+    entry.record = (image.len() as u32).into();
+    let body = [entry.as_bytes(), &paths].concat();
+    let header = Roster::sealed(&[entry], &paths, None, tomo_wire::checksum(&body));
+    [&header[..], &body].concat()
+}
+
+/// An image of somebody else's, and of a pool whatever root gives away.
+#[test]
+fn what_belongs_to_somebody_else_is_refused() {
+    let program = Program::new();
+    let pool = Pool::new(&program.path()).expect("a pool");
+    let [image, record] = ["image", "record"].map(|name| pool.file(name).expect("it"));
+    let (folder, roster) = (pool.path(), pool.path().join("roster"));
+    let give = |path: &Path, user: u32| {
+        std::os::unix::fs::chown(path, Some(user), None).expect("given away");
+    };
+    let is_root = nix::unistd::geteuid().is_root();
+    let foreign = match is_root {
+        true => program.folder.path().join("foreign"),
+        false => "/etc/passwd".into(),
+    };
+    if is_root {
+        fs::copy(&image, &foreign).expect("copied");
+        give(&foreign, 12345);
+    }
+    let sound = fs::read(&roster).expect("read");
+    fs::write(&roster, with_another_image(&sound, &foreign, &record)).expect("written");
+    runs_armed(&pool, &program.path(), false);
+    let bytes = fs::read(&record).expect("read");
+    let live = RecordView::read(&bytes).expect("a record").live;
+    assert_eq!(live.reason.get(), Reason::ImageNotPrivate as u32);
+    fs::write(&roster, with_another_image(&sound, &image, &record)).expect("written");
+    runs_armed(&pool, &program.path(), true);
+    if !is_root {
+        return;
+    }
+    for path in [&image, &record, &roster, &folder] {
+        give(path, 12345);
+        runs_armed(&pool, &program.path(), false);
+        give(path, 0);
+    }
+    runs_armed(&pool, &program.path(), true);
+    give(&folder, 12345);
+    let options = ["--pool", &folder.to_string_lossy()];
+    runs_and_says(&program.path(), &options, "belongs to another user");
+    give(&folder, 0);
 }
 
 #[test]

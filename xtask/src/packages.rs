@@ -50,7 +50,10 @@ const PACKAGES: &[Package] = &[
     command("bash", "bash", "is mapped"),
     command("perl", "perl", "is mapped"),
     command("python3", "python3", "is mapped"),
-    command("gdb", "gdb", "is mapped"),
+    command("gdb", "gdb", "is mapped; starts armed programs"),
+    command("strace", "strace", "watches armed programs"),
+    command("ltrace", "ltrace", "starts armed programs"),
+    command("valgrind", "valgrind", "emulates armed programs"),
     command("xz-utils", "xz", "is mapped"),
     Package {
         name: "libllvm14",

@@ -16,9 +16,8 @@ use tomo_wire::{FileStamp, PAGE, checksum};
 use crate::armed::{self, Counters};
 use crate::door::{self, Closed};
 use crate::loader::Module;
-use crate::slabs;
 use crate::system::{self, Access, Errno, File, Protection};
-use crate::trap;
+use crate::{emulator, forked, own, slabs, tracer, trap};
 
 /// Why a module was not armed.
 struct Refused {
@@ -100,22 +99,17 @@ fn arm_as(
 ) -> Option<()> {
     let mut buffer = [0; 4096];
     let path = door::beside(roster_path, roster.path(entry.record)?, &mut buffer)?;
-    let (file, status) = door::open_private(path, Access::ReadWrite).ok()?;
-    let record = read_record(&file, status.length)?;
-    let page = system::map(PAGE as usize, Protection::ReadWrite, &file, 0).ok()?;
-    // SAFETY: mapped just now and never unmapped.
-    let counters = unsafe { Counters::at(page) };
-    let path = door::beside(roster_path, roster.path(entry.image)?, &mut buffer)?;
-    let mut buffer = [0; 4096];
-    let text = match entry.text == entry.image {
-        true => None,
-        false => Some(door::beside(
-            roster_path,
-            roster.path(entry.text)?,
-            &mut buffer,
-        )?),
+    let (file, record, counters) = open_record(path)?;
+    let wanted = Wanted {
+        module,
+        roster,
+        roster_path,
+        entry,
+        record: &record,
+        record_file: &file,
+        counters,
     };
-    match arm_from(module, entry, (path, text), &file, &record, counters) {
+    match wanted.arm() {
         Ok(()) if again => Some(()),
         Ok(()) => {
             counters.note_armed(system::process());
@@ -131,48 +125,154 @@ fn arm_as(
     }
 }
 
+/// Notes in the records of the entries that are `wanted` and were not armed so far that they will not be, for
+/// this reason.
+pub(crate) fn refuse(
+    roster: &RosterView<'_>,
+    roster_path: &CStr,
+    wanted: fn(&Entry) -> bool,
+    reason: Reason,
+) {
+    for (index, entry) in roster.entries.iter().enumerate() {
+        if !wanted(entry) || COUNTED.has(index) {
+            continue;
+        }
+        let mut buffer = [0; 4096];
+        let path = roster.path(entry.record);
+        let path = path.and_then(|path| door::beside(roster_path, path, &mut buffer));
+        if let Some((.., counters)) = path.and_then(open_record) {
+            counters.note_refused(reason, 0);
+        }
+    }
+}
+
+/// The record at `path`, and its counters, which stay mapped.
+fn open_record(path: &CStr) -> Option<(File, Record, Counters)> {
+    let (file, status) = door::open_private(path, Access::ReadWrite).ok()?;
+    let record = read_record(&file, status.length)?;
+    let page = system::map(PAGE as usize, Protection::ReadWrite, &file, 0).ok()?;
+    // SAFETY: mapped just now and never unmapped.
+    let counters = unsafe { Counters::at(page) };
+    Some((file, record, counters))
+}
+
 fn read_record(file: &File, length: i64) -> Option<Record> {
     let mut header = [0; size_of::<Record>()];
     file.read_at(&mut header, 0).ok()?;
     Record::read(&header, length.try_into().ok()?).ok()
 }
 
-fn arm_from(
-    module: &Module<'_>,
-    entry: &Entry,
-    (path, text): (&CStr, Option<&CStr>),
-    record_file: &File,
-    record: &Record,
+/// A module and what the roster wants it to be.
+struct Wanted<'w> {
+    module: &'w Module<'w>,
+    roster: &'w RosterView<'w>,
+    roster_path: &'w CStr,
+    entry: &'w Entry,
+    record: &'w Record,
+    record_file: &'w File,
     counters: Counters,
-) -> Result<(), Refused> {
-    if system::is_raised() {
-        return Err(Reason::Privileged.into());
+}
+
+impl Wanted<'_> {
+    /// A path that the roster names.
+    fn path<'b>(&self, path: u32, buffer: &'b mut [u8; 4096]) -> Result<&'b CStr, Refused> {
+        let path = self.roster.path(path.into());
+        path.and_then(|path| door::beside(self.roster_path, path, buffer))
+            .ok_or(Reason::NoImage.into())
     }
-    let (file, image) = open_image(path, text.is_some())?;
-    let own = text.map(|path| open_text(path, &image)).transpose()?;
-    let same = image.module == entry.module && image.module == record.module;
-    if !same || image.plan != record.plan || image.probes != record.probes {
-        return Err(Reason::RecordRefused.into());
+
+    fn arm(&self) -> Result<(), Refused> {
+        if system::is_raised() {
+            return Err(Reason::Privileged.into());
+        }
+        if emulator::is_valgrind() {
+            return Err(Reason::Emulated.into());
+        }
+        if tracer::is_debugger() {
+            return Err(Reason::Traced.into());
+        }
+        let Self {
+            module,
+            entry,
+            record,
+            ..
+        } = self;
+        let separate = forked::is_separate(entry);
+        let copied = entry.text != entry.image;
+        let mut buffer = [0; 4096];
+        let path = self.path(entry.image.get(), &mut buffer)?;
+        let (file, image) = open_image(path, separate || copied)?;
+        let same = image.module == entry.module && image.module == record.module;
+        if !same || image.plan != record.plan || image.probes != record.probes {
+            return Err(Reason::RecordRefused.into());
+        }
+        if u64::from(image.slab_end.get()) > slabs::size() {
+            return Err(Reason::NoSlab.into());
+        }
+        check_layout(module, &image)?;
+        check_bytes(module, &image)?;
+        if separate {
+            return self.arm_separately(&file, &image);
+        }
+        let own = match copied {
+            true => Some(open_text(
+                self.path(entry.text.get(), &mut buffer)?,
+                &image,
+            )?),
+            false => None,
+        };
+        let files = Files {
+            image: &file,
+            text: own.as_ref().unwrap_or(&file),
+            record: self.record_file,
+        };
+        map_all(module, &image, &files, self.counters)
     }
-    if u64::from(image.slab_end.get()) > slabs::size() {
-        return Err(Reason::NoSlab.into());
+
+    /// Arms the module with a text and a record that are this process's own.
+    fn arm_separately(&self, file: &File, image: &Image) -> Result<(), Refused> {
+        if !forked::has_room() {
+            return Err(Reason::NoRoom.into());
+        }
+        let length = image.length.get() as usize;
+        let start = system::map(length, Protection::Read, file, 0);
+        let start = start.map_err(failed(Reason::NotMapped))?;
+        // SAFETY: mapped just now, never unmapped, and where processes are separate nobody writes an image.
+        let bytes = unsafe { slice::from_raw_parts(start, length) };
+        let text = own::text(image, bytes).map_err(failed(Reason::NotMapped))?;
+        let mut buffer = [0; 4096];
+        let path = self.path(self.entry.record.get(), &mut buffer)?;
+        let own = own::record(path, self.record).map_err(failed(Reason::NoRecord))?;
+        let page = system::map(PAGE as usize, Protection::ReadWrite, &own.file, 0);
+        let page = page.map_err(failed(Reason::NoRecord))?;
+        // SAFETY: mapped just now and never unmapped.
+        let counters = unsafe { Counters::at(page) };
+        let files = Files {
+            image: file,
+            text: &text,
+            record: &own.file,
+        };
+        map_all(self.module, image, &files, counters)?;
+        if !own.continued {
+            counters.note_armed(system::process());
+        }
+        forked::remember(forked::Module {
+            bias: self.module.bias,
+            image: bytes,
+            page,
+            shared: self.counters,
+            path: self.entry.record.get(),
+        });
+        Ok(())
     }
-    check_layout(module, &image)?;
-    check_bytes(module, &image)?;
-    let files = Files {
-        image: &file,
-        text: own.as_ref().unwrap_or(&file),
-        record: record_file,
-    };
-    map_all(module, &image, &files, counters)
 }
 
 /// What is mapped.
-struct Files<'f> {
-    image: &'f File,
+pub(crate) struct Files<'f> {
+    pub(crate) image: &'f File,
     /// Where the pages of the text come from.
-    text: &'f File,
-    record: &'f File,
+    pub(crate) text: &'f File,
+    pub(crate) record: &'f File,
 }
 
 fn open_code(path: &CStr, access: Access) -> Result<(File, system::Status), Refused> {
@@ -300,7 +400,7 @@ fn map_all(
     };
     let mapped = place
         .map_companions()
-        .and_then(|()| place.map_texts(module));
+        .and_then(|()| place.map_texts(module.bias));
     if let Err(Errno(errno)) = mapped {
         // SAFETY: no text leads there, because none was mapped.
         unsafe { system::unmap(start, length) };
@@ -326,14 +426,31 @@ fn map_windows(image: &Image, file: &File) -> Result<&'static [Window], Refused>
     let bytes = unsafe { slice::from_raw_parts(start, length) };
     let table = bytes.get(before as usize..);
     let checked = table.and_then(|table| image.windows_in(table).ok());
-    checked.ok_or_else(|| Reason::ImageRefused.into())
+    checked
+        .filter(|windows| are_inside(image, windows))
+        .ok_or_else(|| Reason::ImageRefused.into())
+}
+
+/// Whether all windows lie in the text and have marks. They are restored by a handler that asks no more.
+fn are_inside(image: &Image, windows: &[Window]) -> bool {
+    let probes = image.probes.get();
+    windows.iter().all(|window| {
+        let place = image.text_at(window.offset.get(), window.length.into());
+        window.probe.get() < probes && place.is_some()
+    })
+}
+
+/// Where a region is in a module with this bias.
+fn text_at(bias: usize, region: &Region) -> usize {
+    bias.wrapping_add(region.address.get() as usize)
 }
 
 /// Where an image goes.
-struct Place<'i> {
-    origin: usize,
-    image: &'i Image,
-    files: &'i Files<'i>,
+pub(crate) struct Place<'i> {
+    /// Where the first region starts.
+    pub(crate) origin: usize,
+    pub(crate) image: &'i Image,
+    pub(crate) files: &'i Files<'i>,
 }
 
 impl Place<'_> {
@@ -341,45 +458,54 @@ impl Place<'_> {
         self.origin.wrapping_add_signed(distance as isize)
     }
 
-    fn text(&self, module: &Module<'_>, region: &Region) -> usize {
-        module.bias.wrapping_add(region.address.get() as usize)
-    }
-
     /// Everything but the text, over the reservation.
     fn map_companions(&self) -> Result<(), Errno> {
-        let Self { image, files, .. } = self;
+        let image = self.image;
         let trampolines = image.trampolines_length.get() as usize;
-        let marks = image.marks_length() as usize;
         if trampolines > 0 {
             let (to, from) = (self.at(image.distance.get()), image.trampolines.get());
-            // SAFETY: inside the reservation, of which nobody else knows; so for the others here.
-            unsafe {
-                system::map_over(to, trampolines, Protection::ReadExecute, files.image, from)?;
-            }
+            let file = self.files.image;
+            // SAFETY: inside the reservation, of which nobody else knows.
+            unsafe { system::map_over(to, trampolines, Protection::ReadExecute, file, from)? };
         }
-        if marks > 0 {
-            let to = self.at(image.marks_distance());
-            // SAFETY: as above.
-            unsafe { system::map_over(to, marks, Protection::ReadWrite, files.record, MARKS)? };
+        self.map_marks()?;
+        self.map_aliases()
+    }
+
+    /// The marks of the record, over the reservation or over those of another record.
+    pub(crate) fn map_marks(&self) -> Result<(), Errno> {
+        let length = self.image.marks_length() as usize;
+        if length == 0 {
+            return Ok(());
         }
-        for (index, region) in image.regions().iter().enumerate() {
-            let to = self.at(image.alias_distance(index));
+        let to = self.at(self.image.marks_distance());
+        let file = self.files.record;
+        // SAFETY: only trampolines and the handler know these bytes, and they write them only.
+        unsafe { system::map_over(to, length, Protection::ReadWrite, file, MARKS) }
+    }
+
+    /// The text once more to be written, over the reservation or over that of another text.
+    pub(crate) fn map_aliases(&self) -> Result<(), Errno> {
+        for (index, region) in self.image.regions().iter().enumerate() {
+            let to = self.at(self.image.alias_distance(index));
             let (length, from) = (region.length.get() as usize, region.offset.get());
-            // SAFETY: as above.
-            unsafe { system::map_over(to, length, Protection::ReadWrite, files.text, from)? };
+            let file = self.files.text;
+            // SAFETY: as for the marks.
+            unsafe { system::map_over(to, length, Protection::ReadWrite, file, from)? };
         }
         Ok(())
     }
 
     /// The patched text over the module's own. Fails only if nothing was changed: a region that
     /// the system will not map after another one was just stays as it is.
-    fn map_texts(&self, module: &Module<'_>) -> Result<(), Errno> {
+    pub(crate) fn map_texts(&self, bias: usize) -> Result<(), Errno> {
         let mut result = Ok(());
         for (index, region) in self.image.regions().iter().enumerate() {
             let (length, from) = (region.length.get() as usize, region.offset.get());
-            let (to, access) = (self.text(module, region), Protection::ReadExecute);
+            let (to, access) = (text_at(bias, region), Protection::ReadExecute);
             // SAFETY: the text there is the one that the image was made of, and no thread runs in
-            // it. The patched text does what it did; where it leads is mapped already.
+            // it. The patched text does what it did; where it leads is mapped already, or will be
+            // before anybody runs in it.
             let mapped = unsafe { system::map_over(to, length, access, self.files.text, from) };
             if index == 0 && mapped.is_err() {
                 result = mapped;
@@ -392,7 +518,7 @@ impl Place<'_> {
     fn publish(&self, module: &Module<'_>, windows: &'static [Window], counters: Counters) {
         for (index, region) in self.image.regions().iter().enumerate() {
             armed::add(armed::Region {
-                start: self.text(module, region),
+                start: text_at(module.bias, region),
                 length: region.length.get() as usize,
                 alias: self.at(self.image.alias_distance(index)) as *mut u8,
                 origin: self.origin,

@@ -7,20 +7,20 @@
 //! relocates them and runs their constructors, and holds its lock all the while.
 //!
 //! The jump is made only for a roster that says that modules may come later, before the program's own
-//! start, while there is one thread and it is here. Other C libraries call while they hold a lock
-//! that we would need, so in them nothing is put anywhere.
+//! start, while there is one thread and it is here. musl calls once the modules are relocated, and before
+//! their constructors; it holds a lock then that it would need to tell of its modules, so its list is read
+//! instead ([`crate::listed`]), and it never unloads any. Where the function has no filling behind it, or in
+//! other C libraries, nothing is put anywhere, and the records of such modules say so.
 
-use core::cell::UnsafeCell;
-use core::ffi::CStr;
 use core::slice;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use tomo_wire::PAGE;
-use tomo_wire::roster::{Entry, RosterView};
+use tomo_wire::roster::Entry;
 
 use crate::loader::{self, Module, weak};
 use crate::system::{self, Protection};
-use crate::{arm, armed};
+use crate::{arm, armed, kept, listed};
 
 /// What the loader tells debuggers; `struct r_debug`.
 #[repr(C)]
@@ -38,32 +38,17 @@ struct Debug {
 const DEBUG: u64 = 21;
 
 static WATCHED: AtomicPtr<Debug> = AtomicPtr::new(core::ptr::null_mut());
-static ROSTER: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
-static ROSTER_LENGTH: AtomicUsize = AtomicUsize::new(0);
-static ROSTER_PATH: Path = Path(UnsafeCell::new([0; 4096]));
 
-/// A copy of the roster's path: programs write over their environment to change what they are
-/// called.
-struct Path(UnsafeCell<[u8; 4096]>);
-
-// SAFETY: written once, by `watch`, while there is one thread; read by who finds `WATCHED` set after.
-unsafe impl Sync for Path {}
-
-/// Whether modules of the roster may come later.
-pub(crate) fn has_late(roster: &RosterView<'_>) -> bool {
-    roster.entries.iter().any(is_late)
-}
-
-fn is_late(entry: &Entry) -> bool {
+/// Whether the module may come later.
+pub(crate) fn is_late(entry: &Entry) -> bool {
     entry.late.get() != 0
 }
 
-/// From now on modules of the roster in `bytes`, which stays mapped, are armed when they are loaded.
-/// `None` where that cannot be done; then nothing was changed.
-pub(crate) fn watch(bytes: &'static [u8], path: &CStr) -> Option<()> {
-    if weak!("gnu_get_libc_version") == 0 {
-        return None;
-    }
+/// From now on modules of the roster, which was kept, are armed when they are loaded. `None` where that
+/// cannot be done; then nothing was changed.
+pub(crate) fn watch() -> Option<()> {
+    let known = is_glibc() || (is_musl() && listed::is_readable());
+    known.then_some(())?;
     let mut debug = None;
     loader::for_each(|module| {
         debug = debug.or_else(|| module.told(DEBUG));
@@ -74,13 +59,16 @@ pub(crate) fn watch(bytes: &'static [u8], path: &CStr) -> Option<()> {
     if !debug.is_aligned() || place == 0 {
         return None;
     }
-    // SAFETY: nobody reads it before `WATCHED` is set.
-    let copy = unsafe { (*ROSTER_PATH.0.get()).get_mut(..path.to_bytes_with_nul().len())? };
-    copy.copy_from_slice(path.to_bytes_with_nul());
-    ROSTER_LENGTH.store(bytes.len(), Ordering::Relaxed);
-    ROSTER.store(bytes.as_ptr().cast_mut(), Ordering::Relaxed);
     WATCHED.store(debug, Ordering::Release);
     put_jump(place)
+}
+
+fn is_glibc() -> bool {
+    weak!("gnu_get_libc_version") != 0
+}
+
+fn is_musl() -> bool {
+    weak!("__dls3") != 0
 }
 
 /// Bytes of a jump with a 32-bit displacement.
@@ -144,27 +132,21 @@ extern "C" fn changed() {
     if debug.is_null() || unsafe { (&raw const (*debug).state).read_volatile() } != 0 {
         return;
     }
-    let (start, length) = (
-        ROSTER.load(Ordering::Relaxed),
-        ROSTER_LENGTH.load(Ordering::Relaxed),
-    );
-    // SAFETY: `watch` was given these bytes, which stay mapped and are never written, and put a path
-    // there that ends with a zero byte.
-    let (bytes, path) = unsafe {
-        (
-            slice::from_raw_parts(start.cast_const(), length),
-            CStr::from_ptr(ROSTER_PATH.0.get().cast()),
-        )
-    };
-    let Ok(roster) = RosterView::read(bytes) else {
+    let Some((roster, path)) = kept::roster() else {
         return;
     };
-    armed::forget_unloaded();
-    loader::for_each(|module| {
+    let arm = |module: Module<'_>| {
         if !is_armed(&module) {
             arm::arm(&module, &roster, path, is_late);
         }
-    });
+    };
+    if is_glibc() {
+        armed::forget_unloaded();
+        loader::for_each(arm);
+    } else {
+        // SAFETY: the loader's list, of which it holds the lock.
+        unsafe { listed::for_each((*debug).modules, arm) };
+    }
 }
 
 /// Whether the module's text is an image's already.

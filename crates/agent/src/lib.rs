@@ -14,13 +14,21 @@
 //! | `start.rs` | when and whether anything happens at all |
 //! | `door.rs` | files are opened, and refused when others could have written them |
 //! | `loader.rs` | the modules that are loaded |
+//! | `listed.rs` | the same, for who may not ask the loader |
 //! | `symbols.rs` | functions of other modules |
+//! | `kept.rs` | the roster, for what comes after the start |
 //! | `late.rs` | modules that are loaded after the start |
+//! | `forked.rs` | processes that are forked, where each has its own record |
+//! | `own.rs` | what such a process has of its own |
+//! | `interrupted.rs` | where signals have interrupted a thread |
 //! | `arm.rs` | an image is mapped over a module |
 //! | `armed.rs` | what is armed, for the handler |
 //! | `trap.rs` | the handler; all that may run in it |
 //! | `signals.rs` | the C library's functions on signals, kept from hiding SIGTRAP |
 //! | `slabs.rs` | a slab of counters for each thread |
+//! | `tracer.rs` | whether a debugger traces the program |
+//! | `emulator.rs` | whether it runs in an emulator |
+//! | `names.rs` | names that are put together without allocating |
 //! | `system.rs` | system calls |
 //! | `memory.rs` | what compilers want of every library |
 
@@ -37,15 +45,23 @@
 mod arm;
 mod armed;
 mod door;
+mod emulator;
+mod forked;
+mod interrupted;
+mod kept;
 mod late;
+mod listed;
 mod loader;
 #[cfg(feature = "carried")]
 mod memory;
+mod names;
+mod own;
 mod signals;
 mod slabs;
 mod start;
 mod symbols;
 mod system;
+mod tracer;
 mod trap;
 
 /// The optimiser removes every panic (a test looks for this function in the library). If one were

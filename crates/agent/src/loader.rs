@@ -23,7 +23,7 @@ macro_rules! weak {
 pub(crate) use weak;
 
 /// A program header of a 64-bit ELF file.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct Segment {
     kind: u32,
@@ -34,6 +34,26 @@ pub(crate) struct Segment {
     file_size: u64,
     pub(crate) size: u64,
     alignment: u64,
+}
+
+impl Segment {
+    /// How many words a header has.
+    pub(crate) const WORDS: usize = size_of::<Self>() / size_of::<usize>();
+
+    /// The header that is these words.
+    pub(crate) fn of(words: [usize; Self::WORDS]) -> Self {
+        let [both, offset, address, physical, file_size, size, alignment] = words.map(|w| w as u64);
+        Self {
+            kind: both as u32,
+            flags: (both >> 32) as u32,
+            offset,
+            address,
+            physical,
+            file_size,
+            size,
+            alignment,
+        }
+    }
 }
 
 const LOAD: u32 = 1;
@@ -52,6 +72,15 @@ pub(crate) struct Module<'m> {
 }
 
 impl<'m> Module<'m> {
+    /// The module with these headers.
+    pub(crate) fn of(bias: usize, path: &'m CStr, segments: &'m [Segment]) -> Self {
+        Self {
+            bias,
+            path,
+            segments,
+        }
+    }
+
     /// Its segments that hold code.
     pub(crate) fn executable(&self) -> impl Iterator<Item = &'m Segment> + use<'m> {
         let segments = self.segments.iter();
@@ -186,11 +215,7 @@ pub(crate) fn for_each<V: FnMut(Module<'_>)>(mut visit: V) {
         };
         // SAFETY: the loader states where the headers are and how many.
         let segments = unsafe { slice::from_raw_parts(info.segments, info.count.into()) };
-        visit(Module {
-            bias: info.bias,
-            path,
-            segments,
-        });
+        visit(Module::of(info.bias, path, segments));
         0
     }
     let iterate = weak!("dl_iterate_phdr");

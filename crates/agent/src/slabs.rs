@@ -11,14 +11,12 @@
 
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
-use core::mem::transmute;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use tomo_wire::counting::{LOST, MOST_SLABS, OWNERS, Slabs, USED};
 
-use crate::door;
-use crate::loader::weak;
 use crate::system::{self, Access, File, Protection};
+use crate::{door, forked};
 
 /// Where in memory this process has mapped each slab; 0 where it has not.
 static PLACES: [AtomicUsize; MOST_SLABS as usize] =
@@ -58,22 +56,8 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
     SIZE.store(size, Ordering::Relaxed);
     HEAD.store(head as usize, Ordering::Release);
     own();
-    be_told_of_forks();
+    forked::tell(in_child);
     Some(())
-}
-
-/// Registers the handler, under the name that glibc has for that, or musl.
-fn be_told_of_forks() {
-    type Register = extern "C" fn(usize, usize, extern "C" fn(), usize) -> c_int;
-    let register = match weak!("__register_atfork") {
-        0 => weak!("pthread_atfork"),
-        found => found,
-    };
-    if register != 0 {
-        // SAFETY: the C libraries' functions of these names have this type (the second lacks the last
-        // argument, which is then not looked at); the handler is never unloaded.
-        unsafe { transmute::<usize, Register>(register)(0, 0, in_child, 0) };
-    }
 }
 
 fn remember(path: &CStr) -> Option<()> {

@@ -4,11 +4,12 @@ use core::ffi::{CStr, c_char, c_int};
 use core::slice;
 
 use tomo_wire::environment;
+use tomo_wire::record::Reason;
 use tomo_wire::roster::RosterView;
 
 use crate::loader::{self, weak};
 use crate::system::{self, Access, Protection};
-use crate::{arm, door, late, signals, slabs, trap};
+use crate::{arm, door, forked, kept, late, signals, slabs, trap};
 
 /// Largest roster that is looked at, in bytes.
 const LARGEST_ROSTER: i64 = 16 << 20;
@@ -82,18 +83,34 @@ fn arm_all(path: &CStr) -> Option<()> {
     // SAFETY: mapped just now, and unmapped below unless something refers to it. A roster is
     // replaced by renaming, never written in place.
     let bytes = unsafe { slice::from_raw_parts(start, length) };
-    let later = RosterView::read(bytes).is_ok_and(|roster| {
-        // Before anything is armed that counts.
+    let (mut late, mut separate) = (false, false);
+    if let Ok(roster) = RosterView::read(bytes) {
+        late = roster.entries.iter().any(late::is_late);
+        separate = roster.entries.iter().any(forked::is_separate);
+        // Before anything is armed that counts, or that has to know.
         let _ = roster.slabs().and_then(slabs::begin);
+        if separate {
+            forked::watch();
+        }
         loader::for_each(|module| arm::arm(&module, &roster, path, |_| true));
-        late::has_late(&roster)
-    });
-    if later && late::watch(bytes, path).is_some() {
-        // What comes later may have traps, and masks are made now.
-        trap::expect();
+    }
+    if (late || separate) && kept::keep(bytes, path).is_some() {
+        if late {
+            watch_for_late();
+        }
         return Some(());
     }
     // SAFETY: what was armed keeps nothing of the roster.
     unsafe { system::unmap(start as usize, length) };
     Some(())
+}
+
+/// Modules that come later are armed, or their records say why not.
+fn watch_for_late() {
+    if late::watch().is_some() {
+        // What comes later may have traps, and masks are made now.
+        trap::expect();
+    } else if let Some((roster, path)) = kept::roster() {
+        arm::refuse(&roster, path, late::is_late, Reason::Unannounced);
+    }
 }

@@ -8,6 +8,7 @@ use core::ffi::{CStr, c_int, c_void};
 pub(crate) struct Errno(pub(crate) u32);
 
 const READ_AT: usize = 17;
+const WRITE_AT: usize = 18;
 const OPEN: usize = 2;
 const CLOSE: usize = 3;
 const STAT: usize = 4;
@@ -20,12 +21,18 @@ const SIGNAL_MASK: usize = 14;
 const PROCESS: usize = 39;
 const THREAD: usize = 186;
 const USER: usize = 102;
+const LIMIT: usize = 97;
+const USAGE: usize = 98;
 const GROUP: usize = 104;
 const EFFECTIVE_USER: usize = 107;
 const EFFECTIVE_GROUP: usize = 108;
-const QUEUE_TO_THREAD: usize = 297;
+const REMOVE: usize = 87;
+const CONTROL: usize = 157;
 const ALLOCATE: usize = 285;
+const QUEUE_TO_THREAD: usize = 297;
 const ARCHITECTURE: usize = 158;
+const READ_PROCESS: usize = 310;
+const MEMORY_FILE: usize = 319;
 const SEND_TO_THREAD: usize = 234;
 
 /// Makes a system call.
@@ -83,6 +90,34 @@ pub(crate) fn open(path: &CStr, access: Access, follow: bool) -> Result<File, Er
     unsafe { call(OPEN, [path.as_ptr() as usize, flags, 0, 0, 0, 0]) }.map(File)
 }
 
+/// Makes a file for this user alone, which must not be there.
+pub(crate) fn create(path: &CStr) -> Result<File, Errno> {
+    const CREATE_NEW: usize = 0o300;
+    const PRIVATE: usize = 0o600;
+    let flags = Access::ReadWrite as usize | CLOSE_ON_EXEC | NO_FOLLOW | CREATE_NEW;
+    // SAFETY: the path ends with a zero byte; the call reads it and changes nothing in memory.
+    unsafe { call(OPEN, [path.as_ptr() as usize, flags, PRIVATE, 0, 0, 0]) }.map(File)
+}
+
+/// Removes the file at `path`.
+pub(crate) fn remove(path: &CStr) {
+    // SAFETY: the path ends with a zero byte; the call reads it and changes nothing in memory.
+    let _ = unsafe { call(REMOVE, [path.as_ptr() as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// Makes a file that has no place in the file system.
+pub(crate) fn memory_file(name: &CStr) -> Result<File, Errno> {
+    const CLOSE_ON_EXEC: usize = 1;
+    // SAFETY: the name ends with a zero byte; the call reads it and changes nothing in memory.
+    unsafe {
+        call(
+            MEMORY_FILE,
+            [name.as_ptr() as usize, CLOSE_ON_EXEC, 0, 0, 0, 0],
+        )
+    }
+    .map(File)
+}
+
 /// What the system tells of a file; as `struct stat` of x86-64 has it.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
@@ -118,6 +153,36 @@ impl File {
         // SAFETY: the kernel writes at most `buffer.len()` bytes into the buffer, which is ours.
         unsafe { call(READ_AT, [self.0, to, buffer.len(), offset as usize, 0, 0]) }
     }
+
+    /// Writes all of `bytes` at `offset`.
+    pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        may_grow_to(offset.saturating_add(bytes.len() as u64))?;
+        let mut rest = bytes;
+        let mut to = offset as usize;
+        while !rest.is_empty() {
+            let from = rest.as_ptr() as usize;
+            // SAFETY: the kernel reads at most `rest.len()` bytes, which are ours to read.
+            let written = unsafe { call(WRITE_AT, [self.0, from, rest.len(), to, 0, 0]) }?;
+            rest = rest.get(written..).filter(|_| written > 0).ok_or(FULL)?;
+            to = to.wrapping_add(written);
+        }
+        Ok(())
+    }
+}
+
+/// Whether this process may make files of `length` bytes. The kernel would end it by a signal if it tried
+/// and may not.
+fn may_grow_to(length: u64) -> Result<(), Errno> {
+    const FILE_SIZE: usize = 1;
+    const TOO_LARGE: Errno = Errno(27);
+    let mut limits = [0_u64; 2];
+    let to = (&raw mut limits) as usize;
+    // SAFETY: the kernel fills one `struct rlimit`, which is two words.
+    unsafe { call(LIMIT, [FILE_SIZE, to, 0, 0, 0, 0]) }?;
+    match length <= limits[0] {
+        true => Ok(()),
+        false => Err(TOO_LARGE),
+    }
 }
 
 /// What the system tells of the file at `path`, links followed.
@@ -143,8 +208,28 @@ const FIXED: usize = 0x10;
 const ANONYMOUS: usize = 0x20;
 const NO_RESERVE: usize = 0x4000;
 const FIXED_NO_REPLACE: usize = 0x10_0000;
-/// The kernel's word for "something is mapped there".
-const EXISTS: Errno = Errno(17);
+/// The kernel's word for "something is there already".
+pub(crate) const EXISTS: Errno = Errno(17);
+/// Its word for "there is no room".
+pub(crate) const FULL: Errno = Errno(28);
+/// Its word for "that is no memory".
+const NO_MEMORY: Errno = Errno(14);
+
+/// Copies the words from `address` on, until `words` is full or there is no memory to be read; gives
+/// how many.
+pub(crate) fn peek(address: usize, words: &mut [usize]) -> Result<usize, Errno> {
+    let length = size_of_val(words);
+    let (to, from) = ([words.as_mut_ptr() as usize, length], [address, length]);
+    let (to, from) = (to.as_ptr() as usize, from.as_ptr() as usize);
+    let process = number(PROCESS) as usize;
+    // SAFETY: the kernel writes at most `length` bytes into `words`, which is ours. What it reads it
+    // checks itself.
+    match unsafe { call(READ_PROCESS, [process, to, 1, from, 1, 0]) } {
+        Ok(bytes) => Ok(bytes / size_of::<usize>()),
+        Err(NO_MEMORY) => Ok(0),
+        Err(errno) => Err(errno),
+    }
+}
 
 /// Takes `length` bytes at `address`, none of which may be mapped, so that nothing else gets them.
 pub(crate) fn reserve(address: usize, length: usize) -> Result<(), Errno> {
@@ -253,6 +338,21 @@ pub(crate) unsafe fn set_trap_action(action: &Action) -> Result<(), Errno> {
     unsafe { call(SIGNAL_ACTION, [SIGTRAP as usize, new, 0, 8, 0, 0]) }.map(|_| ())
 }
 
+/// Where the handler of a signal returns to, if the kernel was ever told.
+pub(crate) fn restorer_of(signal: usize) -> Option<usize> {
+    const RESTORER: u64 = 0x0400_0000;
+    let mut action = Action {
+        handler: 0,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    };
+    let to = (&raw mut action) as usize;
+    // SAFETY: the kernel fills one action.
+    unsafe { call(SIGNAL_ACTION, [signal, 0, to, 8, 0, 0]) }.ok()?;
+    (action.flags & RESTORER != 0).then_some(action.restorer)
+}
+
 /// How a thread's mask is changed.
 #[derive(Clone, Copy)]
 pub(crate) enum How {
@@ -293,6 +393,26 @@ pub(crate) fn effective_user() -> u32 {
 /// Whether user or group were raised.
 pub(crate) fn is_raised() -> bool {
     number(USER) != number(EFFECTIVE_USER) || number(GROUP) != number(EFFECTIVE_GROUP)
+}
+
+/// Whether this process may make only some system calls: 0 if it may make all.
+pub(crate) fn sandbox() -> usize {
+    const GET: usize = 21;
+    // SAFETY: touches no memory.
+    unsafe { call(CONTROL, [GET, 0, 0, 0, 0, 0]) }.unwrap_or(0)
+}
+
+/// How often this process has given up the processor by itself: to wait, or because it was stopped.
+pub(crate) fn pauses() -> u64 {
+    /// `struct rusage` in words.
+    const WORDS: usize = 18;
+    const PAUSES: usize = 16;
+    let mut usage = [0_u64; WORDS];
+    let to = (&raw mut usage) as usize;
+    // SAFETY: the kernel fills one `struct rusage`, which has this size.
+    let told = unsafe { call(USAGE, [0, to, 0, 0, 0, 0]) };
+    // Whoever is told nothing takes the worse for true.
+    told.map_or(u64::MAX, |_| usage[PAUSES])
 }
 
 /// Sends SIGTRAP to this very thread, with the cause that `info` states.
@@ -344,6 +464,7 @@ pub(crate) fn map_nothing(length: usize) -> Result<usize, Errno> {
 impl File {
     /// Sees to it that there is room for these bytes, so that storing to them cannot fail.
     pub(crate) fn allocate(&self, start: u64, length: u64) -> Result<(), Errno> {
+        may_grow_to(start.saturating_add(length))?;
         // SAFETY: nothing in memory changes.
         unsafe { call(ALLOCATE, [self.0, 0, start as usize, length as usize, 0, 0]) }.map(|_| ())
     }

@@ -10,10 +10,10 @@ use clap::Args;
 use tomo_launch::{
     Agent, Arming, Chosen, Ended, Observed, Pool, Run, RunFolder, Target, TargetError,
 };
-use tomo_wire::record::{Live, Reason};
+use tomo_wire::record::{Live, Reason, RecordView};
 
 use crate::bar::Bar;
-use crate::observe::{Store, What};
+use crate::observe::{Store, What, Whose};
 use crate::options::expanded;
 
 /// Run a program and record which of its functions, blocks and edges ran.
@@ -26,6 +26,9 @@ use crate::options::expanded;
 pub(crate) struct Arguments {
     #[command(flatten)]
     what: What,
+
+    #[command(flatten)]
+    whose: Whose,
 
     /// Put the run's record into DIR, in a folder of its own. In DIR %p stands for the process id
     /// of tomo, %m for the build id of the program, %% for a percent sign.
@@ -118,7 +121,7 @@ impl Session {
         let modules = what.modules(target)?;
         let bar = Bar::new();
         if let Some(path) = &arguments.pool {
-            let pool = Pool::open(path)?;
+            let pool = Pool::open(path)?.with(arguments.whose.forks());
             pool.add(&modules.observed, &store.images, what.how(), &bar)?;
             return Ok(Self {
                 agent: Agent::in_cache(pool.path())?,
@@ -132,7 +135,7 @@ impl Session {
             Some(pattern) => expanded(pattern, std::process::id(), &stem?.name())?.into(),
             None => arguments.output.clone(),
         };
-        let mut folder = RunFolder::create(&output)?;
+        let mut folder = RunFolder::create(&output)?.with(arguments.whose.forks());
         for module in &modules.observed {
             folder.arm(module, &store.images, what.how(), &bar)?;
         }
@@ -182,7 +185,7 @@ impl Session {
             match live {
                 Some(live) => {
                     if let Some(problem) = problem(&live, armed.module.late) {
-                        eprintln!("tomo: {path} was not observed{problem}");
+                        eprintln!("tomo: {path} {problem}");
                     }
                     if verbose {
                         eprintln!("tomo: {path}: {}", numbers(&live, &armed.record));
@@ -194,16 +197,21 @@ impl Session {
     }
 }
 
-/// Why a module was not observed, or not always.
+/// What is to be said of a module that was not observed, or not always as it should have been.
 pub(crate) fn problem(live: &Live, late: bool) -> Option<String> {
     let (armed, refused) = (live.armed.get(), live.refused.get());
     if armed == 0 && refused == 0 && !late {
-        return Some(": no process loaded both it and the agent".into());
+        return Some("was not observed: no process loaded both it and the agent".into());
     }
     if refused == 0 {
         return None;
     }
-    let reason = Reason::from_number(live.reason.get()).map_or("unknown reason", Reason::words);
+    let reason = Reason::from_number(live.reason.get());
+    let what = match reason {
+        Some(Reason::NotSeparate) => "was not observed by itself",
+        _ => "was not observed",
+    };
+    let words = reason.map_or("unknown reason", Reason::words);
     let errno = live.errno.get();
     let system = if errno == 0 {
         String::new()
@@ -215,18 +223,26 @@ pub(crate) fn problem(live: &Live, late: bool) -> Option<String> {
     } else {
         format!(" in {refused} of {} processes", armed + refused)
     };
-    Some(format!("{share}: {reason}{system}"))
+    Some(format!("{what}{share}: {words}{system}"))
 }
 
 fn numbers(live: &Live, record: &Path) -> String {
-    let bytes = std::fs::read(record).unwrap_or_default();
-    let marks = tomo_wire::record::RecordView::read(&bytes).map_or(&[][..], |view| view.marks);
-    let hit = marks.iter().filter(|mark| **mark != 0).count();
+    let (mut marks, mut traps, mut foreign) = (Vec::new(), 0, 0);
+    for path in tomo_launch::records(record) {
+        let bytes = std::fs::read(path).unwrap_or_default();
+        let Ok(view) = RecordView::read(&bytes) else {
+            continue;
+        };
+        marks.resize(view.marks.len(), false);
+        let each = marks.iter_mut().zip(view.marks);
+        each.for_each(|(mark, more)| *mark |= *more != 0);
+        traps += view.live.traps.get();
+        foreign += view.live.foreign_traps.get();
+    }
     format!(
-        "{hit} of {} probes hit, {} traps, {} foreign traps, {} processes",
+        "{} of {} probes hit, {traps} traps, {foreign} foreign traps, {} processes",
+        marks.iter().filter(|mark| **mark).count(),
         marks.len(),
-        live.traps,
-        live.foreign_traps,
         live.armed
     )
 }
@@ -250,6 +266,9 @@ Example:
         #[command(flatten)]
         what: What,
 
+        #[command(flatten)]
+        whose: Whose,
+
         /// The folder that the programs' runs share.
         #[arg(long, value_name = "DIR")]
         pool: PathBuf,
@@ -264,7 +283,7 @@ Example:
         let what = &arguments.what;
         tomo_launch::keep_going();
         let store = Store::open()?;
-        let pool = Pool::open(&arguments.pool)?;
+        let pool = Pool::open(&arguments.pool)?.with(arguments.whose.forks());
         let bar = Bar::new();
         let mut sanitized = false;
         for program in &arguments.programs {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
-use tomo_launch::{Choice, How, Images, Observed, Target, modules};
+use tomo_launch::{Choice, Forks, How, Images, Observed, Target, modules};
 use tomo_program::Cache;
 use tomo_weave::Placement;
 use tomo_wire::plan::Level;
@@ -33,6 +33,31 @@ pub(crate) struct What {
     /// program loads later (dlopen). May be given several times.
     #[arg(long, value_name = "NAME|PATH|all")]
     module: Vec<String>,
+}
+
+/// Whose records there are.
+#[derive(Args)]
+pub(crate) struct Whose {
+    /// Whose record it is that a process adds to which the program forks, or which is started
+    /// armed in other ways: one that all share, or each its own, of what it does itself from its fork
+    /// on. `tomo report --processes` lists these. They cost each process a copy of the text.
+    #[arg(long, value_enum, value_name = "RECORDS", default_value_t = ForksName::Shared)]
+    fork: ForksName,
+}
+
+impl Whose {
+    pub(crate) fn forks(&self) -> Forks {
+        match self.fork {
+            ForksName::Shared => Forks::Shared,
+            ForksName::Separate => Forks::Separate,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ForksName {
+    Shared,
+    Separate,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

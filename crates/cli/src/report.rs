@@ -1,6 +1,7 @@
 //! `tomo report`: what ran, from the records of runs and pools.
 
 mod gather;
+mod processes;
 mod text;
 
 use std::fs::File;
@@ -23,12 +24,17 @@ pub(crate) use gather::say_refused;
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Folders with records: what was given to `tomo cover` as --output or --pool.
+    /// Folders with records: what was given to `tomo cover` as --output or --pool; or single records.
     #[arg(value_name = "DIR", default_value = "tomo-out")]
     folders: Vec<PathBuf>,
 
     #[command(flatten)]
     show: Show,
+
+    /// List processes instead of files: those that have records of their own, because they were observed
+    /// with --fork separate.
+    #[arg(long, conflicts_with_all = ["format", "html", "open", "functions", "files", "fail_under_lines"])]
+    processes: bool,
 
     /// Where the program, or one of its libraries, is now, if it has moved since.
     #[arg(long, value_name = "PATH")]
@@ -85,6 +91,8 @@ Examples:
   tomo report pool out --html cov --open       runs and a pool together, in the browser
   tomo report --include src --functions        only the program's own source
   tomo report --format lcov -o cov.info        for genhtml, codecov and the like
+  tomo report --processes                      what each ran (--fork separate)
+  tomo report tomo-out/run-*/*.4711.record     that, and no more, in full
   tomo report --fail-under-lines 80            exit code 1 if fewer ran
 
 A line ran if a block of machine code that begins a statement of it ran. What
@@ -124,10 +132,29 @@ fn percentage(text: &str) -> Result<f64, String> {
 
 /// Does what the arguments ask for.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    arguments.show.run(&arguments.folders, &arguments.program)
+    let Arguments {
+        folders,
+        program,
+        show,
+        processes,
+    } = arguments;
+    match processes {
+        true => show.processes(folders, program),
+        false => show.run(folders, program),
+    }
 }
 
 impl Show {
+    /// Shows a table of the processes that have records of their own in these folders.
+    fn processes(&self, folders: &[PathBuf], programs: &[PathBuf]) -> Result<ExitCode> {
+        let paths = Paths::new(&self.include, &self.exclude, &self.replace_src_path)?;
+        let bar = Bar::new();
+        let rows = processes::rows(folders, programs, &paths, &bar)?;
+        bar.finish();
+        self.put(&|out, look| Ok(rows.write(out, look)?))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
     /// Shows the records in these folders, of programs that may be at these places.
     pub(crate) fn run(&self, folders: &[PathBuf], programs: &[PathBuf]) -> Result<ExitCode> {
         let paths = Paths::new(&self.include, &self.exclude, &self.replace_src_path)?;
@@ -162,19 +189,25 @@ impl Show {
     }
 
     fn show(&self, picture: &Picture) -> Result<()> {
+        let terminal = self.output.is_none() && io::stdout().is_terminal();
+        if terminal && self.format == Format::Drcov {
+            bail!("drcov is binary; write it to a file with --output");
+        }
+        self.put(&|out, look| self.write(out, picture, look))
+    }
+
+    /// Has `write` write to where the output goes.
+    fn put(&self, write: &dyn Fn(&mut dyn Write, Look) -> Result<()>) -> Result<()> {
         let Some(path) = &self.output else {
             let stdout = io::stdout();
-            let terminal = stdout.is_terminal();
-            if terminal && self.format == Format::Drcov {
-                bail!("drcov is binary; write it to a file with --output");
-            }
+            let look = Look::of_stdout(stdout.is_terminal());
             let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());
-            self.write(&mut out, picture, Look::of_stdout(terminal))?;
+            write(&mut out, look)?;
             return Ok(out.flush()?);
         };
         let create = || -> Result<()> {
             let mut out = BufWriter::with_capacity(1 << 16, File::create(path)?);
-            self.write(&mut out, picture, Look::plain())?;
+            write(&mut out, Look::plain())?;
             Ok(out.flush()?)
         };
         create().with_context(|| format!("writing {}", path.display()))

@@ -1,7 +1,8 @@
 //! Record folders: what a run, a pool or a merge left behind.
 //!
 //! A folder holds pairs `STEM.plan`, `STEM.record`, and perhaps a [manifest](manifest); runs are
-//! folders `run-…` in it. Records are read a few at a time and merged as they come, so that a thousand
+//! folders `run-…` in it. Processes that were kept separate have records `STEM.PROCESS.record` under the same
+//! plan. Records are read a few at a time and merged as they come, so that a thousand
 //! runs need the memory of one. A plan is read once, however many records name it: where the plan
 //! beside one record is damaged and that beside another is not, both records count.
 
@@ -16,6 +17,7 @@ use tomo_profile::merge::Marks;
 use tomo_profile::records::{Kind, RecordError, Sighting, read_plan, read_record};
 use tomo_program::Progress;
 use tomo_wire::ModuleId;
+use tomo_wire::record::{ENDING, stem_of};
 
 use manifest::Manifest;
 
@@ -80,27 +82,32 @@ impl Collected {
     }
 }
 
+/// A folder that holds records.
+struct Place {
+    records: Vec<PathBuf>,
+    manifest: Manifest,
+}
+
 /// A record's file.
 struct Candidate<'m> {
     path: PathBuf,
     manifest: &'m Manifest,
 }
 
-/// Reads and merges all records in `folders` and one level of runs below.
+/// Reads and merges all records in `folders` and one level of runs below; some of them may be single records.
 #[must_use]
 pub fn collect(folders: &[PathBuf], progress: &dyn Progress) -> Collected {
     let mut collector = Collector::default();
-    let places: Vec<(PathBuf, Manifest)> = folders
+    let places: Vec<Place> = folders
         .iter()
         .flat_map(|folder| collector.places(folder))
         .collect();
     let candidates: Vec<Candidate<'_>> = places
         .iter()
-        .flat_map(|(folder, manifest)| {
-            let records = files(folder, |name| name.ends_with(".record"));
-            records
-                .into_iter()
-                .map(move |path| Candidate { path, manifest })
+        .flat_map(|place| {
+            let manifest = &place.manifest;
+            let records = place.records.iter().cloned();
+            records.map(move |path| Candidate { path, manifest })
         })
         .collect();
     progress.stage("reading records", candidates.len() as u64);
@@ -114,6 +121,20 @@ pub fn collect(folders: &[PathBuf], progress: &dyn Progress) -> Collected {
     collector.finish()
 }
 
+/// The records in `folders` that are of one process each, with what their names call it.
+#[must_use]
+pub fn single_processes(folders: &[PathBuf]) -> Vec<(String, PathBuf)> {
+    let mut collector = Collector::default();
+    let places = folders.iter().flat_map(|folder| collector.places(folder));
+    let records: Vec<PathBuf> = places.flat_map(|place| place.records).collect();
+    let process = |record: PathBuf| {
+        let name = record.file_stem()?.to_str()?;
+        let process = name.strip_prefix(stem_of(name))?.strip_prefix('.')?;
+        Some((process.to_owned(), record))
+    };
+    records.into_iter().filter_map(process).collect()
+}
+
 /// The entries of `folder` whose name pleases, sorted.
 pub(crate) fn files(folder: &Path, pleases: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -123,6 +144,12 @@ pub(crate) fn files(folder: &Path, pleases: impl Fn(&str) -> bool) -> Vec<PathBu
         .collect();
     paths.sort();
     paths
+}
+
+/// What the files of a record's module and plan are called, without their endings.
+fn stem(record: &Path) -> String {
+    let name = record.file_stem().unwrap_or_default().to_string_lossy();
+    stem_of(&name).to_owned()
 }
 
 fn read(candidate: &Candidate<'_>) -> Result<Sighting, String> {
@@ -157,33 +184,39 @@ impl Collector {
         });
     }
 
-    /// The folders that may hold records, each with its manifest.
-    fn places(&mut self, folder: &Path) -> Vec<(PathBuf, Manifest)> {
-        if let Err(error) = fs::read_dir(folder) {
-            self.refuse(folder, plain(&error));
+    /// The folders in which there may be records of `given`, a folder or one record.
+    fn places(&mut self, given: &Path) -> Vec<Place> {
+        if given.is_file() {
+            let folder = match given.parent() {
+                Some(folder) if folder != Path::new("") => folder,
+                _ => Path::new("."),
+            };
+            return vec![self.place(folder, vec![given.into()])];
+        }
+        if let Err(error) = fs::read_dir(given) {
+            self.refuse(given, plain(&error));
             return Vec::new();
         }
-        let runs = files(folder, |name| name.starts_with("run-"));
+        let runs = files(given, |name| name.starts_with("run-"));
         let runs = runs.into_iter().filter(|path| path.is_dir());
-        let places: Vec<_> = [folder.to_path_buf()]
+        let is_record = |name: &str| name.ends_with(ENDING);
+        let places: Vec<_> = [given.to_path_buf()]
             .into_iter()
             .chain(runs)
-            .map(|path| (Manifest::read(&path), path))
-            .map(|((manifest, problem), path)| {
-                if let Some((path, why)) = problem {
-                    self.refuse(&path, why);
-                }
-                (path, manifest)
-            })
+            .map(|folder| self.place(&folder, files(&folder, is_record)))
             .collect();
-        let is_record = |name: &str| name.ends_with(".record");
-        if places
-            .iter()
-            .all(|(path, _)| files(path, is_record).is_empty())
-        {
-            self.refuse(folder, "holds no records");
+        if places.iter().all(|place| place.records.is_empty()) {
+            self.refuse(given, "holds no records");
         }
         places
+    }
+
+    fn place(&mut self, folder: &Path, records: Vec<PathBuf>) -> Place {
+        let (manifest, problem) = Manifest::read(folder);
+        if let Some((path, why)) = problem {
+            self.refuse(&path, why);
+        }
+        Place { records, manifest }
     }
 
     fn add(&mut self, candidate: &Candidate<'_>, sighting: Result<Sighting, String>) {
@@ -196,8 +229,7 @@ impl Collector {
     fn join(&mut self, candidate: &Candidate<'_>, sighting: Sighting) -> Result<(), String> {
         self.learn_plan(&candidate.path, &sighting)?;
         let id = (sighting.marks.run, sighting.marks.created);
-        let stem = candidate.path.file_stem().and_then(|stem| stem.to_str());
-        let path = stem.and_then(|stem| candidate.manifest.path_of(stem));
+        let path = candidate.manifest.path_of(&stem(&candidate.path));
         let group = match self.groups.entry(sighting.kind) {
             std::collections::btree_map::Entry::Vacant(free) => free.insert(Group {
                 kind: sighting.kind,
@@ -232,7 +264,7 @@ impl Collector {
                 .then_some(())
                 .ok_or(RecordError::Contradiction.to_string());
         }
-        let path = record.with_extension("plan");
+        let path = record.with_file_name(format!("{}.plan", stem(record)));
         let bytes = fs::read(&path)
             .map_err(|error| format!("its plan {}: {}", path.display(), plain(&error)))?;
         read_plan(&bytes, sighting).map_err(|error| error.to_string())?;

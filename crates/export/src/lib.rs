@@ -31,7 +31,7 @@ pub mod words;
 
 pub use counts::{Counts, FunctionCounts, counts, frequencies};
 pub use findings::{Findings, UnitError};
-pub use folder::{Collected, Group, Refused, collect};
+pub use folder::{Collected, Group, Refused, collect, single_processes};
 pub use merged::{MergeError, write_merged};
 pub use module::{Located, ModuleError, locate};
 pub use paths::{BadPattern, Paths};

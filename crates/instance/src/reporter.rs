@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -141,19 +141,25 @@ impl<'c> Work<'c> {
     fn all(mut self, stopped: &Receiver<()>) -> Outcomes {
         // Without this a number might be given again, and two runs be taken for one.
         if self.context.state.settle_numbers().is_ok() {
-            self.begin();
-            self.while_it_runs(stopped);
+            let runs = matches!(stopped.try_recv(), Err(TryRecvError::Empty));
+            self.begin(runs);
+            if runs {
+                self.while_it_runs(stopped);
+            }
         }
         self.outcomes.sent = self.channel.sent;
         self.outcomes.refusal = self.channel.refusal.take();
         self.outcomes
     }
 
-    /// What earlier runs left, and what is to be observed from now on.
-    fn begin(&mut self) {
+    /// What earlier runs left, unless the program has ended already and that is sent with its last word; and what is
+    /// to be observed from now on.
+    fn begin(&mut self, runs: bool) {
         leftover::gather(&self.context.state);
-        let emptied = self.channel.empty_spool();
-        self.note(emptied);
+        if runs {
+            let emptied = self.channel.empty_spool();
+            self.note(emptied);
+        }
         if self.context.known.is_some() && !self.policy.update_at_start {
             return;
         }

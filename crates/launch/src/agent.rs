@@ -1,10 +1,15 @@
 //! The agent's file. It is carried inside this program, and put into the cache for the dynamic
-//! loader to find, under a name that its content decides.
+//! loader to find, under a name that its content decides. Where nothing may be executed from the
+//! cache it is a file in memory, which lives as long as this process.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use nix::sys::statvfs::{FsFlags, statvfs};
+
+use crate::folder::{memory_file, path_of};
 use crate::private::{self, NotPrivate};
 
 /// The agent as it was built with this program.
@@ -15,6 +20,8 @@ static CARRIED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libtomo_agent.
 pub struct Agent {
     /// Where it is.
     pub path: PathBuf,
+    /// The file, if it is one in memory.
+    _file: Option<Arc<File>>,
 }
 
 /// Why the agent has no file.
@@ -38,6 +45,10 @@ impl Agent {
     /// Where it cannot be put there, or others could change it.
     pub fn in_cache(cache: &Path) -> Result<Self, AgentError> {
         let folder = private::folder(&cache.join("agent"))?;
+        let flags = statvfs(&folder).map_err(|e| AgentError::Io(folder.clone(), e.into()))?;
+        if flags.flags().contains(FsFlags::ST_NOEXEC) {
+            return Self::in_memory().map_err(|error| AgentError::Io(folder, error));
+        }
         let sum = tomo_wire::checksum(CARRIED);
         let path = folder.join(format!("libtomo_agent-{sum:016x}.so"));
         let io = |error| AgentError::Io(path.clone(), error);
@@ -49,6 +60,15 @@ impl Agent {
         if !complete {
             private::replace(&path, &[CARRIED]).map_err(io)?;
         }
-        Ok(Self { path })
+        Ok(Self { path, _file: None })
+    }
+
+    fn in_memory() -> io::Result<Self> {
+        let mut file = memory_file(c"tomo:agent")?;
+        file.write_all(CARRIED)?;
+        Ok(Self {
+            path: path_of(&file),
+            _file: Some(Arc::new(file)),
+        })
     }
 }

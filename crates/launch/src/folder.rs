@@ -26,7 +26,7 @@ use zerocopy::little_endian::U32;
 use crate::images::Baked;
 use crate::private;
 use crate::room::Room;
-use crate::{Ended, How, ImageError, Images, Observed, Target, Weighed};
+use crate::{Ended, Forks, How, ImageError, Images, Observed, Target, Weighed};
 
 /// Why a run has no folder.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +73,7 @@ pub struct RunFolder {
     slabs: Option<PathBuf>,
     /// Bytes of a slab that modules have taken.
     slab: u32,
+    forks: Forks,
 }
 
 impl RunFolder {
@@ -98,7 +99,14 @@ impl RunFolder {
             roster: None,
             slabs: None,
             slab: 0,
+            forks: Forks::default(),
         })
+    }
+
+    /// The same, with processes kept together or apart.
+    #[must_use]
+    pub fn with(self, forks: Forks) -> Self {
+        Self { forks, ..self }
     }
 
     /// Where it is.
@@ -197,9 +205,10 @@ impl RunFolder {
         let entries = self.modules.iter().map(|armed| Listed {
             module: armed.module.id,
             image: path_of(&armed.image).into_os_string(),
-            text: Some(path_of(&armed.text).into_os_string()),
+            text: (self.forks == Forks::Shared).then(|| path_of(&armed.text).into_os_string()),
             record: armed.record.as_os_str().to_os_string(),
             late: armed.module.late,
+            forks: self.forks,
         });
         let slabs = self.slabs.as_deref().map(Path::as_os_str);
         let bytes = roster_bytes(entries, slabs);
@@ -308,6 +317,8 @@ pub(crate) struct Listed {
     pub(crate) text: Option<OsString>,
     /// Whether it may be loaded after the start.
     pub(crate) late: bool,
+    /// Whose records there are.
+    pub(crate) forks: Forks,
 }
 
 /// A roster's bytes.
@@ -331,6 +342,7 @@ pub(crate) fn roster_bytes(
             text: listed.text.as_deref().map_or(image, &mut put),
             record: put(&listed.record),
             late: u32::from(listed.late).into(),
+            separate: u32::from(listed.forks == Forks::Separate).into(),
         });
     }
     let slabs = slabs.map(|path| put(path).get());
@@ -340,14 +352,14 @@ pub(crate) fn roster_bytes(
 }
 
 /// A file that has no name and lives as long as somebody has it open or mapped.
-fn memory_file(name: &std::ffi::CStr) -> io::Result<File> {
+pub(crate) fn memory_file(name: &std::ffi::CStr) -> io::Result<File> {
     let file = File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC)?);
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     Ok(file)
 }
 
 /// Where other processes find an open file of this one.
-fn path_of(file: &File) -> PathBuf {
+pub(crate) fn path_of(file: &File) -> PathBuf {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
 }
 

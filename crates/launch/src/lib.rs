@@ -8,6 +8,7 @@
 //! | `room.rs` | whether the images of one program find room beside its modules |
 //! | `agent.rs` | the agent's file, as it is carried in this program |
 //! | `folder.rs` | the folder of a run: private copies of images, records, plans, the roster |
+//! | `forks.rs` | whose records there are |
 //! | `pool.rs` | a folder that runs share |
 //! | `variant.rs` | images of which only some probes are left, which runs share |
 //! | `live.rs` | probes are taken away from running programs |
@@ -19,6 +20,7 @@
 
 mod agent;
 mod folder;
+mod forks;
 mod images;
 #[expect(
     unsafe_code,
@@ -40,6 +42,7 @@ mod variant;
 
 pub use agent::{Agent, AgentError};
 pub use folder::{Armed, FolderError, Run, RunFolder};
+pub use forks::{Forks, records};
 pub use images::{How, ImageError, Images, Weighed};
 pub use live::{Live, LiveError};
 pub use modules::{Choice, Chosen, Found, Observed, modules};

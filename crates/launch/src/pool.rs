@@ -16,17 +16,19 @@ use serde_json::{Value, json};
 use tomo_program::{Progress, hexadecimal};
 use tomo_wire::image::Image;
 use tomo_wire::record::Record;
+use tomo_wire::roster::RosterView;
 
 use crate::folder::{Listed, roster_bytes, write_record};
 use crate::images::Baked;
 use crate::private::{self, NotPrivate};
 use crate::room::Room;
-use crate::{How, ImageError, Images, Observed};
+use crate::{Forks, How, ImageError, Images, Observed};
 
 /// A folder that runs share.
 #[derive(Debug)]
 pub struct Pool {
     path: PathBuf,
+    forks: Forks,
 }
 
 /// Why a pool cannot be used.
@@ -50,6 +52,9 @@ pub enum PoolError {
         .0.display(), .1.display()
     )]
     Different(PathBuf, PathBuf),
+    /// Its processes are kept together, and are to be kept apart, or the other way round.
+    #[error("{}: was made with --fork {}; choose another pool, or remove this one", .0.display(), .1.name())]
+    OtherForks(PathBuf, Forks),
 }
 
 impl Pool {
@@ -63,7 +68,14 @@ impl Pool {
         if flags.flags().contains(FsFlags::ST_NOEXEC) {
             return Err(PoolError::NotExecutable(path));
         }
-        Ok(Self { path })
+        let forks = Forks::default();
+        Ok(Self { path, forks })
+    }
+
+    /// The same, with processes kept together or apart.
+    #[must_use]
+    pub fn with(self, forks: Forks) -> Self {
+        Self { forks, ..self }
     }
 
     /// Where it is.
@@ -169,7 +181,10 @@ impl Pool {
         let _lock = Flock::lock(file, FlockArg::LockExclusive)
             .map_err(|(_, error)| PoolError::Io(lock.clone(), error.into()))?;
         let json_path = self.path.join("pool.json");
-        let mut known = described(&json_path);
+        let Described { mut known, forks } = described(&json_path);
+        if !known.is_empty() && forks != self.forks {
+            return Err(PoolError::OtherForks(self.path.clone(), forks));
+        }
         let before = known.clone();
         for module in modules {
             let stem = module.stem.as_str();
@@ -184,11 +199,17 @@ impl Pool {
                 })),
             }
         }
-        if known == before && self.roster().exists() {
+        // Another version of tomo may have written what this one's agent would not read.
+        let sound = fs::read(self.roster()).is_ok_and(|bytes| RosterView::read(&bytes).is_ok());
+        if known == before && sound {
             return Ok(());
         }
         self.write_roster(&known)?;
-        let document = json!({ "schema": "tomo.pool/1", "modules": known });
+        let document = json!({
+            "schema": "tomo.pool/1",
+            "forks": self.forks.name(),
+            "modules": known,
+        });
         let text = format!("{document:#}\n");
         private::replace(&json_path, &[text.as_bytes()]).map_err(at(&json_path))
     }
@@ -207,6 +228,7 @@ impl Pool {
                 record: name("record"),
                 text: None,
                 late: entry["late"] == true,
+                forks: self.forks,
             })
         });
         let path = self.roster();
@@ -215,11 +237,24 @@ impl Pool {
     }
 }
 
-/// The modules that `pool.json` names.
-fn described(path: &Path) -> Vec<Value> {
+/// What `pool.json` says.
+struct Described {
+    /// The modules.
+    known: Vec<Value>,
+    forks: Forks,
+}
+
+fn described(path: &Path) -> Described {
     let document = fs::read(path).ok();
     let document: Option<Value> = document.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let modules =
-        document.and_then(|mut document| document["modules"].as_array_mut().map(std::mem::take));
-    modules.unwrap_or_default()
+    let mut document = document.unwrap_or_default();
+    let separate = document["forks"] == Forks::Separate.name();
+    let modules = document["modules"].as_array_mut().map(std::mem::take);
+    Described {
+        known: modules.unwrap_or_default(),
+        forks: match separate {
+            true => Forks::Separate,
+            false => Forks::Shared,
+        },
+    }
 }

@@ -21,7 +21,7 @@ use crate::folder::{Listed, roster_bytes, write_record};
 use crate::images::Baked;
 use crate::private::{self, NotPrivate};
 use crate::room::Room;
-use crate::{How, ImageError, Images, Observed};
+use crate::{Forks, How, ImageError, Images, Observed};
 
 /// Why there is no variant.
 #[derive(Debug, thiserror::Error)]
@@ -201,6 +201,7 @@ pub fn equip(folder: &Path, run: [u8; 16], images: &[Carried]) -> Result<PathBuf
         text: None,
         record: carried.record(folder).into_os_string(),
         late: false,
+        forks: Forks::Shared,
     });
     let roster = folder.join("roster");
     private::replace(&roster, &[&roster_bytes(entries, None)]).map_err(io_at(&roster))?;

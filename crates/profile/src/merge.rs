@@ -197,6 +197,7 @@ impl Counters {
             process: self.process.into(),
             outcome: self.outcome.0.into(),
             status: self.outcome.1.into(),
+            started: 0.into(),
         }
     }
 }

@@ -198,19 +198,10 @@ fn belong_together(header: &Image, plan: &PlanView<'_>, text: &Text) -> Result<(
     if header.module != plan.header.module {
         return Err(Flaw::Mismatch("image and plan are of different modules"));
     }
-    let same = header.regions().len() == text.regions.len()
-        && header
-            .regions()
-            .iter()
-            .zip(&text.regions)
-            .all(|(said, is)| {
-                said.address.get() == is.address
-                    && said.length.get() == is.bytes.len() as u64
-                    && said.original.get() == checksum(&is.bytes)
-            });
-    let clear = header.distance.get() >= 0
-        || header.distance.get() + (header.companion_length() as i64)
-            <= (text.lowest as i64).wrapping_sub(text.origin() as i64);
+    let same = text.is_of(header);
+    let below = (text.lowest as i64).wrapping_sub(text.origin() as i64);
+    let distance = header.distance.get();
+    let clear = distance >= 0 || distance + (header.companion_length() as i64) <= below;
     match (same, clear) {
         (false, _) => Err(Flaw::Mismatch(
             "the image's regions are not the module's text",

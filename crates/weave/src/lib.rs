@@ -85,15 +85,7 @@ impl Placement {
 /// Whether the module in the file `bytes` has the text that this image was made of.
 #[must_use]
 pub fn is_text_of(bytes: &[u8], image: &Image) -> bool {
-    let Ok(text) = text::Text::read(bytes) else {
-        return false;
-    };
-    let regions = image.regions();
-    text.regions.len() == regions.len()
-        && text.regions.iter().zip(regions).all(|(now, then)| {
-            now.address == then.address.get()
-                && tomo_wire::checksum(&now.bytes) == then.original.get()
-        })
+    text::Text::read(bytes).is_ok_and(|text| text.is_of(image))
 }
 
 /// What to observe and how.

@@ -12,8 +12,8 @@ use object::elf;
 use object::endian::LittleEndian as LE;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use tomo_program::Address;
-use tomo_wire::PAGE;
-use tomo_wire::image::MOST_REGIONS;
+use tomo_wire::image::{Image, MOST_REGIONS};
+use tomo_wire::{PAGE, checksum};
 
 use crate::WeaveError;
 
@@ -43,6 +43,17 @@ pub(crate) struct Text {
 }
 
 impl Text {
+    /// Whether an image was made of just this text.
+    pub(crate) fn is_of(&self, image: &Image) -> bool {
+        let said = image.regions();
+        said.len() == self.regions.len()
+            && said.iter().zip(&self.regions).all(|(said, is)| {
+                said.address.get() == is.address
+                    && said.length.get() == is.bytes.len() as u64
+                    && said.original.get() == checksum(&is.bytes)
+            })
+    }
+
     /// Reads the executable segments of the ELF file `data`.
     pub(crate) fn read(data: &[u8]) -> Result<Self, WeaveError> {
         let headers = |_| WeaveError::Headers("they lie outside of the file");

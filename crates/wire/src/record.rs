@@ -13,6 +13,24 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 use crate::door::{Header, Preamble, Refusal, part};
 use crate::{ModuleId, PAGE, pages};
 
+/// What the name of a record ends with. That of a single process has the process before it: what
+/// `STEM.record` is for all, `STEM.PROCESS.record` is for one of them, or `STEM.PROCESS-2.record` where an
+/// earlier one had the same number.
+pub const ENDING: &str = ".record";
+
+/// The part of a record's name, without [`ENDING`], that names module and plan.
+#[must_use]
+pub fn stem_of(name: &str) -> &str {
+    let is_process = |text: &str| {
+        let mut numbers = text.splitn(2, '-');
+        numbers.all(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    };
+    match name.rsplit_once('.') {
+        Some((stem, process)) if is_process(process) => stem,
+        _ => name,
+    }
+}
+
 /// Where the marks start in a record's file.
 pub const MARKS: u64 = PAGE;
 
@@ -31,7 +49,8 @@ pub struct Record {
     pub created: I64,
     /// Probes, and so marks.
     pub probes: U32,
-    reserved: U32,
+    /// The process whose own record it is, or 0 where processes share it.
+    pub process: U32,
 }
 
 /// Where the part that changes is in a record's file.
@@ -59,6 +78,9 @@ pub struct Live {
     pub outcome: U32,
     /// The exit code or the signal.
     pub status: U32,
+    /// In the record of a single process: when that was started, in the system's ticks since it runs. Tells
+    /// it from another one that had its number before.
+    pub started: U64,
 }
 
 /// Why a process was not armed.
@@ -85,8 +107,16 @@ pub enum Reason {
     OtherLayout = 9,
     /// The program runs with raised privileges.
     Privileged = 10,
+    /// Somebody traces the program who takes the traps of probes for his own.
+    Traced = 11,
+    /// A process that was forked could not have a record of its own, and adds to that of its parent.
+    NotSeparate = 12,
     /// There are no slabs for its counters.
     NoSlab = 13,
+    /// The program runs in an emulator that would not see its code change.
+    Emulated = 14,
+    /// The program's loader does not tell of modules that are loaded later.
+    Unannounced = 15,
 }
 
 impl Reason {
@@ -99,7 +129,7 @@ impl Reason {
     }
 
     /// All reasons.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::NoImage,
         Self::ImageNotPrivate,
         Self::ImageRefused,
@@ -111,6 +141,10 @@ impl Reason {
         Self::OtherLayout,
         Self::Privileged,
         Self::NoSlab,
+        Self::Traced,
+        Self::NotSeparate,
+        Self::Emulated,
+        Self::Unannounced,
     ];
 
     /// What happened, in words.
@@ -128,6 +162,14 @@ impl Reason {
             Self::OtherLayout => "the module is not loaded as its headers say",
             Self::Privileged => "the program runs with raised privileges",
             Self::NoSlab => "there is no memory for its counters",
+            Self::Traced => {
+                "it runs under a debugger, which would take the probes' traps for its own"
+            }
+            Self::Unannounced => {
+                "the program's loader does not tell of modules that are loaded later"
+            }
+            Self::Emulated => "it runs in Valgrind, which would not see its code change",
+            Self::NotSeparate => "it could have no record of its own, and adds to its parent's",
         }
     }
 }
@@ -166,6 +208,15 @@ impl Record {
             created: created.into(),
             probes: probes.into(),
             ..Self::new_zeroed()
+        }
+    }
+
+    /// The same for what one process alone adds.
+    #[must_use]
+    pub fn of_process(self, process: u32) -> Self {
+        Self {
+            process: process.into(),
+            ..self
         }
     }
 
@@ -223,6 +274,7 @@ pub const fn live_offset(field: Field) -> u64 {
         Field::Traps => offset_of!(Live, traps),
         Field::ForeignTraps => offset_of!(Live, foreign_traps),
         Field::Process => offset_of!(Live, process),
+        Field::Started => offset_of!(Live, started),
     };
     LIVE + within as u64
 }
@@ -244,4 +296,6 @@ pub enum Field {
     ForeignTraps,
     /// [`Live::process`].
     Process,
+    /// [`Live::started`].
+    Started,
 }

@@ -47,11 +47,13 @@ pub struct Entry {
     /// 1 where programs may load it after their start (`dlopen`), 0 where they load it at the start or
     /// not at all.
     pub late: U32,
+    /// 1 where each process has a record and a copy of the text of its own; see [`crate::record::ENDING`].
+    pub separate: U32,
 }
 
 impl Header for Roster {
     const MAGIC: [u8; 8] = *b"TOMORST\n";
-    const VERSION: u32 = 5;
+    const VERSION: u32 = 6;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble

@@ -13,7 +13,7 @@ use tomo_wire::counting::{Counters, LOST, Row, Slabs, USED, sums};
 use tomo_wire::disposal::{Disposal, Disposals, DisposalsView, Manner};
 use tomo_wire::image::Image;
 use tomo_wire::plan::{Level, PlanView, Tactic};
-use tomo_wire::record::{MARKS, Record, RecordView};
+use tomo_wire::record::{MARKS, Record, RecordView, stem_of};
 use tomo_wire::report::{Outcome, Report, ReportView, name_of_plans};
 use tomo_wire::roster::RosterView;
 use tomo_wire::{PAGE, Refusal, checksum};
@@ -38,6 +38,26 @@ fn an_image_is_read_as_it_was_written() {
     assert_eq!(read.marks_distance(), BELOW + PAGE as i64);
     assert_eq!(read.alias_distance(0), BELOW + 2 * PAGE as i64);
     assert_eq!(read.companion_length(), 5 * PAGE);
+}
+
+/// Those of single processes, and of others whose names only look like it.
+#[test]
+fn names_of_records_lead_to_their_plans() {
+    for (name, stem) in [
+        ("ab12-cd", "ab12-cd"),
+        ("ab12-cd.4711", "ab12-cd"),
+        ("ab12-cd.4711-2", "ab12-cd"),
+        ("a.b.1", "a.b"),
+        ("a.b", "a.b"),
+        ("a.", "a."),
+        ("a.1-", "a.1-"),
+        ("a.-1", "a.-1"),
+        ("a.1-2-3", "a.1-2-3"),
+        (".1", ""),
+        ("", ""),
+    ] {
+        assert_eq!(stem_of(name), stem, "{name}");
+    }
 }
 
 #[test]

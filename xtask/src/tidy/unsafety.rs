@@ -7,11 +7,15 @@ use super::files::File;
 use super::{tables, tokens};
 
 /// The modules that may be unsafe. What each relies on stands in `SAFETY.md`.
-const MODULES: [&str; 14] = [
+const MODULES: [&str; 18] = [
     "crates/agent/src/arm.rs",
     "crates/agent/src/armed.rs",
+    "crates/agent/src/emulator.rs",
+    "crates/agent/src/forked.rs",
+    "crates/agent/src/kept.rs",
     "crates/agent/src/late.rs",
     "crates/agent/src/lib.rs",
+    "crates/agent/src/listed.rs",
     "crates/agent/src/loader.rs",
     "crates/agent/src/signals.rs",
     "crates/agent/src/slabs.rs",

@@ -157,8 +157,10 @@ fn fill_with_functions(
     }
 }
 
+/// What a row is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
+    Title,
     Folder,
     File,
     Function,
@@ -168,15 +170,16 @@ enum Kind {
 impl Kind {
     fn indent(self) -> usize {
         match self {
-            Self::Folder | Self::All => 0,
+            Self::Title | Self::Folder | Self::All => 0,
             Self::File => 2,
             Self::Function => 4,
         }
     }
 }
 
+/// Names, and how much of each ran.
 #[derive(Default)]
-struct Table {
+pub(super) struct Table {
     rows: Vec<(Kind, String, Totals)>,
 }
 
@@ -217,12 +220,24 @@ impl Column {
 }
 
 impl Table {
-    fn push(&mut self, kind: Kind, name: &str, totals: Totals) {
+    /// A row without numbers.
+    pub(super) fn push_title(&mut self, name: &str) {
+        self.push(Kind::Title, name, Totals::default());
+    }
+
+    pub(super) fn push(&mut self, kind: Kind, name: &str, totals: Totals) {
         let name = name.chars().map(|letter| match letter.is_control() {
             true => '\u{fffd}',
             false => letter,
         });
         self.rows.push((kind, name.collect(), totals));
+    }
+
+    /// Columns of the longest name, titles left out.
+    fn longest_name(&self) -> usize {
+        let rows = self.rows.iter().filter(|row| row.0 != Kind::Title);
+        let names = rows.map(|(kind, name, _)| kind.indent() + measure_text_width(name));
+        names.max().unwrap_or(0)
     }
 
     /// The columns that have anything, as wide as there is room for.
@@ -242,11 +257,7 @@ impl Table {
                 fraction: widest(index),
             })
             .collect();
-        let longest = self
-            .rows
-            .iter()
-            .map(|(kind, name, _)| kind.indent() + measure_text_width(name));
-        let wanted = longest.max().unwrap_or(0).min(LEAST_NAME);
+        let wanted = self.longest_name().min(LEAST_NAME);
         // The numbers of lines stay whatever happens.
         for index in (1..columns.len()).rev() {
             if width_of(&columns) + wanted > width {
@@ -256,14 +267,10 @@ impl Table {
         columns
     }
 
-    fn write(&self, out: &mut dyn Write, look: Look) -> io::Result<()> {
+    pub(super) fn write(&self, out: &mut dyn Write, look: Look) -> io::Result<()> {
         let columns = self.columns(look.width);
         let room = look.width.saturating_sub(width_of(&columns));
-        let longest = self
-            .rows
-            .iter()
-            .map(|(kind, name, _)| kind.indent() + measure_text_width(name));
-        let names = longest.max().unwrap_or(0).min(room);
+        let names = self.longest_name().min(room);
         let heads = columns.iter().map(|column| {
             let (name, width) = (NAMES[column.index], column.width());
             format!("{:GAP$}{name:>width$}", "")
@@ -274,12 +281,17 @@ impl Table {
             if *kind == Kind::All {
                 writeln!(out)?;
             }
+            if *kind == Kind::Title {
+                let name = cut(name, look.width);
+                writeln!(out, "{}", styled(&name, Style::new().bold(), look))?;
+                continue;
+            }
             let indent = kind.indent();
             let name = cut(name, names.saturating_sub(indent));
             let padding = names.saturating_sub(indent + measure_text_width(&name));
             let name = match kind {
                 Kind::Folder | Kind::All => styled(&name, Style::new().bold(), look),
-                Kind::File | Kind::Function => name,
+                _ => name,
             };
             write!(out, "{:indent$}{name}{:padding$}", "", "")?;
             for column in &columns {

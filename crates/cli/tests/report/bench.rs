@@ -205,6 +205,12 @@ impl Bench {
         fs::write(run.join("run.json"), document.to_string()).expect("written");
     }
 
+    /// The record of a single process beside that of [`Bench::run`].
+    pub(crate) fn process(&self, folder: &str, number: u8, name: &str, record: &[u8]) {
+        let run = self.path(folder).join(format!("run-{number}"));
+        fs::write(run.join(format!("m.{name}.record")), record).expect("written");
+    }
+
     pub(crate) fn tomo(&self, arguments: &[&str]) -> Said {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tomo"));
         command.args(arguments).current_dir(self.directory.path());

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use tomo_wire::record::{Field, Reason, live_offset};
+
 use crate::bench::{Bench, RAN, Seen};
 
 #[test]
@@ -29,6 +31,49 @@ fn a_record_cut_anywhere_is_named_and_the_rest_merges() {
             "{line}"
         );
     }
+}
+
+/// One record that is cut costs a merge that record, and nothing else.
+#[test]
+fn a_merge_goes_on_without_a_record_that_is_cut() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("out", 1, &program, &Seen::blocks(&RAN));
+    let expected = bench.tomo(&["report", "out", "--format", "lcov"]).well();
+    bench.run("out", 2, &program, &Seen::blocks(&[0x1010]));
+    let path = bench.path("out/run-2/m.record");
+    let record = fs::read(&path).expect("there");
+    for end in [0, 1, 100, 4096, record.len() - 1] {
+        fs::write(&path, &record[..end]).expect("written");
+        let merged = format!("merged-{end}");
+        let said = bench.tomo(&["merge", "-o", &merged, "out"]);
+        assert_eq!(said.code, Some(0));
+        assert!(said.err.contains("run-2/m.record: it is "), "{}", said.err);
+        assert_eq!(said.err.lines().count(), 1);
+        let report = bench.tomo(&["report", &merged, "--format", "lcov"]);
+        assert_eq!(report.well(), expected);
+    }
+}
+
+/// What some processes did nobody knows; a report that does not say so would make it less than it is.
+#[test]
+fn processes_that_were_not_observed_are_told() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("out", 1, &program, &Seen::blocks(&RAN));
+    let path = bench.path("out/run-1/m.record");
+    let mut record = fs::read(&path).expect("there");
+    let mut set = |field, value: u32| {
+        let at = live_offset(field) as usize;
+        record[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    };
+    set(Field::Refused, 2);
+    set(Field::Reason, Reason::Traced as u32);
+    fs::write(&path, record).expect("written");
+    let said = bench.tomo(&["report", "out"]);
+    assert_eq!(said.code, Some(0));
+    let words = "sample: not observed in 2 of 3 processes of a run: it runs under a debugger";
+    assert!(said.err.contains(words), "{}", said.err);
 }
 
 #[test]

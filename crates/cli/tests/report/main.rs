@@ -6,4 +6,5 @@ mod formats;
 mod hostile;
 mod merging;
 mod pages;
+mod processes;
 mod truth;

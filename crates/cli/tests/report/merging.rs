@@ -80,6 +80,37 @@ fn merging_is_a_monoid() {
     outcome.expect("a monoid");
 }
 
+/// The same build ran on two machines: it lay elsewhere on each, and so do its sources here.
+#[test]
+fn records_of_two_machines_merge_whatever_their_paths() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("both", 1, &program, &Seen::blocks(&BLOCKS));
+    bench.run("here", 1, &program, &Seen::blocks(&BLOCKS[..4]));
+    let there = crate::bench::Program {
+        path: "/opt/elsewhere/sample".into(),
+        ..bench.sample()
+    };
+    bench.run("there", 2, &there, &Seen::blocks(&BLOCKS[4..]));
+    bench
+        .tomo(&["merge", "-o", "merged", "here", "there"])
+        .well();
+    let report = |folders: &[&str]| {
+        let flags = [
+            "report",
+            "--format",
+            "lcov",
+            "--replace-src-path",
+            "/src:/home/me",
+        ];
+        let at = ["--program", "./sample"];
+        bench.tomo(&[&flags, folders, &at].concat()).well()
+    };
+    assert_eq!(report(&["merged"]), report(&["both"]));
+    assert_eq!(report(&["there", "here"]), report(&["both"]));
+    assert!(report(&["merged"]).contains("SF:/home/me/demo/a.c"));
+}
+
 #[test]
 fn builds_are_not_mixed() {
     let bench = Bench::new();

@@ -102,14 +102,16 @@ impl Stub {
         self.lock().seen.extend(units);
     }
 
-    /// All reports so far.
+    /// All reports so far. What comes twice, as it may, is the same report.
     pub(crate) fn reports(&self) -> Vec<Said> {
         let inside = self.lock();
-        inside
-            .reports
-            .iter()
-            .map(|report| Said::read(report))
-            .collect()
+        let mut different: Vec<&Vec<u8>> = Vec::new();
+        for report in &inside.reports {
+            if !different.contains(&report) {
+                different.push(report);
+            }
+        }
+        different.iter().map(|report| Said::read(report)).collect()
     }
 
     /// Waits until something holds of the reports; an hour is never.

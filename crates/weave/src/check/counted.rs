@@ -15,7 +15,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
 use tomo_program::{Address, Binary, BlockId, BlockView, Callee, EdgeKind, Graphs, Model, Status};
-use tomo_wire::checksum;
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
 
@@ -94,13 +93,7 @@ fn belong_together(header: &Image, counters: &Counters, text: &Text) -> Result<(
     if header.plan.get() != counters.name() || header.module != counters.module {
         return Err(Flaw::Mismatch("the image is of other counters"));
     }
-    let mut regions = header.regions().iter().zip(&text.regions);
-    let same = regions.all(|(said, is)| {
-        said.address.get() == is.address
-            && said.length.get() == is.bytes.len() as u64
-            && said.original.get() == checksum(&is.bytes)
-    });
-    match same && header.regions().len() == text.regions.len() {
+    match text.is_of(header) {
         true => Ok(()),
         false => Err(Flaw::Mismatch(
             "the image's regions are not the module's text",

@@ -12,6 +12,9 @@
 //! that all three stores are to one line: Chamith et al., *Living on the Edge*, PLDI 2016, derive from
 //! measurements of processors that instructions which straddle two lines are the problem. Hence
 //! never across two lines.
+//!
+//! A forked process that gets its text anew tells by the two last instructions that the tail was restored
+//! already (`crates/agent/src/forked.rs`).
 
 use crate::trampoline::{Job, Writer};
 

@@ -1,0 +1,298 @@
+//! Processes that are forked, where each is to have a record of its own.
+//!
+//! A forked process inherits the mappings of its parent: text without the probes that were hit, a record
+//! that both write. Before it goes on from `fork`, it gets a text with all probes and an empty record, at the
+//! same places; so its record has all that it does itself, from the fork on. The C library calls
+//! [`child`] in it, whoever has called `fork`. It does not when a program makes processes by system calls of
+//! its own; these, and those that `vfork` makes, go on in their parent's record.
+//!
+//! **Why no one notices.** There is one thread, and it is here, with all signals blocked. It will go on in the
+//! program's text where calls return, at which blocks start and no probe has begun, and where signals have
+//! interrupted it, which may be in the middle of what a probe covers. So the lines around those places
+//! keep the text as the parent had it ([`crate::interrupted`]); a probe never reaches beyond its line. What
+//! was there of probes is gone in this process. Trampolines are not touched, so one that was interrupted
+//! goes on; where it has one store left of several, the line that it restores is kept, too.
+//!
+//! Where anything fails before the text is mapped, the process stays in its parent's record, which is said
+//! in the record of the run. After that nothing can fail that would not fail before: mappings are replaced
+//! by others of the same size, from a file of which one was made a moment ago.
+
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_void};
+use core::mem::{MaybeUninit, transmute};
+use core::slice;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use tomo_wire::PAGE;
+use tomo_wire::image::{Image, Region};
+use tomo_wire::record::{Field, Reason, Record};
+use tomo_wire::roster::Entry;
+
+use crate::arm::{Files, Place};
+use crate::armed::{self, Counters};
+use crate::interrupted::Interrupted;
+use crate::loader::weak;
+use crate::own::{self, Own};
+use crate::system::{self, Errno, How, Protection};
+use crate::{door, kept};
+
+/// A module of which this process has a text and a record of its own.
+#[derive(Clone, Copy)]
+pub(crate) struct Module {
+    /// From stated to loaded addresses.
+    pub(crate) bias: usize,
+    /// The image's file, mapped: text with all probes.
+    pub(crate) image: &'static [u8],
+    /// Where the first page of the process's own record is mapped.
+    pub(crate) page: *mut u8,
+    /// The record of the run.
+    pub(crate) shared: Counters,
+    /// Where in the roster its path is.
+    pub(crate) path: u32,
+}
+
+/// Modules at most; further ones are not armed.
+const MOST: usize = 256;
+
+struct Table(UnsafeCell<[MaybeUninit<Module>; MOST]>);
+
+// SAFETY: an element is written once, before the count that covers it is published; after that it is only
+// read. There is one writer at a time: the loader's lock is held while modules are armed.
+unsafe impl Sync for Table {}
+
+static TABLE: Table = Table(UnsafeCell::new([MaybeUninit::uninit(); MOST]));
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// What [`system::sandbox`] said at the start.
+static SANDBOX: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether each process is to have its own of this module.
+pub(crate) fn is_separate(entry: &Entry) -> bool {
+    entry.separate.get() != 0
+}
+
+/// Whether one module more fits.
+pub(crate) fn has_room() -> bool {
+    COUNT.load(Ordering::Relaxed) < MOST
+}
+
+/// Remembers a module that was armed.
+pub(crate) fn remember(module: Module) {
+    let count = COUNT.load(Ordering::Relaxed);
+    if count < MOST {
+        let first: *mut MaybeUninit<Module> = TABLE.0.get().cast();
+        // SAFETY: inside the table, and not yet covered by the count, so that nobody reads it.
+        unsafe { first.add(count).write(MaybeUninit::new(module)) };
+        COUNT.store(count + 1, Ordering::Release);
+    }
+}
+
+fn modules() -> &'static [Module] {
+    let count = COUNT.load(Ordering::Acquire);
+    // SAFETY: the first `count` elements were written before the count was, and never again.
+    unsafe { slice::from_raw_parts(TABLE.0.get().cast(), count) }
+}
+
+/// A function that the C library calls.
+pub(crate) type Handler = extern "C" fn();
+/// What registers functions for before a fork, after it, and after it in the child.
+type Register =
+    unsafe extern "C" fn(Option<Handler>, Option<Handler>, Option<Handler>, *const c_void) -> c_int;
+
+/// From now on [`child`] is called in forked processes, before other libraries' handlers: ours is the
+/// first to be known.
+pub(crate) fn watch() {
+    SANDBOX.store(system::sandbox(), Ordering::Relaxed);
+    tell(child);
+}
+
+/// Has the C library call `child` in forked processes.
+pub(crate) fn tell(child: Handler) {
+    // glibc has the one, others the other; the fourth argument, the module that asks, is glibc's.
+    let address = match weak!("__register_atfork") {
+        0 => weak!("pthread_atfork"),
+        address => address,
+    };
+    if address == 0 {
+        return;
+    }
+    // SAFETY: the functions of these names have this type, but for the last argument, at which who does not
+    // know it does not look. The handler is never unloaded.
+    unsafe {
+        let register = transmute::<usize, Register>(address);
+        register(None, None, Some(child), TABLE.0.get().cast());
+    }
+}
+
+/// Called by the C library in a forked process.
+extern "C" fn child() {
+    let before = system::change_mask(How::Block, u64::MAX);
+    let interrupted = match system::sandbox() == SANDBOX.load(Ordering::Relaxed) {
+        true => Interrupted::find(),
+        // What a program that has locked itself in since may still do, nobody knows; to try might end it.
+        false => Err(NOT_PERMITTED),
+    };
+    for module in modules() {
+        let renewed = renew(module, interrupted.as_ref());
+        // SAFETY: the page stays mapped, and is that of the record in which this process is.
+        let counters = unsafe { Counters::at(module.page) };
+        let process = system::process();
+        match renewed {
+            Ok(false) => {}
+            Ok(true) => {
+                counters.note_armed(process);
+                module.shared.note_armed(process);
+            }
+            Err(Errno(errno)) => {
+                counters.count(Field::Armed);
+                module.shared.note_refused(Reason::NotSeparate, errno);
+            }
+        }
+    }
+    system::change_mask(How::Set, before);
+}
+
+const NOT_PERMITTED: Errno = Errno(1);
+/// The kernel's word for what makes no sense.
+const INVALID: Errno = Errno(22);
+
+/// Gives this process a text and a record of its own; whether it had none. It may have one for a module that
+/// was loaded several times; one that is loaded no more gets none.
+fn renew(module: &Module, interrupted: Result<&Interrupted, &Errno>) -> Result<bool, Errno> {
+    let image = Image::read(module.image, module.image.len() as u64).map_err(|_| INVALID)?;
+    let first = image.regions().first().ok_or(INVALID)?;
+    let origin = start_of(module, first);
+    if !armed::starts_at(origin) {
+        return Ok(false);
+    }
+    let interrupted = interrupted.map_err(|errno| *errno)?;
+    let text = own::text(&image, module.image)?;
+    for place in interrupted.places() {
+        keep_line(module, &image, &text, *place)?;
+        if let Some(window) = half_restored(origin, &image, *place) {
+            keep_line(module, &image, &text, window)?;
+        }
+    }
+    // One mapping of the kind that cannot be undone below.
+    let trial = system::map(
+        PAGE as usize,
+        Protection::ReadExecute,
+        &text,
+        first.offset.get(),
+    )?;
+    // SAFETY: mapped just now, and nobody knows it.
+    unsafe { system::unmap(trial as usize, PAGE as usize) };
+    let own = own_record(module)?;
+    let files = Files {
+        image: &text,
+        text: &text,
+        record: &own.file,
+    };
+    let place = Place {
+        origin,
+        image: &image,
+        files: &files,
+    };
+    place.map_texts(module.bias)?;
+    place.map_aliases()?;
+    place.map_marks()?;
+    // SAFETY: the page is that of the parent's record, which nobody here reads any more.
+    unsafe {
+        system::map_over(
+            module.page as usize,
+            PAGE as usize,
+            Protection::ReadWrite,
+            &own.file,
+            0,
+        )?;
+    }
+    Ok(!own.continued)
+}
+
+fn start_of(module: &Module, region: &Region) -> usize {
+    module.bias.wrapping_add(region.address.get() as usize)
+}
+
+/// This process's own record, made from that of its parent.
+fn own_record(module: &Module) -> Result<Own, Errno> {
+    let (roster, roster_path) = kept::roster().ok_or(INVALID)?;
+    let mut header = [0; size_of::<Record>()];
+    // SAFETY: the header is at the start of the page, and never changes.
+    let page = unsafe { slice::from_raw_parts(module.page, header.len()) };
+    header.copy_from_slice(page);
+    let header = Record::read(&header, u64::MAX).map_err(|_| INVALID)?;
+    let mut buffer = [0; 4096];
+    let path = roster.path(module.path.into()).ok_or(INVALID)?;
+    let path = door::beside(roster_path, path, &mut buffer).ok_or(INVALID)?;
+    own::record(path, &header)
+}
+
+/// The window of which the trampoline at `place` has the first byte still to restore, and nothing else: it goes on
+/// with `mov byte ptr [rip + …], …` and `jmp` to the window (`crates/weave/src/tactics/held.rs`). Of other
+/// trampolines that end so the line may be kept as well.
+fn half_restored(origin: usize, image: &Image, place: usize) -> Option<usize> {
+    /// What the `jmp` ends with, from `place` on.
+    const END: usize = 7 + 5;
+    let start = origin.wrapping_add_signed(image.distance.get() as isize);
+    let length = image.trampolines_length.get() as usize;
+    let room = length.checked_sub(place.checked_sub(start)?)?;
+    (room >= END).then_some(())?;
+    // SAFETY: inside the trampolines, which stay mapped as they are.
+    let code = unsafe { slice::from_raw_parts(place as *const u8, END) };
+    let [0xc6, 0x05, .., 0xe9, a, b, c, d] = code else {
+        return None;
+    };
+    let distance = i32::from_le_bytes([*a, *b, *c, *d]);
+    Some(
+        place
+            .wrapping_add(END)
+            .wrapping_add_signed(distance as isize),
+    )
+}
+
+/// Bytes of a line; no probe covers bytes of two.
+const LINE: usize = 64;
+
+/// Has `text` keep the line around `address`, if that is the module's, as it is in memory.
+fn keep_line(
+    module: &Module,
+    image: &Image,
+    text: &system::File,
+    address: usize,
+) -> Result<(), Errno> {
+    let inside = |region: &&Region| {
+        address.wrapping_sub(start_of(module, region)) < region.length.get() as usize
+    };
+    let Some(region) = image.regions().iter().find(inside) else {
+        return Ok(());
+    };
+    let line = address / LINE * LINE;
+    let offset = line.wrapping_sub(start_of(module, region)) as u64;
+    text.write_at(&steady(line), region.offset.get() + offset)
+}
+
+/// The line at `address`, which other processes may be restoring: as it was at one moment. They only ever
+/// restore, so what is read twice alike was there in between.
+fn steady(address: usize) -> [u8; LINE] {
+    let read = || {
+        let mut words = [0_u64; LINE / 8];
+        for (number, word) in words.iter_mut().enumerate() {
+            // SAFETY: a line of the module's text, which is mapped, and aligned as lines are.
+            *word = unsafe { (address as *const u64).add(number).read_volatile() };
+        }
+        words
+    };
+    let mut before = read();
+    loop {
+        let now = read();
+        if now == before {
+            break;
+        }
+        before = now;
+    }
+    let mut bytes = [0; LINE];
+    for (to, word) in bytes.chunks_exact_mut(8).zip(before) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}

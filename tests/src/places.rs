@@ -1,0 +1,18 @@
+//! File systems of their own for a command: full ones, such that allow no programs, or none at all.
+
+use std::process::Command;
+
+/// A shell that runs `script` where it may mount what it likes, seen by nobody else: in a mount
+/// namespace, and if need be in one of users. Its further arguments are `$1` and so on.
+///
+/// The system has to allow that; where it does not, the command fails and says so.
+#[must_use]
+pub fn shell(script: &str) -> Command {
+    let mut command = Command::new("unshare");
+    if !nix::unistd::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    let script = format!("set -e; {script}");
+    command.args(["--mount", "--", "bash", "-c", &script, "bash"]);
+    command
+}

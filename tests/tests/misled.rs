@@ -1,0 +1,61 @@
+//! Line tables are not believed: one that names places in the middle of instructions moves no probe there.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use tomo_testkit::corpus::compiled;
+use tomo_testkit::coverage::{Covering, complete};
+
+fn objdump(argument: &str, program: &Path) -> String {
+    let output = Command::new("objdump").arg(argument).arg(program).output();
+    String::from_utf8(output.expect("objdump").stdout).expect("text")
+}
+
+fn number(text: &str) -> Option<u64> {
+    let digits = text.trim().trim_end_matches(':');
+    u64::from_str_radix(digits.trim_start_matches("0x"), 16).ok()
+}
+
+/// Where instructions start.
+fn instructions(program: &Path) -> BTreeSet<u64> {
+    let listing = objdump("-d", program);
+    let lines = listing.lines().filter(|line| line.contains(":\t"));
+    lines
+        .filter_map(|line| number(line.split('\t').next()?))
+        .collect()
+}
+
+/// Where the line table says that statements start.
+fn statements(program: &Path) -> BTreeSet<u64> {
+    let listing = objdump("--dwarf=decodedline", program);
+    let addresses = listing.lines().filter_map(|line| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        number(words.get(2).filter(|word| word.starts_with("0x"))?)
+    });
+    addresses.collect()
+}
+
+#[test]
+fn a_line_table_that_lies_moves_no_probe() {
+    let program = compiled("gcc", "misleading.c", &["-g", "-O2"]).expect("built");
+    let starts = instructions(&program);
+    let lies: BTreeSet<_> = statements(&program).difference(&starts).copied().collect();
+    assert!(lies.len() >= 4, "{lies:x?}");
+    let alone = complete(Command::new(&program), b"").expect("run");
+    for level in ["block", "edge"] {
+        let covering = Covering::new().expect("a folder");
+        let mut command = covering.command(&["--level", level]).expect("tomo");
+        command.arg(&program);
+        let output = complete(command, b"").expect("run");
+        assert_eq!(
+            (&output.stdout, output.status),
+            (&alone.stdout, alone.status)
+        );
+        let units = covering.only().expect("a record");
+        assert!(units.hit.len() > 5);
+        for at in units.hit.iter().chain(&units.missed) {
+            assert!(starts.contains(at) && !lies.contains(at), "{at:#x}");
+        }
+    }
+}
