@@ -29,7 +29,7 @@ use tomo_program::{Address, Binary, Model};
 use tomo_wire::disposal::{Disposal, DisposalsView, Manner};
 use tomo_wire::image::{Image, Window as Row};
 use tomo_wire::plan::{PlanView, Tactic};
-use tomo_wire::{Refusal, checksum};
+use tomo_wire::Refusal;
 
 pub use counted::{CountersChecked, check_counters};
 
