@@ -26,10 +26,10 @@ mod places;
 mod trampolines;
 
 use tomo_program::{Address, Binary, Model};
+use tomo_wire::Refusal;
 use tomo_wire::disposal::{Disposal, DisposalsView, Manner};
 use tomo_wire::image::{Image, Window as Row};
 use tomo_wire::plan::{PlanView, Tactic};
-use tomo_wire::Refusal;
 
 pub use counted::{CountersChecked, check_counters};
 
