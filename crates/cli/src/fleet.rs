@@ -1,9 +1,11 @@
 //! `tomo fleet`: what a fleet has seen.
 
+mod plot;
 mod records;
 mod status;
 mod words;
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -71,6 +73,10 @@ struct GrowthOf {
     /// As JSON: all points, in nanoseconds since 1970.
     #[arg(long)]
     json: bool,
+
+    /// Draw the curves into FILE, as SVG.
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    svg: Option<PathBuf>,
 }
 
 /// Does what the arguments ask for.
@@ -90,9 +96,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Growth(asked) => {
             let id = campaign::find(&client, &asked.campaign)?;
             let growth: Growth = client.get(&paths::of_campaign(paths::GROWTH, id))?;
-            match asked.json {
-                true => println!("{}", serde_json::to_string_pretty(&growth)?),
-                false => print!("{}", words::growth(&growth)),
+            match (asked.json, &asked.svg) {
+                (true, _) => println!("{}", serde_json::to_string_pretty(&growth)?),
+                (_, Some(path)) => {
+                    let picture = plot::growth(&growth);
+                    fs::write(path, picture).with_context(|| path.display().to_string())?;
+                }
+                (_, None) => print!("{}", words::growth(&growth)),
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -106,7 +116,7 @@ fn show_report(client: &Client, asked: &Report) -> Result<ExitCode> {
     let records = records::write(client, &campaign, &profile, folder.path())?;
     if let Some(path) = &asked.units {
         let text = serde_json::to_string_pretty(&profile)?;
-        std::fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
+        fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
     }
     let code = asked.show.run(&[records.folder], &records.programs)?;
     if asked.show.is_for_people() {

@@ -1,7 +1,7 @@
 //! One test for each thing that users do.
 
 use serde_json::Value;
-use tomo_protocol::{Answer, Units, paths};
+use tomo_protocol::{Answer, CALIBRATION_SCHEMA, Calibration, Cost, Name, Units, paths};
 
 use crate::site::{Site, report};
 
@@ -64,11 +64,75 @@ fn a_fleet_from_the_campaign_to_the_report() {
             .contains("DA:")
     );
     assert!(site.tomo(&["fleet", "growth", "try"]).lines().count() > 1);
+    site.tomo(&["fleet", "growth", "try", "--svg", "growth.svg"]);
+    let picture = std::fs::read_to_string(site.path("growth.svg")).expect("a picture");
+    roxmltree::Document::parse(&picture).expect("a picture");
     let list = site.tomo(&["campaign", "list"]);
     assert!(list.contains("try") && !list.contains("retired"), "{list}");
     site.tomo(&["campaign", "retire", "try"]);
     assert!(site.tomo(&["campaign", "list"]).contains("retired"));
     assert_eq!(site.end(), Some(0), "it ends well when it is told to");
+}
+
+/// A share of run time becomes a number of probes by what was measured, and by nothing else.
+#[test]
+fn a_bound_may_be_a_share_of_run_time() {
+    let site = Site::new();
+    let (all, _) = site.campaign(&[]);
+    let half = all.units / 2;
+    let cost = |probes, share| Cost {
+        probes,
+        share,
+        low: share,
+        high: share,
+    };
+    let measured = Calibration {
+        schema: CALIBRATION_SCHEMA.into(),
+        plans: all.plans,
+        units: all.units,
+        rounds: 9,
+        confidence: 0.95,
+        seconds: 1.0,
+        points: vec![cost(0, 0.0), cost(half, 0.01), cost(all.units, 0.5)],
+    };
+    let write = |name: &str, calibration: &Calibration| {
+        let text = serde_json::to_string(calibration).expect("JSON");
+        std::fs::write(site.path(name), text).expect("a file");
+    };
+    write("measured", &measured);
+    let bounded = |share, file| ["--overhead", share, "--calibration", file];
+    let (campaign, _) = site.campaign(&bounded("1%", "measured"));
+    let most = campaign.variants.iter().map(|variant| variant.units.len());
+    assert_eq!(most.max(), Some(u64::from(half)));
+    let new = |share, file| [&["campaign", "new", "./prog"], &bounded(share, file)[..]].concat();
+    write(
+        "noisy",
+        &Calibration {
+            points: vec![cost(0, 0.02), cost(all.units, 0.03)],
+            ..measured.clone()
+        },
+    );
+    let refusal = site.refusal(&new("1%", "noisy"));
+    assert!(
+        refusal.contains("more than the bound of 1.00 %"),
+        "{refusal}"
+    );
+    let other = Calibration {
+        plans: Name(all.plans.0 ^ 1),
+        ..measured
+    };
+    write("other", &other);
+    let refusal = site.refusal(&new("1%", "other"));
+    assert!(refusal.contains("another build"), "{refusal}");
+}
+
+/// The collector's first two lines were read, and nobody will read another.
+#[test]
+fn a_collector_to_whom_nobody_listens_serves_on_and_ends_well() {
+    let mut site = Site::new();
+    site.campaign(&["--name", "still there"]);
+    assert!(site.tomo(&["campaign", "list"]).contains("still there"));
+    assert_eq!(site.end(), Some(0));
 }
 
 #[test]

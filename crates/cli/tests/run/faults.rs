@@ -52,11 +52,11 @@ fn an_answer_that_is_lost_brings_the_same_report_again() {
         &site.run(&stub.url(), "s", &["--policy", "start"], "ab"),
         "ab",
     );
-    let lost = stub.reports();
+    let lost = stub.arrivals();
     assert!(!lost.is_empty());
     stub.behave(Manner::Serves);
     site.flush(&stub.url(), "s");
-    let reports = stub.reports();
+    let reports = stub.arrivals();
     assert!(
         reports.iter().all(|said| *said == reports[0]),
         "{reports:?}"

@@ -102,16 +102,22 @@ impl Stub {
         self.lock().seen.extend(units);
     }
 
+    /// All reports so far, each as often as it came.
+    pub(crate) fn arrivals(&self) -> Vec<Said> {
+        let inside = self.lock();
+        let each = inside.reports.iter();
+        each.map(|report| Said::read(report)).collect()
+    }
+
     /// All reports so far. What comes twice, as it may, is the same report.
     pub(crate) fn reports(&self) -> Vec<Said> {
-        let inside = self.lock();
-        let mut different: Vec<&Vec<u8>> = Vec::new();
-        for report in &inside.reports {
-            if !different.contains(&report) {
-                different.push(report);
+        let mut different = Vec::new();
+        for said in self.arrivals() {
+            if !different.contains(&said) {
+                different.push(said);
             }
         }
-        different.iter().map(|report| Said::read(report)).collect()
+        different
     }
 
     /// Waits until something holds of the reports; an hour is never.
