@@ -245,7 +245,7 @@ fn written(
         &recorded.values,
     );
     let lost = recorded.lost;
-    let counted = Counted::of(recorded.located, counts)?;
+    let counted = Counted::of(recorded.located, counts);
     let mut text = Vec::new();
     match arguments.format {
         Format::Table => text.extend(table(&counted.graphs()?, &counted.counts, lost).bytes()),

@@ -12,6 +12,7 @@ pub use source::write as write_source;
 pub use tracefile::write as write_tracefile;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use tomo_program::dwarf::{BlockLines, Position, block_lines};
 use tomo_program::{BlockView, FunctionView, Graphs, ModelError};
@@ -29,7 +30,14 @@ pub struct Counted {
     pub located: Located,
     /// Its counts.
     pub counts: Counts,
-    lines: BlockLines,
+    /// Found when they are first asked for, which takes longer than all the rest.
+    lines: OnceLock<Lines>,
+}
+
+/// Which lines the blocks are made of.
+#[derive(Debug, Default)]
+struct Lines {
+    found: BlockLines,
     /// For each block, which of the sorted ones it is.
     rank: Vec<u32>,
 }
@@ -44,23 +52,26 @@ pub(crate) struct Written<'c, 'g> {
 
 impl Counted {
     /// The counts of this module beside its lines.
-    ///
-    /// # Errors
-    /// Where the model is damaged.
-    pub fn of(located: Located, counts: Counts) -> Result<Self, ModelError> {
-        let (lines, rank) = {
-            let graphs = located.model.graphs()?;
-            let sorted = Sorted::of(&graphs);
-            (
-                block_lines(&located.sections(), &sorted.ranges),
-                sorted.rank,
-            )
-        };
-        Ok(Self {
+    #[must_use]
+    pub fn of(located: Located, counts: Counts) -> Self {
+        Self {
             located,
             counts,
-            lines,
-            rank,
+            lines: OnceLock::new(),
+        }
+    }
+
+    fn lines(&self) -> &Lines {
+        self.lines.get_or_init(|| {
+            // The counts come from this very model, so it is readable.
+            let Ok(graphs) = self.graphs() else {
+                return Lines::default();
+            };
+            let sorted = Sorted::of(&graphs);
+            Lines {
+                found: block_lines(&self.located.sections(), &sorted.ranges),
+                rank: sorted.rank,
+            }
         })
     }
 
@@ -73,19 +84,24 @@ impl Counted {
     }
 
     fn rank_of(&self, block: BlockView<'_>) -> usize {
-        let rank = self.rank.get(block.id().index());
+        let rank = self.lines().rank.get(block.id().index());
         rank.map_or(usize::MAX, |rank| *rank as usize)
     }
 
     /// The name of a file.
     pub(crate) fn file(&self, position: Position) -> &str {
-        let file = self.lines.files.get(position.file as usize);
+        let file = self.lines().found.files.get(position.file as usize);
         file.map_or("", String::as_str)
     }
 
     /// Where a block starts in the source.
     pub(crate) fn start(&self, block: BlockView<'_>) -> Option<Position> {
-        self.lines.first.get(self.rank_of(block)).copied().flatten()
+        self.lines()
+            .found
+            .first
+            .get(self.rank_of(block))
+            .copied()
+            .flatten()
     }
 
     /// Functions that are counted, with where they start.
@@ -113,7 +129,7 @@ impl Counted {
         let mut files: BTreeMap<&str, BTreeMap<u32, LineCount>> = BTreeMap::new();
         for function in self.functions(&graphs) {
             for (block, count) in function.view.blocks().zip(&function.counts.blocks) {
-                for position in self.lines.statements(self.rank_of(block)) {
+                for position in self.lines().found.statements(self.rank_of(block)) {
                     let file = files.entry(self.file(*position)).or_default();
                     let line = file.entry(position.line).or_insert(*count);
                     *line = line.zip(*count).map(|(one, other)| one.max(other));

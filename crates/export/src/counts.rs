@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use tomo_graph::{FlowArc, FlowGraph, NodeId, Weight};
 use tomo_plan::counting::{CountingPlan, Frequencies, Place, Role, places};
 use tomo_profile::counts::{CountError, Counts as Inferred, infer_with};
@@ -76,7 +77,7 @@ pub fn frequencies(
 }
 
 /// Values by what they count.
-fn known(rows: &[Row], values: &[u64]) -> HashMap<(u64, u64), u64> {
+fn known(rows: &[Row], values: &[u64]) -> FxHashMap<(u64, u64), u64> {
     let pairs = rows.iter().zip(values);
     pairs
         .map(|(row, value)| ((row.from.get(), row.to.get()), *value))
@@ -142,7 +143,7 @@ impl<'g> Mapped<'g> {
     }
 
     /// The value of the counter that an arc has, if it has one.
-    fn counted(&self, arc: FlowArc, known: &HashMap<(u64, u64), u64>) -> Option<u64> {
+    fn counted(&self, arc: FlowArc, known: &FxHashMap<(u64, u64), u64>) -> Option<u64> {
         places(&self.graph, arc).into_iter().find_map(|place| {
             let key = match (place, arc) {
                 (Place::Target(node) | Place::Source(node), _) => (self.address(node)?, 0),
@@ -157,7 +158,7 @@ impl<'g> Mapped<'g> {
     }
 
     /// All counts, from those that are known.
-    fn infer(&self, known: &HashMap<(u64, u64), u64>) -> Result<Inferred, CountError> {
+    fn infer(&self, known: &FxHashMap<(u64, u64), u64>) -> Result<Inferred, CountError> {
         let plan = CountingPlan::new(&self.graph, |arc| match self.counted(arc, known) {
             Some(_) => Weight::Finite(1),
             None => Weight::Infinite,
@@ -177,7 +178,7 @@ impl<'g> Mapped<'g> {
 /// `None` where the function cannot be counted.
 fn counts_of(
     function: &FunctionView<'_>,
-    known: &HashMap<(u64, u64), u64>,
+    known: &FxHashMap<(u64, u64), u64>,
 ) -> Option<Result<FunctionCounts, CountError>> {
     let mapped = Mapped::of(function)?;
     Some(mapped.infer(known).map(|counts| {

@@ -8,7 +8,7 @@ pub(super) fn growth(growth: &Growth) -> String {
     let last = growth.all.last().map_or(0, |(at, _)| at - growth.created);
     let (unit, nanoseconds) = match last {
         ..120_000_000_000 => ("seconds", 1e9),
-        ..7_200_000_000_000 => ("minutes", 60e9),
+        120_000_000_000..7_200_000_000_000 => ("minutes", 60e9),
         _ => ("hours", 3600e9),
     };
     let points = |points: &[(i64, u32)]| -> Vec<(f64, f64)> {
