@@ -137,8 +137,8 @@ fn start_and_kill(pool: &Pool, random: &mut Random) -> usize {
         std::hint::spin_loop();
     }
     child.kill().expect("killed");
-    child.wait().expect("ended");
-    assert_eq!(done, wanted, "it ended by itself");
+    let status = child.wait().expect("ended");
+    assert_eq!(done, wanted, "it ended by itself: {status}");
     done
 }
 
