@@ -34,7 +34,7 @@ pub use load::{Analysis, LoadError, Loaded, Request, load, load_with};
 pub use model::*;
 pub use names::{demangle, is_called, without_parameters};
 pub use needed::Needed;
-pub use patch::{DETOUR_BYTES, LINE_BYTES, Patchability, first_instruction_sizes, patchability};
+pub use patch::{DETOUR_BYTES, FETCH_BYTES, Patchability, first_instruction_sizes, patchability};
 pub use progress::Progress;
 pub use resources::peak_memory_bytes;
 pub use warning::Warning;

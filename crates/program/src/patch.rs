@@ -3,9 +3,9 @@
 //! A *detour* overwrites five bytes with a jump, a *trap* overwrites one with `int3`. The rules
 //! are those of the design, and err on the side of less:
 //!
-//! - A detour's five bytes must lie in one 64-byte line, so that no processor fetches half of the
-//!   old bytes and half of the new ones. This holds for every kind of detour. Addresses here are
-//!   stated ones; the loader moves programs by whole pages, so lines stay lines.
+//! - A detour's five bytes must lie in sixteen aligned bytes, so that no processor fetches half of the
+//!   old bytes and half of the new ones: to lie in one line is not enough. This holds for every kind
+//!   of detour. Addresses here are stated ones; the loader moves programs by whole pages.
 //! - Five bytes over several instructions need an *exact* function: only there is it proven that
 //!   nothing jumps between them. A block has no way in but its start.
 //! - Five bytes within the first instruction need no more than that the instruction really starts
@@ -21,8 +21,8 @@ use crate::{Address, Block, Function, Reason, Status};
 
 /// Bytes of a jump with a 32-bit displacement.
 pub const DETOUR_BYTES: u32 = 5;
-/// Bytes that a processor fetches and caches together.
-pub const LINE_BYTES: u64 = 64;
+/// Bytes, aligned, that any processor fetches at once; many fetch more.
+pub const FETCH_BYTES: u64 = 16;
 
 /// The strongest probe that a block can carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,9 +57,9 @@ pub fn patchability(
     size: u32,
     first_instruction: u8,
 ) -> Patchability {
-    let one_line = start.0 % LINE_BYTES + u64::from(DETOUR_BYTES) <= LINE_BYTES;
+    let one_fetch = start.0 % FETCH_BYTES + u64::from(DETOUR_BYTES) <= FETCH_BYTES;
     let one_instruction = u32::from(first_instruction) >= DETOUR_BYTES;
-    let fits = size >= DETOUR_BYTES && one_line;
+    let fits = size >= DETOUR_BYTES && one_fetch;
     match status {
         Status::Opaque(_) | Status::Partial(Reason::OverlappingInstructions) => Patchability::None,
         Status::Partial(Reason::EnteredInsideInstruction) => Patchability::Trap,
@@ -110,7 +110,7 @@ mod tests {
     const PARTIAL: Status = Status::Partial(Reason::UnresolvedIndirectJump);
 
     #[test]
-    fn a_detour_needs_five_bytes_in_one_line() {
+    fn a_detour_needs_five_bytes_in_one_fetch() {
         let at = |address, size| patchability(Status::Exact, Address(address), size, 1);
         assert_eq!(at(0x1000, 5), Patchability::Detour);
         assert_eq!(at(0x1000, 4), Patchability::Trap);

@@ -13,7 +13,7 @@
 //!   the steps that its tactic asks for. So whoever disposes of all of them has the module's text again,
 //!   byte for byte, but for the jumps in filling that nothing leads to any more.
 //! - What is said to have been disposed of is the module's text, and nothing else is.
-//! - A quadword's store touches nobody else's bytes; what is held lies in one line.
+//! - A quadword's store touches nobody else's bytes; what is held is fetched at once.
 //! - A window starts at an instruction of its unit's block before which nothing can fault, and no way of the
 //!   model leads to any other of its bytes (see `check/places.rs`).
 //!
@@ -37,6 +37,9 @@ use crate::WeaveError;
 use crate::text::Text;
 use places::Places;
 use trampolines::Trampoline;
+
+/// Bytes, aligned, that any processor fetches at once.
+const FETCH: u64 = 16;
 
 /// What is wrong with an image.
 #[derive(Debug, thiserror::Error)]
@@ -482,8 +485,8 @@ impl Checker<'_> {
         if start != window || first != hold || *tail != hold + 1 {
             return Err("it restores something else than its window");
         }
-        if int3.as_slice() != [0xcc] || window.0 % 64 > 64 - size {
-            return Err("its window is not held in one line");
+        if int3.as_slice() != [0xcc] || window.0 % FETCH > FETCH - size {
+            return Err("its window is not fetched at once");
         }
         let value = [byte.as_slice(), rest.as_slice()].concat();
         match self.original(window, size as usize) == Some(&value) {
@@ -519,8 +522,8 @@ impl Checker<'_> {
         let window = self
             .of_alias(*alias)
             .ok_or("it writes outside of the alias")?;
-        if value.len() != N || window.0 % 64 > 64 - N as u64 {
-            return Err("its displacement is not in one line");
+        if value.len() != N || window.0 % FETCH > FETCH - N as u64 {
+            return Err("its displacement is not fetched at once");
         }
         let Some(original) = self
             .original(window, N)

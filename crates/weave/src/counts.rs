@@ -9,8 +9,8 @@ use tomo_wire::plan::Tactic;
 pub enum Refusal {
     /// Too few bytes that nothing else enters.
     TooShort,
-    /// There are enough bytes, but everywhere they lie in two cache lines.
-    CrossesLine,
+    /// There are enough bytes, but everywhere they are fetched in two parts.
+    CrossesFetch,
     /// There are enough bytes, but something may enter their middle.
     Entered,
     /// Too little is known of the function, and no single instruction is long enough.
@@ -35,7 +35,7 @@ impl Refusal {
     pub fn words(self) -> &'static str {
         match self {
             Self::TooShort => "too short",
-            Self::CrossesLine => "crosses a cache line",
+            Self::CrossesFetch => "fetched in two parts",
             Self::Entered => "entered in the middle",
             Self::Partial => "in a function of which too little is known",
             Self::Opaque => "in a function of which nothing is known",

@@ -29,7 +29,7 @@ use crate::counts::Refusal;
 use crate::spots::{Ways, stays_away};
 use crate::tactics::{hop, prefixed, retarget, staying};
 use crate::text::Text;
-use crate::window::{JUMP_BYTES, Window, in_one_line, in_one_word, writes_word};
+use crate::window::{JUMP_BYTES, Window, in_one_fetch, in_one_word, writes_word};
 use crate::{Options, padding};
 
 /// A unit with its window, if it has one.
@@ -278,8 +278,8 @@ impl Placer<'_, '_> {
         let Some(window) = bytes.filter(|_| taken) else {
             return none(Refusal::NoOwnCode);
         };
-        if short.is_none() && !retarget::in_one_line(window.start) {
-            none(Refusal::CrossesLine)
+        if short.is_none() && !retarget::in_one_fetch(window.start) {
+            none(Refusal::CrossesFetch)
         } else if window.start < self.floor {
             none(Refusal::Taken)
         } else if self.status == Status::Partial(Reason::EnteredInsideInstruction) {
@@ -319,7 +319,7 @@ impl Placer<'_, '_> {
                 .stops
                 .push(here.leaves == Leaves::Calls || here.enters_system);
             let displacement =
-                retarget::displacement(&here.last).filter(|at| retarget::in_one_line(*at));
+                retarget::displacement(&here.last).filter(|at| retarget::in_one_fetch(*at));
             let target = here.last.near_branch_target();
             let edges = self.blocks[index].successors();
             costs.edges.extend(edges.map(|edge| {
@@ -393,7 +393,7 @@ impl Placer<'_, '_> {
         let entered = &self.around.ways.entered;
         let fits = |at: &Address| {
             let end = at.wrapping_add(hop::BYTES);
-            end <= limit && hop::in_one_line(*at) && !entered.has_inside(*at, hop::BYTES)
+            end <= limit && hop::in_one_fetch(*at) && !entered.has_inside(*at, hop::BYTES)
         };
         let first = places().next().filter(|at| self.exact || *at == start);
         let hop = places()
@@ -459,7 +459,7 @@ impl Placer<'_, '_> {
     ) -> Result<Window, Refusal> {
         let start = block.address();
         let trap_only = block.patchability(self.status) != Patchability::Detour;
-        if trap_only || u64::from(here.first) < JUMP_BYTES || !in_one_line(start) {
+        if trap_only || u64::from(here.first) < JUMP_BYTES || !in_one_fetch(start) {
             return Err(Refusal::Partial);
         }
         let limit = start.wrapping_add(here.first.into());
@@ -514,7 +514,7 @@ impl Placer<'_, '_> {
         certain.iter().copied().filter(move |&start| {
             start >= floor
                 && start.wrapping_add(JUMP_BYTES) <= limit
-                && in_one_line(start)
+                && in_one_fetch(start)
                 && !entered.has_inside(start, JUMP_BYTES)
         })
     }
@@ -597,7 +597,7 @@ impl Placer<'_, '_> {
         let entered = &self.around.ways.entered;
         match places.all(|start| entered.has_inside(*start, JUMP_BYTES)) {
             true => Refusal::Entered,
-            false => Refusal::CrossesLine,
+            false => Refusal::CrossesFetch,
         }
     }
 }

@@ -12,7 +12,7 @@ use tomo_wire::plan::Tactic;
 use crate::counts::Refusal;
 use crate::hops;
 use crate::place::{Unit, Wish};
-use crate::window::{Window, in_one_line};
+use crate::window::{Window, in_one_fetch};
 
 /// Sorts the units: those with a probe by window, then the others by address; gives out the filling.
 /// Returns how many have a probe. O(n log n).
@@ -97,10 +97,10 @@ fn is_disturbed(units: &[Unit], index: usize) -> bool {
 
 fn move_before_prefix(unit: &mut Unit) {
     let start = Address(unit.window.start.0 - 1);
-    if in_one_line(start) {
+    if in_one_fetch(start) {
         unit.window = Window::new(start, Tactic::Held);
     } else {
         unit.window = Window::new(start, Tactic::Trap);
-        unit.refusal = Some(Refusal::CrossesLine);
+        unit.refusal = Some(Refusal::CrossesFetch);
     }
 }

@@ -1,6 +1,6 @@
 //! Windows: the bytes of the text that a probe changes, and which of them get along.
 
-use tomo_program::{Address, DETOUR_BYTES, LINE_BYTES};
+use tomo_program::{Address, DETOUR_BYTES, FETCH_BYTES};
 use tomo_wire::plan::Tactic;
 
 /// Bytes that a processor is promised to see change together.
@@ -69,9 +69,9 @@ pub(crate) fn in_one_word(start: Address) -> bool {
     within_one(start, JUMP_BYTES, WORD_BYTES)
 }
 
-/// Whether a jump at `start` lies in one line.
-pub(crate) fn in_one_line(start: Address) -> bool {
-    within_one(start, JUMP_BYTES, LINE_BYTES)
+/// Whether a jump at `start` is fetched at once (see `tactics/held.rs`).
+pub(crate) fn in_one_fetch(start: Address) -> bool {
+    within_one(start, JUMP_BYTES, FETCH_BYTES)
 }
 
 #[cfg(test)]
@@ -93,6 +93,10 @@ mod tests {
     #[test]
     fn alignment() {
         assert!(in_one_word(Address(0x1003)) && !in_one_word(Address(0x1004)));
-        assert!(in_one_line(Address(0x103b)) && !in_one_line(Address(0x103c)));
+        assert!(
+            in_one_fetch(Address(0x103b))
+                && !in_one_fetch(Address(0x103c))
+                && !in_one_fetch(Address(0x101c))
+        );
     }
 }

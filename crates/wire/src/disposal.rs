@@ -58,8 +58,8 @@ pub struct Disposal {
     pub original: [u8; 8],
 }
 
-/// A line of the processor's cache, which every window lies within.
-const LINE: u64 = 64;
+/// What any processor fetches at once, where it is aligned.
+const FETCH: u64 = 16;
 /// What is stored at once without doubt, where it is aligned.
 const WORD: u64 = 8;
 
@@ -96,15 +96,15 @@ impl Disposal {
     }
 
     /// Whether what is stored in these steps, there, is never met half: all of it in one word, or in
-    /// one line. Regions start at pages, so offsets are aligned as addresses are.
+    /// what is fetched at once. Regions start at pages, so offsets are aligned as addresses are.
     fn is_whole(&self) -> bool {
         let (offset, length) = (u64::from(self.offset.get()), u64::from(self.length));
         let within = |unit: u64| offset % unit + length <= unit;
         match (self.steps(), self.length) {
             (Some(Manner::Once), 1) => true,
             (Some(Manner::Once), 2 | 8) => within(WORD),
-            (Some(Manner::Once), 4) => within(LINE),
-            (Some(Manner::Held), 2..=8) => within(LINE),
+            (Some(Manner::Once), 4) => within(FETCH),
+            (Some(Manner::Held), 2..=8) => within(FETCH),
             (Some(Manner::Still), 1..=8) => true,
             _ => false,
         }

@@ -7,7 +7,7 @@
 //! it (see `quadword.rs`). A thread that has taken the short jump already finds the long one,
 //! marks and restores once more, and harms nobody.
 //!
-//! At the seam of two words of one line, the two bytes are restored behind a hold (see `held.rs`).
+//! At the seam of two words that are fetched at once, the two bytes are restored behind a hold (see `held.rs`).
 //!
 //! The same jump in filling serves a short branch: then one byte changes, its displacement (see
 //! `retarget.rs`).
@@ -16,7 +16,7 @@
 //! free; ours take only what never runs.
 
 use iced_x86::{Code, Instruction};
-use tomo_program::{Address, LINE_BYTES};
+use tomo_program::{Address, FETCH_BYTES};
 use tomo_wire::plan::Tactic;
 
 use super::held::HOLD;
@@ -40,9 +40,9 @@ pub(crate) fn short_displacement(branch: &Instruction) -> Option<Address> {
     short.then(|| Address(branch.next_ip().wrapping_sub(1)))
 }
 
-/// Whether a short jump lies in one line.
-pub(crate) fn in_one_line(start: Address) -> bool {
-    within_one(start, BYTES, LINE_BYTES)
+/// Whether a short jump is fetched at once.
+pub(crate) fn in_one_fetch(start: Address) -> bool {
+    within_one(start, BYTES, FETCH_BYTES)
 }
 
 /// How a short jump at `start` is restored: by one store, if its bytes lie in one word.

@@ -1,16 +1,16 @@
 //! Retarget: the displacement of a branch leads to the trampoline, until the branch is taken.
 //!
-//! Only the four bytes of a 32-bit displacement change, inside one line, by one store. Where instructions
+//! Only the four bytes of a 32-bit displacement change, inside what is fetched at once, by one store. Where instructions
 //! start and end remains the same at any moment, so that even in a function with unknown ways
 //! in nobody can meet anything but the branch, with the one target or the other. That the four bytes are
 //! fetched all old or all new is what AMD promises where they lie in an aligned word of eight (see
-//! `quadword.rs`); elsewhere in a line it rests on what a hold rests on too (see `held.rs`).
+//! `quadword.rs`); elsewhere it rests on what a hold rests on too (see `held.rs`).
 //!
 //! The trampoline marks, restores the displacement, and goes where the branch goes; it does not
 //! come back to the branch, whose condition has been decided.
 
 use iced_x86::{Code, Instruction, OpKind};
-use tomo_program::{Address, LINE_BYTES};
+use tomo_program::{Address, FETCH_BYTES};
 
 use crate::trampoline::{Job, Writer};
 use crate::window::within_one;
@@ -28,9 +28,9 @@ pub(crate) fn displacement(branch: &Instruction) -> Option<Address> {
     fits.then(|| Address(branch.next_ip().wrapping_sub(BYTES)))
 }
 
-/// Whether one store changes it at once.
-pub(crate) fn in_one_line(displacement: Address) -> bool {
-    within_one(displacement, BYTES, LINE_BYTES)
+/// Whether it is fetched at once.
+pub(crate) fn in_one_fetch(displacement: Address) -> bool {
+    within_one(displacement, BYTES, FETCH_BYTES)
 }
 
 /// Marks, restores, goes on to the target. The job's window is the displacement.
