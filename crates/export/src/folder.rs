@@ -1,6 +1,6 @@
 //! Record folders: what a run, a pool or a merge left behind.
 //!
-//! A folder holds pairs `STEM.plan`, `STEM.record`, and perhaps a [manifest](manifest); runs are
+//! A folder holds pairs `STEM.plan`, `STEM.record`, and perhaps a [manifest]; runs are
 //! folders `run-…` in it. Processes that were kept separate have records `STEM.PROCESS.record` under the same
 //! plan. Records are read a few at a time and merged as they come, so that a thousand
 //! runs need the memory of one. A plan is read once, however many records name it: where the plan
