@@ -142,8 +142,8 @@ fn measure(
     })?)
 }
 
-/// How many probes an instance may carry: by the upper end of the interval if the machine is quiet enough, else by its
-/// middle, else as many as cannot be told from the bound. Never more than a quarter of them, so that there is something
+/// How many probes an instance may carry: by the upper end of the interval if the machine is quiet enough, else as many
+/// as cannot be told from the bound. Never more than a quarter of them, so that there is something
 /// to put together.
 fn bound(lines: &Lines, calibration: &Calibration, share: f64) -> u64 {
     let percent = 100.0 * share;
@@ -162,13 +162,9 @@ fn bound(lines: &Lines, calibration: &Calibration, share: f64) -> u64 {
     let plans: Name = calibration.plans;
     let all = calibration.points.last().map_or(1, |cost| cost.probes);
     let quarter = all / 4;
-    let (probes, how) = match (
-        calibration.probes(plans, share),
-        calibration.likely_probes(plans, share),
-    ) {
-        (Ok((probes, _)), _) => (probes, "keep it, with the confidence of the measurement"),
-        (_, Ok((probes, _))) => (probes, "keep it by the median"),
-        _ => {
+    let (probes, how) = match calibration.probes(plans, share) {
+        Ok((probes, _)) => (probes, "keep it, with the confidence of the measurement"),
+        Err(_) => {
             let points = calibration.points.iter().rev();
             let indistinct = points.map(|cost| (cost.probes, cost.low));
             let most = indistinct.filter(|&(probes, low)| probes <= quarter && low <= share);
