@@ -228,11 +228,7 @@ struct Checker<'a> {
 impl Checker<'_> {
     /// The patched text from `address`.
     fn patched(&self, address: Address) -> Option<&[u8]> {
-        let (region, offset) = self.text.place(address.0)?;
-        let region = self.header.regions().get(region)?;
-        let start = usize::try_from(region.offset.get()).ok()?;
-        let end = start + region.length.get() as usize;
-        self.image.get(start..end)?.get(offset..)
+        self.text.patched((&self.header, self.image), address)
     }
 
     fn tactic(&self, probe: u32) -> Option<Tactic> {

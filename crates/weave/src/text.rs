@@ -43,6 +43,19 @@ pub(crate) struct Text {
 }
 
 impl Text {
+    /// The text from `address` on as the file `image` with this header has it.
+    pub(crate) fn patched<'i>(
+        &self,
+        (header, image): (&Image, &'i [u8]),
+        address: Address,
+    ) -> Option<&'i [u8]> {
+        let (region, offset) = self.place(address.0)?;
+        let region = header.regions().get(region)?;
+        let start = usize::try_from(region.offset.get()).ok()?;
+        let end = start + region.length.get() as usize;
+        image.get(start..end)?.get(offset..)
+    }
+
     /// Whether an image was made of just this text.
     pub(crate) fn is_of(&self, image: &Image) -> bool {
         let said = image.regions();

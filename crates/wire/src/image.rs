@@ -98,7 +98,8 @@ pub struct Window {
 
 impl Header for Image {
     const MAGIC: [u8; 8] = *b"TOMOIMG\n";
-    const VERSION: u32 = 2;
+    /// Before 3, windows could be wider than what a processor fetches at once.
+    const VERSION: u32 = 3;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble

@@ -1,14 +1,11 @@
 //! `bench fleet`: what it costs to be an instance of a fleet, held against what is promised: from the second
 //! instance on, nothing that could be told from noise.
 
-use super::page;
-use super::rows::{read, verdict};
-use crate::house;
-use anyhow::{Result, bail};
+use super::ratios;
+use super::rows::verdict;
+use anyhow::Result;
 use serde::Deserialize;
 use std::fmt::Write;
-
-const PAGE: &str = "docs/BENCH.md";
 
 /// What it costs to be an instance of a fleet under a bound of 1 %.
 ///
@@ -40,31 +37,7 @@ struct Measured {
 
 impl Fleet {
     pub(crate) fn run(self) -> Result<()> {
-        let tomo = house::build_tomo()?;
-        let bench = [
-            "bench",
-            "-q",
-            "-p",
-            "tomo-testkit",
-            "--bench",
-            "fleet",
-            "--",
-        ];
-        let mut command = house::cargo(&bench)?;
-        command.env("TOMO", tomo).args(&self.only);
-        let rows: Vec<Measured> = read(&house::output(&mut command)?)?;
-        if rows.is_empty() {
-            bail!("there is no such case");
-        }
-        let (table, broken) = table(&rows)?;
-        println!("{table}");
-        if !self.no_write && self.only.is_none() {
-            page::rewrite(&house::root()?.join(PAGE), "bench fleet", &table)?;
-        }
-        if broken > 0 {
-            bail!(verdict(broken));
-        }
-        Ok(())
+        ratios::bench_as("fleet", self.only.as_deref(), !self.no_write, table)
     }
 }
 
@@ -107,7 +80,8 @@ fn table(rows: &[Measured]) -> Result<(String, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{read, table};
+    use super::super::rows::read;
+    use super::table;
 
     const PRINTED: &str = r#"
 {"case":"lua","way":"alone","probes":9,"rounds":15,"cpu_ms":1000,"ratio":1,"low":1,"high":1,"prepare_ms":50}

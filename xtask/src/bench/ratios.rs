@@ -7,6 +7,7 @@ use super::rows::{read, verdict};
 use crate::house;
 use anyhow::{Result, bail};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::fmt::Write;
 
 const PAGE: &str = "docs/BENCH.md";
@@ -30,11 +31,21 @@ struct Measured {
 /// Runs the bench of this name over the cases whose names contain `only`, and rewrites its part of the page, if all
 /// of it was measured and it `writes`.
 pub(super) fn bench(name: &str, only: Option<&str>, writes: bool) -> Result<()> {
+    bench_as(name, only, writes, table)
+}
+
+/// The same for a bench with rows and a table of its own; `table` gives it and how many promises are broken.
+pub(super) fn bench_as<Row: DeserializeOwned>(
+    name: &str,
+    only: Option<&str>,
+    writes: bool,
+    table: impl Fn(&[Row]) -> Result<(String, usize)>,
+) -> Result<()> {
     let tomo = house::build_tomo()?;
     let bench = ["bench", "-q", "-p", "tomo-testkit", "--bench", name, "--"];
     let mut command = house::cargo(&bench)?;
     command.env("TOMO", tomo).args(only);
-    let rows = read(&house::output(&mut command)?)?;
+    let rows: Vec<Row> = read(&house::output(&mut command)?)?;
     if rows.is_empty() {
         bail!("there is no such case");
     }

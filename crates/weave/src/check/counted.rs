@@ -230,11 +230,7 @@ impl Walk<'_> {
 
     /// The image's text from `address`.
     fn patched(&self, address: Address) -> Option<&[u8]> {
-        let (region, offset) = self.text.place(address.0)?;
-        let region = self.header.regions().get(region)?;
-        let start = usize::try_from(region.offset.get()).ok()?;
-        let end = start + region.length.get() as usize;
-        self.image.get(start..end)?.get(offset..)
+        self.text.patched((&self.header, self.image), address)
     }
 
     /// Control is in the module's text.
