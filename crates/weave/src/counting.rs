@@ -10,9 +10,6 @@
 //! there, "What is counted when an activation is cut short"): counts stay exact when exceptions, `longjmp` or
 //! `exit` leave functions in the middle.
 
-mod block;
-mod moved;
-
 use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
@@ -21,10 +18,11 @@ use tomo_plan::counting::{CountingPlan, Frequencies, Place, places};
 use tomo_program::{EdgeKind, EdgeView, FunctionId, FunctionView, Graphs, Status};
 
 use crate::place::Surroundings;
+use crate::staying::action::What;
+use crate::staying::code::{Code, Wants};
 use crate::staying::live::Liveness;
 use crate::staying::region::{Call, Region};
-use block::{Code, Wants};
-use moved::MovedBlocks;
+use crate::staying::whole::MovedBlocks;
 
 /// What a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,9 +269,10 @@ impl<'f> Planner<'f> {
                 _ => &mut want.start,
             };
             // Two arcs that are counted at one place are counted by one counter, and the other is no counter.
-            if slot.replace(counter).is_some() {
+            if !slot.is_empty() {
                 return Err(node);
             }
+            slot.push(What::Count(counter));
         }
         Ok(wants)
     }

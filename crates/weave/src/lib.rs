@@ -17,8 +17,8 @@
 //! | which units get probes, and which are known from others | `choose.rs` |
 //! | which window each unit gets, none in the way of another | `place.rs`, `hops.rs`, `settle.rs` |
 //! | the ways to probe, each with its argument | `tactics/` |
-//! | which counters a function gets, and which of its blocks are executed elsewhere | `counting.rs`, `counting/` |
-//! | what is executed elsewhere, and what is counted there | `staying/` |
+//! | which counters a function gets | `counting.rs` |
+//! | what is executed elsewhere, and what is done there | `staying/` |
 //! | machine code of trampolines | `trampoline.rs` |
 //! | one file of it all | `image.rs` |
 //! | how each probe is taken away from outside | `disposal.rs` |

@@ -5,9 +5,15 @@
 //! | instructions that mean the same at another place | `staying/moved.rs` |
 //! | what a probe may change because nobody looks at it | `staying/live.rs` |
 //! | adding one to a counter | `staying/increment.rs` |
-//! | many blocks executed elsewhere, with counters between their instructions | `staying/region.rs` |
+//! | what is done between the program's instructions | `staying/action.rs` |
+//! | many blocks executed elsewhere, with actions between their instructions | `staying/region.rs` |
+//! | a block as a place for actions | `staying/code.rs` |
+//! | which blocks of a function are executed elsewhere as a whole | `staying/whole.rs` |
 
+pub(crate) mod action;
+pub(crate) mod code;
 pub(crate) mod increment;
 pub(crate) mod live;
 pub(crate) mod moved;
 pub(crate) mod region;
+pub(crate) mod whole;

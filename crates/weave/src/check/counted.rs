@@ -80,12 +80,13 @@ pub fn check_counters(
         looked_at: HashMap::new(),
         increments: 0,
     };
-    while let Some(next) = walk.waiting.pop() {
-        match next {
-            At::Place(address) => walk.place(address)?,
-            At::Elsewhere(spot, address) => walk.elsewhere(spot, address)?,
-        }
-    }
+    walk.all()?;
+    // Entrances that nobody needs, since all who go there know where they lead, must be right all the same.
+    let unreached = walk
+        .strangers()
+        .filter_map(|here| walk.instruction_at(here));
+    walk.waiting = unreached.map(At::Place).collect();
+    walk.all()?;
     walk.finish()
 }
 
@@ -231,6 +232,49 @@ impl Walk<'_> {
     /// The image's text from `address`.
     fn patched(&self, address: Address) -> Option<&[u8]> {
         self.text.patched((&self.header, self.image), address)
+    }
+
+    /// Goes on until nothing waits.
+    fn all(&mut self) -> Result<(), Flaw> {
+        while let Some(next) = self.waiting.pop() {
+            match next {
+                At::Place(address) => self.place(address)?,
+                At::Elsewhere(spot, address) => self.elsewhere(spot, address)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of the text that differ from the module's.
+    fn changed(&self) -> impl Iterator<Item = Address> {
+        self.text.regions.iter().flat_map(|region| {
+            let start = Address(region.address);
+            let patched = self.patched(start).unwrap_or_default();
+            let pairs = (0u64..).zip(patched.iter().zip(&region.bytes));
+            let differ = pairs.filter(|(_, (is, was))| is != was);
+            differ.map(move |(offset, _)| start.wrapping_add(offset))
+        })
+    }
+
+    /// Those of them that lie in no entrance.
+    fn strangers(&self) -> impl Iterator<Item = Address> {
+        self.changed().filter(|&here| {
+            let before = self.entrances.range(..=here).next_back();
+            before.is_none_or(|entrance| entrance.wrapping_add(5) <= here)
+        })
+    }
+
+    /// Where the instruction of a block starts that has the byte at `address`, if it is the first of its bytes
+    /// that differs.
+    fn instruction_at(&self, address: Address) -> Option<Address> {
+        let mut here = self.graphs.block_at(address)?.address();
+        loop {
+            let next = here.wrapping_add(self.original(here)?.instruction.len() as u64);
+            if next > address {
+                return Some(here);
+            }
+            here = next;
+        }
     }
 
     /// Control is in the module's text.
@@ -467,20 +511,8 @@ impl Walk<'_> {
             }
             free = entrance.wrapping_add(5);
         }
-        let mut changed = 0;
-        for region in &self.text.regions {
-            let patched = self.patched(Address(region.address)).unwrap_or_default();
-            for (offset, (is, was)) in patched.iter().zip(&region.bytes).enumerate() {
-                let here = Address(region.address + offset as u64);
-                if is == was {
-                    continue;
-                }
-                let before = self.entrances.range(..=here).next_back();
-                if before.is_none_or(|entrance| entrance.wrapping_add(5) <= here) {
-                    return Err(at(here, "a byte differs where no entrance is"));
-                }
-                changed += 1;
-            }
+        if let Some(here) = self.strangers().next() {
+            return Err(at(here, "a byte differs where no entrance is"));
         }
         match self.counted.iter().position(|counted| !counted) {
             Some(counter) => {
@@ -491,7 +523,7 @@ impl Walk<'_> {
                 entrances: self.entrances.len(),
                 moved: self.elsewhere.len(),
                 increments: self.increments,
-                changed,
+                changed: self.changed().count(),
             }),
         }
     }

@@ -1,7 +1,7 @@
-//! A region: blocks that are executed elsewhere, with their counters between their instructions.
+//! A region: blocks that are executed elsewhere, with actions between their instructions.
 //!
-//! Jumps are paid for on entering a region and on leaving it, not at every counter. A region of one piece, a part of
-//! a block, is a plain detour that stays; one of a whole function costs little more than its counters do.
+//! Jumps are paid for on entering a region and on leaving it, not at every action. A region of one piece, a part of
+//! a block, is a plain detour that stays; one of a whole function costs little more than its actions do.
 //!
 //! - The module's text leads into a region at its *entrances*: a jump each, over bytes that nobody executes any
 //!   more, since all that is moved is only ever executed in the region.
@@ -14,19 +14,10 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use tomo_program::Address;
 
-use super::increment;
-use super::live::Set;
+use super::action::Action;
 use super::moved::{Movable, Reader, Way};
 use crate::text::Text;
 use crate::trampoline::{Spot, Writer};
-
-/// A counter that is incremented, and what is looked at afterwards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Increment {
-    /// The counter, by number.
-    pub(crate) counter: u32,
-    pub(crate) live: Set,
-}
 
 /// Whole instructions in a row, at most the last of which branches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,11 +27,11 @@ pub(crate) struct Piece {
     pub(crate) length: u64,
     /// Whether a call follows, which stays where it is.
     pub(crate) calls: bool,
-    /// Counted before what is at this address.
-    pub(crate) before: Option<(Address, Increment)>,
-    /// Counted on the two ways of the branch at its end.
-    pub(crate) taken: Option<Increment>,
-    pub(crate) not_taken: Option<Increment>,
+    /// Done before what is at these addresses.
+    pub(crate) before: Vec<(Address, Action)>,
+    /// Done on the two ways of the branch at its end.
+    pub(crate) taken: Vec<Action>,
+    pub(crate) not_taken: Vec<Action>,
 }
 
 impl Piece {
@@ -149,8 +140,8 @@ struct Writing<'w, S, T> {
     spot: S,
     /// Where control goes that goes to it.
     to: T,
-    /// Branches that count when they are taken: where they end, and where they lead.
-    taken: Vec<(usize, Increment, Address)>,
+    /// Branches on whose way something is done: where they end, that, and where they lead.
+    taken: Vec<(usize, &'w [Action], Address)>,
 }
 
 impl Region {
@@ -165,10 +156,10 @@ impl Region {
     /// Makes all numbers of counters so much higher.
     pub(crate) fn renumber(&mut self, by: u32) {
         for piece in &mut self.pieces {
-            let before = piece.before.as_mut().map(|(_, increment)| increment);
-            let each = before.into_iter().chain(&mut piece.taken);
-            for increment in each.chain(&mut piece.not_taken) {
-                increment.counter += by;
+            let before = piece.before.iter_mut().map(|(_, action)| action);
+            let each = before.chain(&mut piece.taken);
+            for action in each.chain(&mut piece.not_taken) {
+                action.what = action.what.renumbered(by);
             }
         }
     }
@@ -211,31 +202,32 @@ impl Region {
     }
 }
 
-impl<S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'_, S, T> {
-    fn count(&mut self, increment: Increment) {
-        let Increment { counter, live } = increment;
-        increment::write(self.writer, self.slab + 8 * counter, live);
+impl<'w, S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'w, S, T> {
+    fn act(&mut self, actions: &[Action]) {
+        for action in actions {
+            action.write(self.writer, self.slab);
+        }
     }
 
-    fn count_at(&mut self, piece: &Piece, address: Address) {
-        if let Some((_, increment)) = piece.before.filter(|(at, _)| *at == address) {
-            self.count(increment);
+    fn act_before(&mut self, piece: &Piece, address: Address) {
+        for (_, action) in piece.before.iter().filter(|(at, _)| *at == address) {
+            action.write(self.writer, self.slab);
         }
     }
 
     /// A piece, before that which starts at `next`.
-    fn piece(&mut self, piece: &Piece, text: &Text, next: Option<Address>) {
+    fn piece(&mut self, piece: &'w Piece, text: &Text, next: Option<Address>) {
         let bytes = text.from(piece.start).unwrap_or_default();
         let bytes = bytes.get(..piece.length as usize).unwrap_or_default();
         let mut way = Way::On;
         for movable in Reader::new(piece.start, bytes).filter_map(Result::ok) {
-            self.count_at(piece, movable.from);
+            self.act_before(piece, movable.from);
             way = movable.way;
             self.instruction(&movable, piece, next);
         }
-        self.count_at(piece, piece.end());
-        if let (Way::Branch(..), Some(increment)) = (way, piece.not_taken) {
-            self.count(increment);
+        self.act_before(piece, piece.end());
+        if let Way::Branch(..) = way {
+            self.act(&piece.not_taken);
         }
         if piece.calls {
             let call = (self.spot)(piece.end());
@@ -246,19 +238,17 @@ impl<S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'_, S, T> {
         }
     }
 
-    fn instruction(&mut self, movable: &Movable<'_>, piece: &Piece, next: Option<Address>) {
+    fn instruction(&mut self, movable: &Movable<'_>, piece: &'w Piece, next: Option<Address>) {
         match movable.way {
             Way::On | Way::Away => movable.write(self.writer, (self.spot)(movable.from)),
-            Way::Branch(condition, target) => match piece.taken {
-                Some(increment) => {
-                    let branch = self.writer.branch_ahead(condition.0);
-                    self.taken.push((branch, increment, target));
-                }
-                None => {
-                    let target = (self.to)(target);
-                    self.writer.branch(condition.0, target);
-                }
-            },
+            Way::Branch(condition, target) if piece.taken.is_empty() => {
+                let target = (self.to)(target);
+                self.writer.branch(condition.0, target);
+            }
+            Way::Branch(condition, target) => {
+                let branch = self.writer.branch_ahead(condition.0);
+                self.taken.push((branch, &piece.taken, target));
+            }
             Way::Jump(target) if next == Some(target) => {}
             Way::Jump(target) => {
                 let target = (self.to)(target);
@@ -267,11 +257,11 @@ impl<S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'_, S, T> {
         }
     }
 
-    /// What is counted on the way of a branch that is taken lies behind all pieces.
+    /// What is done on the way of a branch that is taken lies behind all pieces.
     fn ways_taken(&mut self) {
-        for (branch, increment, target) in std::mem::take(&mut self.taken) {
+        for (branch, actions, target) in std::mem::take(&mut self.taken) {
             self.writer.land(branch);
-            self.count(increment);
+            self.act(actions);
             let target = (self.to)(target);
             self.writer.jump(target);
         }

@@ -1,4 +1,4 @@
-//! A block as a place for counters: at its start, and on the two ways of the branch at its end.
+//! A block as a place for actions: at its start, before it ends, and on the two ways of the branch at its end.
 
 use iced_x86::{Code as Code64, Decoder, DecoderOptions, FlowControl, Instruction};
 use tomo_program::{Address, BlockView};
@@ -6,25 +6,28 @@ use tomo_program::{Address, BlockView};
 use crate::block::{cannot_fault, is_call, leaves_for_good};
 use crate::padding;
 use crate::place::Surroundings;
+use crate::staying::action::{Action, What};
 use crate::staying::increment;
 use crate::staying::live::{Liveness, Set};
-use crate::staying::region::{Call, Increment, Piece};
+use crate::staying::region::{Call, Piece};
 use crate::tactics::staying::{all_movable, displaced};
 use crate::window::JUMP_BYTES;
 
-/// Which counters a block is to have, by number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wants {
-    /// When it starts.
-    pub(super) start: Option<u32>,
+/// What is to be done in a block, each in this order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wants {
+    /// When it starts, or as soon as may be if it is certain to be run.
+    pub(crate) start: Vec<What>,
+    /// Before its last instruction if that transfers control, else behind it: only if all of it was run.
+    pub(crate) end: Vec<What>,
     /// When its branch is taken, and when it is not.
-    pub(super) taken: Option<u32>,
-    pub(super) not_taken: Option<u32>,
+    pub(crate) taken: Vec<What>,
+    pub(crate) not_taken: Vec<What>,
 }
 
 /// The code of a block.
 #[derive(Debug)]
-pub(super) struct Code<'t> {
+pub(crate) struct Code<'t> {
     bytes: &'t [u8],
     instructions: Vec<Instruction>,
     /// What is live before each of them, and at the end.
@@ -49,7 +52,7 @@ type Site = (usize, u64);
 
 impl<'t> Code<'t> {
     /// The code of `block`; `None` where it is not what the model says.
-    pub(super) fn of(
+    pub(crate) fn of(
         around: &Surroundings<'t>,
         live: &Liveness<'_>,
         block: &BlockView<'_>,
@@ -83,7 +86,7 @@ impl<'t> Code<'t> {
         })
     }
 
-    pub(super) fn start(&self) -> Address {
+    pub(crate) fn start(&self) -> Address {
         Address(self.instructions.first().map_or(0, Instruction::ip))
     }
 
@@ -101,17 +104,17 @@ impl<'t> Code<'t> {
         last.is_some_and(|last| last.flow_control() == FlowControl::ConditionalBranch)
     }
 
-    pub(super) fn is_movable(&self) -> bool {
+    pub(crate) fn is_movable(&self) -> bool {
         self.is_movable
     }
 
     /// Whether it ends in a call.
-    pub(super) fn keeps_call(&self) -> bool {
+    pub(crate) fn keeps_call(&self) -> bool {
         self.instructions.last().is_some_and(is_call)
     }
 
     /// The direct call in which it ends.
-    pub(super) fn call(&self) -> Option<Call> {
+    pub(crate) fn call(&self) -> Option<Call> {
         let last = self.instructions.last()?;
         (last.code() == Code64::Call_rel32_64 && last.len() == 5).then(|| Call {
             address: Address(last.ip()),
@@ -120,7 +123,7 @@ impl<'t> Code<'t> {
     }
 
     /// The end of what nobody executes at its place once the block is moved.
-    pub(super) fn end_of_free(&self) -> Address {
+    pub(crate) fn end_of_free(&self) -> Address {
         Address(match self.instructions.last() {
             Some(call) if is_call(call) => call.ip(),
             _ => self.limit,
@@ -128,7 +131,7 @@ impl<'t> Code<'t> {
     }
 
     /// What counting its start costs, if it `is_moved` or by a window of its own.
-    pub(super) fn cost_of_start(&self, is_moved: bool) -> Option<u64> {
+    pub(crate) fn cost_of_start(&self, is_moved: bool) -> Option<u64> {
         match is_moved {
             true => Some(increment::cost(self.live[self.cheapest()])),
             false => {
@@ -139,7 +142,7 @@ impl<'t> Code<'t> {
     }
 
     /// What counting a way of its branch costs.
-    pub(super) fn cost_of_branch(&self, is_moved: bool, taken: bool, to: Address) -> Option<u64> {
+    pub(crate) fn cost_of_branch(&self, is_moved: bool, taken: bool, to: Address) -> Option<u64> {
         let jumps = match is_moved {
             true => self.has_branch().then_some(0)?,
             false => self.at_end().map(|_| JUMPS)?,
@@ -194,8 +197,8 @@ impl<'t> Code<'t> {
         })
     }
 
-    /// All of it as a piece that counts what is wanted.
-    pub(super) fn whole(&self, wants: &Wants) -> Piece {
+    /// All of it as a piece in which is done what is wanted.
+    pub(crate) fn whole(&self, wants: &Wants) -> Piece {
         let calls = self.keeps_call();
         let call = self.instructions.last().filter(|_| calls);
         let length = self.bytes.len() - call.map_or(0, Instruction::len);
@@ -205,48 +208,65 @@ impl<'t> Code<'t> {
         }
     }
 
-    /// The parts of it that are executed elsewhere, each for itself, so that all that is wanted is counted; `None` where they do
-    /// not get along.
-    pub(super) fn parts(&self, wants: &Wants) -> Option<Vec<Piece>> {
-        let branches = wants.taken.is_some() || wants.not_taken.is_some();
-        if !branches {
+    /// The parts of it that are executed elsewhere, each for itself, so that all that is wanted at its start and on the ways of
+    /// its branch is done; `None` where they do not get along.
+    pub(crate) fn parts(&self, wants: &Wants) -> Option<Vec<Piece>> {
+        if !wants.end.is_empty() {
+            return None;
+        }
+        if wants.taken.is_empty() && wants.not_taken.is_empty() {
             let site = self.at_start(self.instructions.len())?;
             return Some(vec![self.piece(site, site.0, wants)]);
         }
         let end = self.at_end()?;
-        match wants.start {
-            Some(_) if end.0 >= self.certain => {
-                let site = self.at_start(end.0)?;
-                let start = Wants {
-                    start: wants.start,
-                    ..Wants::default()
-                };
-                let rest = Wants {
-                    start: None,
-                    ..*wants
-                };
-                Some(vec![
-                    self.piece(site, site.0, &start),
-                    self.piece(end, end.0, &rest),
-                ])
-            }
-            _ => Some(vec![self.piece(end, end.0, wants)]),
+        if wants.start.is_empty() || end.0 < self.certain {
+            return Some(vec![self.piece(end, end.0, wants)]);
         }
+        let site = self.at_start(end.0)?;
+        let start = Wants {
+            start: wants.start.clone(),
+            ..Wants::default()
+        };
+        let rest = Wants {
+            start: Vec::new(),
+            ..wants.clone()
+        };
+        Some(vec![
+            self.piece(site, site.0, &start),
+            self.piece(end, end.0, &rest),
+        ])
     }
 
-    /// A piece that counts its start before the instruction number `counted`.
-    fn piece(&self, (at, length): Site, counted: usize, wants: &Wants) -> Piece {
-        let increment =
-            |counter: Option<u32>, live| counter.map(|counter| Increment { counter, live });
-        let address = |at: usize| Address(self.instructions[at].ip());
-        let before = increment(wants.start, self.live[counted]);
+    /// Before which instruction that is done which is to be done at its end.
+    fn last(&self) -> usize {
+        let count = self.instructions.len();
+        let last = self.instructions.last();
+        let transfers = last.is_some_and(|last| last.flow_control() != FlowControl::Next);
+        count - usize::from(transfers)
+    }
+
+    /// A piece in which what is wanted at the start is done before the instruction number `first`.
+    fn piece(&self, (at, length): Site, first: usize, wants: &Wants) -> Piece {
+        let address = |at: usize| match self.instructions.get(at) {
+            Some(instruction) => Address(instruction.ip()),
+            None => Address(self.end()),
+        };
+        let actions = |wanted: &[What], live| {
+            let action = |what: &What| Action { what: *what, live };
+            wanted.iter().map(action).collect::<Vec<_>>()
+        };
+        let before = |wanted: &[What], at: usize| {
+            let actions = actions(wanted, self.live[at]).into_iter();
+            actions.map(move |action| (address(at), action))
+        };
+        let start = before(&wants.start, first);
         Piece {
             start: address(at),
             length,
             calls: false,
-            before: before.map(|increment| (address(counted), increment)),
-            taken: increment(wants.taken, self.at_target),
-            not_taken: increment(wants.not_taken, self.live_at_end()),
+            before: start.chain(before(&wants.end, self.last())).collect(),
+            taken: actions(&wants.taken, self.at_target),
+            not_taken: actions(&wants.not_taken, self.live_at_end()),
         }
     }
 }

@@ -7,13 +7,13 @@
 
 use tomo_program::{EdgeKind, FunctionView};
 
-use super::block::Code;
+use super::code::Code;
 use crate::place::Surroundings;
 use crate::window::JUMP_BYTES;
 
 /// Blocks of a function by number.
 #[derive(Debug)]
-pub(super) struct MovedBlocks {
+pub(crate) struct MovedBlocks {
     is_moved: Vec<bool>,
     /// Which of these the module's text leads to.
     is_entrance: Vec<bool>,
@@ -21,7 +21,7 @@ pub(super) struct MovedBlocks {
 
 impl MovedBlocks {
     /// None of so many.
-    pub(super) fn none(count: usize) -> Self {
+    pub(crate) fn none(count: usize) -> Self {
         Self {
             is_moved: vec![false; count],
             is_entrance: vec![false; count],
@@ -29,7 +29,7 @@ impl MovedBlocks {
     }
 
     /// All blocks of the function that can be moved. `codes` are its blocks.
-    pub(super) fn of(
+    pub(crate) fn of(
         around: &Surroundings<'_>,
         function: &FunctionView<'_>,
         codes: &[Code<'_>],
@@ -75,11 +75,11 @@ impl MovedBlocks {
         }
     }
 
-    pub(super) fn has(&self, block: usize) -> bool {
+    pub(crate) fn has(&self, block: usize) -> bool {
         self.is_moved.get(block).is_some_and(|moved| *moved)
     }
 
-    pub(super) fn is_entrance(&self, block: usize) -> bool {
+    pub(crate) fn is_entrance(&self, block: usize) -> bool {
         self.is_entrance
             .get(block)
             .is_some_and(|entrance| *entrance)
