@@ -13,7 +13,7 @@ use tomo_launch::{
 use tomo_protocol::{Assignment, Units};
 
 use crate::assigned::{self, NotAccepted};
-use crate::known::{Common, Known, KnownModule, image_path};
+use crate::known::{Common, Known, KnownModule, image_path, units_name};
 use crate::state::{State, StateError, numbered};
 
 /// Why there are no images of a variant.
@@ -84,7 +84,7 @@ fn is_made(state: &State, known: &Known, assignment: &Assignment) -> bool {
     let same = known.campaign == assignment.campaign
         && known.plans == assignment.plans
         && known.variant == assignment.variant
-        && known.units == assignment.units;
+        && known.units == units_name(&assignment.units);
     same && known.carried(state).len() == assignment.modules.len()
 }
 
@@ -123,7 +123,7 @@ fn write(
         campaign: assignment.campaign,
         plans: assignment.plans,
         variant: assignment.variant,
-        units: assignment.units.clone(),
+        units: units_name(&assignment.units),
         policy: assignment.policy,
         interval_ms: assignment.interval_ms,
     };

@@ -13,6 +13,7 @@ use tomo_protocol::{Client, ClientError};
 
 use crate::channel::{Channel, Sent};
 use crate::known::Known;
+use crate::numbers;
 use crate::state::State;
 
 /// What became of the spool.
@@ -43,7 +44,7 @@ impl Farewell {
         let (tell, done) = sync_channel(1);
         let work = move || {
             // Not before it is certain that no number is given twice.
-            if state.settle_numbers().is_err() {
+            if numbers::settle(&state).is_err() {
                 return;
             }
             let mut channel = Channel::new(&state, &client, known.as_ref());

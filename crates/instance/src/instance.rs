@@ -16,11 +16,11 @@ use crate::bake::{BakeError, bake, remove_others};
 use crate::channel::{Channel, Sent};
 use crate::farewell::{Emptied, Farewell};
 use crate::known::Known;
-use crate::leftover;
 use crate::reporter::{Context, Outcomes, Reporter};
 use crate::run::{Observed, Run};
 use crate::spool::Spool;
 use crate::state::{State, StateError};
+use crate::{leftover, numbers};
 
 /// What an installation is told.
 #[derive(Clone, Debug)]
@@ -101,14 +101,11 @@ impl Instance {
     /// # Errors
     /// Where its folders cannot be used, or the address is none.
     pub fn open(options: Options) -> Result<Self, InstanceError> {
-        let quick = Settings {
-            timeout: options.flush.max(Duration::from_millis(1)),
-            ..options.collector.clone()
-        };
+        let client = Client::new(&options.collector)?;
         Ok(Self {
             state: State::open(&options.state)?,
-            client: Client::new(&options.collector)?,
-            quick: Client::new(&quick)?,
+            quick: client.within(options.flush.max(Duration::from_millis(1))),
+            client,
             images: Images::in_cache(&options.cache)?,
             agent: Agent::in_cache(&options.cache)?,
             options,
@@ -182,8 +179,8 @@ impl Instance {
             reporter.stop();
         }
         if let Some(run) = &run {
-            happened.modules = run.folder.look().1;
-            let report = run.last_report(&self.state, ended);
+            let (report, modules) = run.last_report(&self.state, ended);
+            happened.modules = modules;
             match Spool::of(&self.state).add(run.folder.number, &report) {
                 Ok(()) => run.folder.remove(),
                 // The folder stays, for a later run to report.
@@ -268,9 +265,8 @@ impl Instance {
     /// # Errors
     /// Where the collector does not take it.
     pub fn flush(&self) -> Result<Happened, InstanceError> {
-        self.state
-            .settle_numbers()
-            .map_err(|error| StateError::Io(self.state.file("next-run"), error))?;
+        numbers::settle(&self.state)
+            .map_err(|error| StateError::Io(self.state.file("reserved"), error))?;
         leftover::gather(&self.state);
         let known = Known::read(&self.state);
         let mut channel = Channel::new(&self.state, &self.client, known.as_ref());

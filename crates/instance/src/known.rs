@@ -9,7 +9,7 @@ use tomo_protocol::{CampaignId, Name, Policy, Units};
 
 use crate::state::{State, StateError, replace};
 
-const SCHEMA: &str = "tomo.known/1";
+const SCHEMA: &str = "tomo.known/2";
 
 /// What is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,8 +20,8 @@ pub(crate) struct Known {
     pub(crate) campaign: CampaignId,
     pub(crate) plans: Name,
     pub(crate) variant: u32,
-    /// The units of the variant.
-    pub(crate) units: Units,
+    /// The name of the units of the variant, which nobody else needs once there are images.
+    pub(crate) units: Name,
     pub(crate) policy: Policy,
     pub(crate) interval_ms: u64,
     pub(crate) modules: Vec<KnownModule>,
@@ -45,9 +45,19 @@ pub(crate) struct Common {
     pub(crate) campaign: CampaignId,
     pub(crate) plans: Name,
     pub(crate) variant: u32,
-    pub(crate) units: Units,
+    pub(crate) units: Name,
     pub(crate) policy: Policy,
     pub(crate) interval_ms: u64,
+}
+
+/// What names these units.
+pub(crate) fn units_name(units: &Units) -> Name {
+    let ends = units
+        .ranges()
+        .iter()
+        .flat_map(|(first, last)| [*first, *last]);
+    let bytes: Vec<u8> = ends.flat_map(u32::to_le_bytes).collect();
+    Name(tomo_wire::checksum(&bytes))
 }
 
 impl Known {

@@ -14,7 +14,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `state.rs` | the folder that an installation keeps: its id, run numbers, what was dropped |
+//! | `state.rs` | the folder that an installation keeps: its id, what was dropped |
+//! | `numbers.rs` | numbers of runs, each given once |
 //! | `assigned.rs` | what the collector says is to be observed, checked against the program |
 //! | `bake.rs` | the variant's images, made from that |
 //! | `known.rs` | the last assignment that was made into images |
@@ -39,6 +40,7 @@ mod farewell;
 mod instance;
 mod known;
 mod leftover;
+mod numbers;
 mod reporter;
 mod run;
 mod spool;

@@ -19,9 +19,9 @@ use crate::bake::{BakeError, bake};
 use crate::channel::{Channel, Sent};
 use crate::clock;
 use crate::known::Known;
-use crate::leftover;
 use crate::run::{Progress, RunFolder};
 use crate::state::State;
+use crate::{leftover, numbers};
 
 /// How often the records are looked at where a buffer of hits is to be sent once it is full.
 const LOOK: Duration = Duration::from_millis(100);
@@ -140,7 +140,7 @@ impl<'c> Work<'c> {
 
     fn all(mut self, stopped: &Receiver<()>) -> Outcomes {
         // Without this a number might be given again, and two runs be taken for one.
-        if self.context.state.settle_numbers().is_ok() {
+        if numbers::settle(&self.context.state).is_ok() {
             let runs = matches!(stopped.try_recv(), Err(TryRecvError::Empty));
             self.begin(runs);
             if runs {

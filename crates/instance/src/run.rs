@@ -148,9 +148,20 @@ impl RunFolder {
         instance: InstanceId,
         dropped: u64,
         progress: &Progress,
+        ended: (Outcome, i32),
+    ) -> Vec<u8> {
+        self.report_of(&self.look(), instance, dropped, progress, ended)
+    }
+
+    /// The run's report on what was seen when somebody looked.
+    fn report_of(
+        &self,
+        (hits, modules): &(Vec<U32>, Vec<Observed>),
+        instance: InstanceId,
+        dropped: u64,
+        progress: &Progress,
         (outcome, status): (Outcome, i32),
     ) -> Vec<u8> {
-        let (hits, modules) = self.look();
         let sum = |count: fn(&Live) -> u64| modules.iter().map(|one| count(&one.live)).sum::<u64>();
         let refusing = modules.iter().find(|one| one.live.refused.get() > 0);
         let mut report = Report::empty();
@@ -171,7 +182,7 @@ impl RunFolder {
         report.status = status.cast_unsigned().into();
         report.dropped = dropped.into();
         report.version = Report::version_of(env!("CARGO_PKG_VERSION"));
-        [report.sealed(&hits).as_slice(), hits.as_bytes()].concat()
+        [report.sealed(hits).as_slice(), hits.as_bytes()].concat()
     }
 
     /// The folder is not needed any more.
@@ -269,8 +280,8 @@ impl Run {
         self.began
     }
 
-    /// The run's last report; the program has ended.
-    pub(crate) fn last_report(&self, state: &State, ended: Ended) -> Vec<u8> {
+    /// The run's last report, and what was observed of each module; the program has ended.
+    pub(crate) fn last_report(&self, state: &State, ended: Ended) -> (Vec<u8>, Vec<Observed>) {
         let mut progress = self.folder.progress();
         progress.sequence = progress.sequence.saturating_add(1);
         progress.duration = self.began.elapsed();
@@ -279,7 +290,11 @@ impl Run {
             Ended::Exited(code) => (Outcome::Exited, code),
             Ended::Killed(signal) => (Outcome::Signal, signal),
         };
-        self.folder
-            .report(state.id(), state.dropped(), &progress, outcome)
+        let seen = self.folder.look();
+        let (id, dropped) = (state.id(), state.dropped());
+        let report = self
+            .folder
+            .report_of(&seen, id, dropped, &progress, outcome);
+        (report, seen.1)
     }
 }

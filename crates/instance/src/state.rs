@@ -3,7 +3,9 @@
 //! ```text
 //! instance          who we are: a random number, drawn once
 //! lock              held while a number below changes
-//! next-run          the number of the next run
+//! reserved          no run has this number yet, or a higher one (`numbers.rs`)
+//! next-run          the number of the next run, until the system starts anew
+//! settled           up to where what is reserved is on the disk, until the system starts anew
 //! dropped           how many final reports had to be dropped, in all
 //! known.json        the last assignment that was made into images
 //! images/           those images, which all runs share
@@ -22,6 +24,8 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{Flock, FlockArg};
 use tomo_launch::{VariantError, new_folder, private_folder};
 use tomo_protocol::InstanceId;
+
+use crate::numbers;
 
 /// Why a state folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +51,7 @@ pub struct State {
     id: InstanceId,
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> StateError {
+pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> StateError {
     let path = path.to_path_buf();
     move |error| StateError::Io(path, error)
 }
@@ -113,10 +117,8 @@ impl State {
     /// otherwise empty.
     pub(crate) fn next_run(&self) -> Result<(u64, PathBuf, Flock<File>), StateError> {
         let _lock = self.lock("lock")?;
-        let path = self.file("next-run");
-        let mut number = read_number(&path)?.unwrap_or(1).max(1);
         loop {
-            replace(&path, (number + 1).to_string().as_bytes()).map_err(at(&path))?;
+            let number = numbers::take(self)?;
             let folder = self.file("runs").join(number.to_string());
             match new_folder(&folder) {
                 Ok(()) => {
@@ -124,25 +126,12 @@ impl State {
                     let lock = lock.map_err(|kind| at(&folder)(kind.into()))?;
                     return Ok((number, folder, lock));
                 }
-                // The system went down before the number above was on the disk; nothing of that run was sent.
+                // The system went down before the number was on the disk; nothing of that run was sent.
                 Err(VariantError::Io(_, error)) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    number += 1;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-    }
-
-    /// Sees to it that no number that was given is given again, even if the system goes down. Before
-    /// anything is sent.
-    pub(crate) fn settle_numbers(&self) -> io::Result<()> {
-        match File::open(self.file("next-run")) {
-            Ok(file) => file.sync_all()?,
-            // None was given yet.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        File::open(&self.folder)?.sync_all()
     }
 
     /// How many final reports had to be dropped so far.
@@ -214,7 +203,7 @@ fn read_identity(path: &Path) -> Result<Option<InstanceId>, StateError> {
     }
 }
 
-fn read_number(path: &Path) -> Result<Option<u64>, StateError> {
+pub(crate) fn read_number(path: &Path) -> Result<Option<u64>, StateError> {
     let wrong = |_| StateError::Form(path.into(), "number");
     match fs::read_to_string(path) {
         Ok(text) => text.trim().parse().map(Some).map_err(wrong),
@@ -227,6 +216,18 @@ fn read_number(path: &Path) -> Result<Option<u64>, StateError> {
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = temporary(path);
     let written = write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// The same, and what is found after the system went down is the one or the other, too.
+pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = temporary(path);
+    let written = write(&temporary, bytes)
+        .and_then(|()| File::open(&temporary)?.sync_all())
+        .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
     }
@@ -304,7 +305,8 @@ mod tests {
         let different: BTreeSet<u64> = all.iter().copied().collect();
         assert_eq!(different, (1..=80).collect());
         // A number that was lost is not given to a folder that is there.
-        std::fs::write(folder.path().join("next-run"), "7").unwrap();
+        std::fs::remove_file(folder.path().join("next-run")).unwrap();
+        std::fs::write(folder.path().join("reserved"), "7").unwrap();
         assert_eq!(state.next_run().unwrap().0, 81);
     }
 

@@ -3,16 +3,20 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use ureq::config::AutoHeaderValue;
-use ureq::http::{Response, StatusCode};
+use ureq::config::{AutoHeaderValue, Config};
+use ureq::http::{Response, StatusCode, Uri};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
-use ureq::{Agent, Body};
+use ureq::typestate::WithBody;
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::{Agent, Body, RequestBuilder};
 
 use crate::Problem;
 
@@ -130,6 +134,7 @@ impl ClientError {
 #[derive(Clone, Debug)]
 pub struct Client {
     agent: Agent,
+    timeout: Duration,
     url: String,
     bearer: Option<String>,
 }
@@ -149,7 +154,6 @@ impl Client {
         }
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
-            .timeout_global(Some(settings.timeout))
             .max_redirects(0)
             .proxy(None)
             .user_agent(AutoHeaderValue::Provided(Arc::new(agent_name())));
@@ -157,13 +161,23 @@ impl Client {
             config = config.tls_config(tls(settings.authorities.as_deref())?);
         }
         Ok(Self {
-            agent: config.build().new_agent(),
+            agent: Agent::with_parts(config.build(), DefaultConnector::default(), Resolve),
+            timeout: settings.timeout,
             url: url.into(),
             bearer: settings
                 .token
                 .as_ref()
                 .map(|token| format!("Bearer {token}")),
         })
+    }
+
+    /// The same with another time that a request may take.
+    #[must_use]
+    pub fn within(&self, timeout: Duration) -> Self {
+        Self {
+            timeout,
+            ..self.clone()
+        }
     }
 
     /// Where the collector is.
@@ -190,11 +204,7 @@ impl Client {
     }
 
     fn get_bytes_up_to(&self, path: &str, most: u64) -> Result<Vec<u8>, ClientError> {
-        let request = self.agent.get(self.address(path));
-        let request = match &self.bearer {
-            Some(bearer) => request.header("authorization", bearer),
-            None => request,
-        };
+        let request = self.with_head(self.agent.get(self.address(path)));
         self.finish(request.call(), most)
     }
 
@@ -257,28 +267,30 @@ impl Client {
     /// # Errors
     /// As [`Self::get`].
     pub fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        let request = self.agent.delete(self.address(path));
-        let request = match &self.bearer {
-            Some(bearer) => request.header("authorization", bearer),
-            None => request,
-        };
+        let request = self.with_head(self.agent.delete(self.address(path)));
         let bytes = self.finish(request.call(), LONGEST_ANSWER)?;
         self.parse(&bytes)
     }
 
     fn send<T: DeserializeOwned>(
         &self,
-        request: ureq::RequestBuilder<ureq::typestate::WithBody>,
+        request: RequestBuilder<WithBody>,
         kind: &str,
         body: &[u8],
     ) -> Result<T, ClientError> {
-        let request = match &self.bearer {
-            Some(bearer) => request.header("authorization", bearer),
-            None => request,
-        };
+        let request = self.with_head(request);
         let answer = request.content_type(kind).send(body);
         let bytes = self.finish(answer, LONGEST_ANSWER)?;
         self.parse(&bytes)
+    }
+
+    /// With what all requests have: who asks, and how long it may take.
+    fn with_head<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        let request = request.config().timeout_global(Some(self.timeout)).build();
+        match &self.bearer {
+            Some(bearer) => request.header("authorization", bearer),
+            None => request,
+        }
     }
 
     /// The body of an answer that is a success.
@@ -324,6 +336,31 @@ impl Client {
 
 fn agent_name() -> String {
     format!("tomo/{}", env!("CARGO_PKG_VERSION"))
+}
+
+/// Finds hosts as the system does, in a thread of its own since that may take long; but an address that is one already is
+/// taken as it is.
+#[derive(Debug)]
+struct Resolve;
+
+impl Resolver for Resolve {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let host = uri.host().unwrap_or_default();
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let timeout = match host.parse::<IpAddr>() {
+            Ok(_) => NextTimeout {
+                after: ureq::unversioned::transport::time::Duration::NotHappening,
+                ..timeout
+            },
+            Err(_) => timeout,
+        };
+        DefaultResolver::default().resolve(uri, config, timeout)
+    }
 }
 
 /// What to say of a refusal that does not come from a collector.

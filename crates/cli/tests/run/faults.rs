@@ -186,6 +186,7 @@ fn damaged_files_of_the_state_are_made_anew_or_left_out() {
         "runs/99",
         "dropped",
         "next-run",
+        "reserved",
     ] {
         std::fs::write(site.state("s").join(name), "not what it should be").unwrap();
         let output = site.run(&stub.url(), "s", &[], "bc");
