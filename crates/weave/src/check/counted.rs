@@ -81,12 +81,7 @@ pub fn check_counters(
         increments: 0,
     };
     walk.all()?;
-    // Entrances that nobody needs, since all who go there know where they lead, must be right all the same.
-    let unreached = walk
-        .strangers()
-        .filter_map(|here| walk.instruction_at(here));
-    walk.waiting = unreached.map(At::Place).collect();
-    walk.all()?;
+    walk.unreached()?;
     walk.finish()
 }
 
@@ -256,16 +251,29 @@ impl Walk<'_> {
         })
     }
 
-    /// Those of them that lie in no entrance.
-    fn strangers(&self) -> impl Iterator<Item = Address> {
-        self.changed().filter(|&here| {
-            let before = self.entrances.range(..=here).next_back();
-            before.is_none_or(|entrance| entrance.wrapping_add(5) <= here)
-        })
+    /// Whether a byte lies in no entrance.
+    fn is_strange(&self, address: Address) -> bool {
+        let before = self.entrances.range(..=address).next_back();
+        before.is_none_or(|entrance| entrance.wrapping_add(5) <= address)
     }
 
-    /// Where the instruction of a block starts that has the byte at `address`, if it is the first of its bytes
-    /// that differs.
+    /// Entrances that nobody needs, since all who go there know where they lead, must be right all the same.
+    fn unreached(&mut self) -> Result<(), Flaw> {
+        let changed: Vec<Address> = self
+            .changed()
+            .filter(|here| self.is_strange(*here))
+            .collect();
+        for here in changed {
+            if self.is_strange(here) {
+                self.waiting
+                    .extend(self.instruction_at(here).map(At::Place));
+                self.all()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the instruction of a block starts that has the byte at `address`.
     fn instruction_at(&self, address: Address) -> Option<Address> {
         let mut here = self.graphs.block_at(address)?.address();
         loop {
@@ -511,7 +519,7 @@ impl Walk<'_> {
             }
             free = entrance.wrapping_add(5);
         }
-        if let Some(here) = self.strangers().next() {
+        if let Some(here) = self.changed().find(|here| self.is_strange(*here)) {
             return Err(at(here, "a byte differs where no entrance is"));
         }
         match self.counted.iter().position(|counted| !counted) {
