@@ -122,11 +122,13 @@ pub struct Slabs {
     preamble: Preamble,
     /// Bytes of a slab, in whole pages.
     pub size: U64,
+    /// Whether each thread has a shadow of its stacks as well (`crate::paths`): 1 or 0.
+    pub shadowed: U64,
 }
 
 impl Header for Slabs {
     const MAGIC: [u8; 8] = *b"TOMOSLB\n";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -147,6 +149,17 @@ impl Slabs {
         };
         header.seal();
         Some(header)
+    }
+
+    /// The same with a shadow for each thread; `None` where the counters would not do below it.
+    #[must_use]
+    pub fn shadowed(self) -> Option<Self> {
+        let mut header = Self {
+            shadowed: 1.into(),
+            ..self
+        };
+        header.seal();
+        (self.size.get() <= u64::from(crate::paths::BELOW)).then_some(header)
     }
 
     /// Its bytes as they are written to a file.
@@ -178,7 +191,12 @@ impl Slabs {
             let promised = BEFORE;
             return Err(Refusal::CutShort { length, promised });
         }
-        match size.is_multiple_of(PAGE) && size <= 1 << 31 {
+        let most = match header.shadowed.get() {
+            0 => 1 << 31,
+            1 => u64::from(crate::paths::BELOW),
+            _ => return Err(Refusal::Inconsistent),
+        };
+        match size.is_multiple_of(PAGE) && size <= most {
             true => Ok(header),
             false => Err(Refusal::Inconsistent),
         }
