@@ -15,7 +15,7 @@ use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use tomo_wire::counting::{LOST, MOST_SLABS, OWNERS, Slabs, USED};
+use tomo_wire::counting::{FORKS, LOST, MOST_SLABS, OWNERS, Slabs, USED};
 
 use crate::system::{self, Access, File, Protection};
 use crate::{door, forked, shadow};
@@ -237,6 +237,9 @@ extern "C" fn in_child() {
 
 /// The one thread of a child keeps the shadow that it has a copy of, and gets a slab of its own in front of it.
 fn go_on() -> Option<()> {
+    if let Some(forks) = shared(FORKS) {
+        forks.fetch_add(1, Ordering::Relaxed);
+    }
     let place = system::gs().wrapping_sub(DISTANCE.load(Ordering::Relaxed));
     if place == NOWHERE.load(Ordering::Relaxed) {
         return None;

@@ -11,6 +11,7 @@
 //! |---|---|---|
 //! | header | 0 | [`Slabs`] |
 //! | used | [`USED`] | how many slabs were handed out ever |
+//! | forks | [`FORKS`] | how many forked processes went on along paths of their parents |
 //! | lost | [`LOST`] | how many threads got none, and were not counted |
 //! | owners | [`OWNERS`] | for each slab its process and thread, or 0 |
 //! | slabs | [`Slabs::start`] of each | counters of 64 bits |
@@ -112,6 +113,8 @@ pub const MOST_SLABS: u32 = 4096;
 pub const USED: u64 = 1024;
 /// Where it says how many threads got none.
 pub const LOST: u64 = 1032;
+/// Where it says how many children of `fork` went on in what their parents had begun; only where there are shadows.
+pub const FORKS: u64 = 1040;
 /// Where the owners start.
 pub const OWNERS: u64 = PAGE;
 
@@ -233,4 +236,15 @@ pub fn sums(
         }
     }
     number(LOST)
+}
+
+/// How many forked processes went on along paths of their parents, by a file of slabs.
+///
+/// # Errors
+/// As for [`sums`].
+pub fn forks(file: &[u8]) -> Result<u64, Refusal> {
+    Slabs::read(file, file.len() as u64)?;
+    let bytes = part(file, FORKS, 8)?;
+    let value = U64::read_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)?;
+    Ok(value.get())
 }
