@@ -127,19 +127,43 @@ pub enum Outside {
     Leap,
 }
 
+/// A passage of control as it happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What it was.
+    pub passage: Transition,
+    /// Where the newest word of the stack is afterwards.
+    pub stack: u64,
+}
+
 /// Observes one run of `program` for at most `limit` steps (a leap counts as one).
 ///
 /// # Errors
 /// Where the program cannot be started, or the system does not let it be traced.
 pub fn observe(program: &Path, workload: &Workload, way: Outside, limit: u64) -> Result<Trace> {
+    observe_each(program, workload, way, limit, &mut |_| {})
+}
+
+/// The same, telling `each` step that begins or ends in the executable, in order.
+///
+/// # Errors
+/// As for [`observe`].
+pub fn observe_each(
+    program: &Path,
+    workload: &Workload,
+    way: Outside,
+    limit: u64,
+    each: &mut dyn FnMut(&Step),
+) -> Result<Trace> {
     let turn = Turn::wait()?;
     let tracee = Tracee::start(program, workload, turn.index())
         .with_context(|| format!("cannot trace {}", program.display()))?;
-    Run::new(tracee, way).complete(limit)
+    Run::new(tracee, way, each).complete(limit)
 }
 
 /// A run in progress.
-struct Run {
+struct Run<'e> {
+    each: &'e mut dyn FnMut(&Step),
     tracee: Tracee,
     way: Outside,
     shadow: Shadow,
@@ -148,10 +172,11 @@ struct Run {
     interrupted: Vec<Pointers>,
 }
 
-impl Run {
-    fn new(tracee: Tracee, way: Outside) -> Self {
+impl<'e> Run<'e> {
+    fn new(tracee: Tracee, way: Outside, each: &'e mut dyn FnMut(&Step)) -> Self {
         let (shadow, transitions) = (Shadow::default(), FxHashMap::default());
         Self {
+            each,
             tracee,
             way,
             shadow,
@@ -247,10 +272,10 @@ impl Run {
         let from = self.tracee.stated(at.instruction);
         let to = self.tracee.stated(next.instruction);
         if from.is_some() || to.is_some() {
-            *self
-                .transitions
-                .entry(Transition { from, to, kind })
-                .or_default() += 1;
+            let passage = Transition { from, to, kind };
+            *self.transitions.entry(passage).or_default() += 1;
+            let stack = next.stack;
+            (self.each)(&Step { passage, stack });
         }
     }
 }

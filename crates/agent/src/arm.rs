@@ -206,7 +206,10 @@ impl Wanted<'_> {
         if !same || image.plan != record.plan || image.probes != record.probes {
             return Err(Reason::RecordRefused.into());
         }
-        if u64::from(image.slab_end.get()) > slabs::size() {
+        let counts = image.slab_end.get() > 0;
+        let has_place = u64::from(image.slab_end.get()) <= slabs::size()
+            && (image.shadowed.get() != 0) == slabs::has_shadows();
+        if counts && !has_place {
             return Err(Reason::NoSlab.into());
         }
         check_layout(module, &image)?;

@@ -26,6 +26,7 @@
 //! | `trap.rs` | the handler; all that may run in it |
 //! | `signals.rs` | the C library's functions on signals, kept from hiding SIGTRAP |
 //! | `slabs.rs` | a slab of counters for each thread |
+//! | `shadow.rs` | a shadow of the thread's stacks behind it |
 //! | `tracer.rs` | whether a debugger traces the program |
 //! | `emulator.rs` | whether it runs in an emulator |
 //! | `names.rs` | names that are put together without allocating |
@@ -56,6 +57,7 @@ mod loader;
 mod memory;
 mod names;
 mod own;
+mod shadow;
 mod signals;
 mod slabs;
 mod start;

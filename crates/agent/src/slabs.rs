@@ -6,6 +6,8 @@
 //! `pthread_create` is stood before, children of `fork` since our handler was registered first. (A child of
 //! `vfork` counts in the slab of the thread that waits for it.)
 //!
+//! Where paths are counted a slab is followed by a shadow of its thread's stacks, to which the base points (`shadow.rs`).
+//!
 //! A slab whose thread is gone is given to the next one as it is. Where there is none left, or no room
 //! for it, the thread counts into memory that nobody reads, and is itself counted as lost.
 
@@ -13,10 +15,10 @@ use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use tomo_wire::counting::{LOST, MOST_SLABS, OWNERS, Slabs, USED};
+use tomo_wire::counting::{FORKS, LOST, MOST_SLABS, OWNERS, Slabs, USED};
 
 use crate::system::{self, Access, File, Protection};
-use crate::{door, forked};
+use crate::{door, forked, shadow};
 
 /// Where in memory this process has mapped each slab; 0 where it has not.
 static PLACES: [AtomicUsize; MOST_SLABS as usize] =
@@ -30,6 +32,8 @@ static HEAD: AtomicUsize = AtomicUsize::new(0);
 static SIZE: AtomicUsize = AtomicUsize::new(0);
 /// Memory that nobody reads.
 static NOWHERE: AtomicUsize = AtomicUsize::new(0);
+/// Bytes from where a slab is to where the `gs` base points: 0 where there are no shadows.
+static DISTANCE: AtomicUsize = AtomicUsize::new(0);
 /// The file's path, for slabs to come: no file stays open, whose number the program could meet.
 static PATH: [AtomicU64; PATH_WORDS] = [const { AtomicU64::new(0) }; PATH_WORDS];
 const PATH_WORDS: usize = 512;
@@ -42,6 +46,11 @@ pub(crate) fn size() -> u64 {
     SIZE.load(Ordering::Relaxed) as u64
 }
 
+/// Whether slabs have shadows behind them.
+pub(crate) fn has_shadows() -> bool {
+    DISTANCE.load(Ordering::Relaxed) != 0
+}
+
 /// Lets the calling thread, the first one, count in the slabs of the file at `path`.
 pub(crate) fn begin(path: &CStr) -> Option<()> {
     let (file, status) = door::open_private(path, Access::ReadWrite).ok()?;
@@ -51,7 +60,13 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
     let size = header.size.get() as usize;
     remember(path)?;
     let head = system::map(Slabs::head() as usize, Protection::ReadWrite, &file, 0).ok()?;
-    let nowhere = system::map_nothing(size).ok()?;
+    let is_shadowed = header.shadowed.get() != 0;
+    let nowhere = match is_shadowed {
+        true => shadow::reserve()?,
+        false => system::map_nothing(size).ok()?,
+    };
+    let distance = if is_shadowed { shadow::DISTANCE } else { 0 };
+    DISTANCE.store(distance, Ordering::Relaxed);
     NOWHERE.store(nowhere, Ordering::Relaxed);
     SIZE.store(size, Ordering::Relaxed);
     HEAD.store(head as usize, Ordering::Release);
@@ -107,7 +122,12 @@ fn own() {
         lose();
         NOWHERE.load(Ordering::Relaxed)
     });
-    system::set_gs(place);
+    point_to(place);
+}
+
+/// Lets the calling thread count in the slab at `place`.
+fn point_to(place: usize) {
+    system::set_gs(place.wrapping_add(DISTANCE.load(Ordering::Relaxed)));
 }
 
 fn lose() {
@@ -118,12 +138,7 @@ fn lose() {
 
 /// A slab for a thread, and where it is.
 fn take(thread: u32) -> Option<(u32, usize)> {
-    let slab = abandoned(thread).or_else(|| {
-        let next = shared(USED)?.fetch_add(1, Ordering::Relaxed);
-        let slab = u32::try_from(next).ok().filter(|slab| *slab < MOST_SLABS)?;
-        owner(slab)?.store(name(thread), Ordering::Relaxed);
-        Some(slab)
-    })?;
+    let slab = claim(thread)?;
     match place(slab) {
         Some(place) => Some((slab, place)),
         None => {
@@ -131,6 +146,16 @@ fn take(thread: u32) -> Option<(u32, usize)> {
             None
         }
     }
+}
+
+/// A slab that is the thread's from now on.
+fn claim(thread: u32) -> Option<u32> {
+    abandoned(thread).or_else(|| {
+        let next = shared(USED)?.fetch_add(1, Ordering::Relaxed);
+        let slab = u32::try_from(next).ok().filter(|slab| *slab < MOST_SLABS)?;
+        owner(slab)?.store(name(thread), Ordering::Relaxed);
+        Some(slab)
+    })
 }
 
 /// How many slabs are asked for their owners, at most, from the one that was found last on.
@@ -165,11 +190,18 @@ fn place(slab: u32) -> Option<usize> {
     let known = PLACES.get(slab as usize)?;
     match known.load(Ordering::Relaxed) {
         0 => {
-            let size = SIZE.load(Ordering::Relaxed);
-            let file = open()?;
-            let start = Slabs::head() + u64::from(slab) * size as u64;
-            file.allocate(start, size as u64).ok()?;
-            let place = system::map(size, Protection::ReadWrite, &file, start).ok()? as usize;
+            let place = match DISTANCE.load(Ordering::Relaxed) {
+                0 => {
+                    let size = SIZE.load(Ordering::Relaxed);
+                    let (file, start) = room_for(slab)?;
+                    system::map(size, Protection::ReadWrite, &file, start).ok()? as usize
+                }
+                _ => {
+                    let place = shadow::reserve()?;
+                    put_at(slab, place)?;
+                    place
+                }
+            };
             known.store(place, Ordering::Relaxed);
             Some(place)
         }
@@ -177,9 +209,51 @@ fn place(slab: u32) -> Option<usize> {
     }
 }
 
+/// The file, and where in it a slab starts, with room on the disk for all of it.
+fn room_for(slab: u32) -> Option<(File, u64)> {
+    let size = SIZE.load(Ordering::Relaxed) as u64;
+    let file = open()?;
+    let start = Slabs::head() + u64::from(slab) * size;
+    file.allocate(start, size).ok()?;
+    Some((file, start))
+}
+
+/// Puts a slab in front of a shadow.
+fn put_at(slab: u32, place: usize) -> Option<()> {
+    let (file, start) = room_for(slab)?;
+    shadow::put_counters(place, SIZE.load(Ordering::Relaxed), &file, start)
+}
+
 /// Called in the child of a `fork`, before any handler of the program.
 extern "C" fn in_child() {
-    own();
+    if DISTANCE.load(Ordering::Relaxed) == 0 {
+        return own();
+    }
+    if go_on().is_none() {
+        lose();
+        point_to(NOWHERE.load(Ordering::Relaxed));
+    }
+}
+
+/// The one thread of a child keeps the shadow that it has a copy of, and gets a slab of its own in front of it.
+fn go_on() -> Option<()> {
+    if let Some(forks) = shared(FORKS) {
+        forks.fetch_add(1, Ordering::Relaxed);
+    }
+    let place = system::gs().wrapping_sub(DISTANCE.load(Ordering::Relaxed));
+    if place == NOWHERE.load(Ordering::Relaxed) {
+        return None;
+    }
+    let slab = claim(system::thread())?;
+    for known in PLACES.iter().filter(|known| known.load(Ordering::Relaxed) == place) {
+        known.store(0, Ordering::Relaxed);
+    }
+    if put_at(slab, place).is_none() {
+        owner(slab)?.store(0, Ordering::Relaxed);
+        return None;
+    }
+    PLACES.get(slab as usize)?.store(place, Ordering::Relaxed);
+    Some(())
 }
 
 /// Creates a thread that has a slab of its own. `real` is the C library's `pthread_create`, given function and
@@ -221,7 +295,7 @@ extern "C" fn possess(slab: usize) -> Begin {
     let place = PLACES
         .get(slab)
         .map_or(0, |place| place.load(Ordering::Relaxed));
-    system::set_gs(place);
+    point_to(place);
     if let Some(owner) = owner(slab as u32) {
         owner.store(name(system::thread()), Ordering::Relaxed);
     }

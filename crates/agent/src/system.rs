@@ -16,6 +16,7 @@ const STAT_OPEN: usize = 5;
 const MAP: usize = 9;
 const PROTECT: usize = 10;
 const UNMAP: usize = 11;
+const ADVISE: usize = 28;
 const SIGNAL_ACTION: usize = 13;
 const SIGNAL_MASK: usize = 14;
 const PROCESS: usize = 39;
@@ -437,6 +438,23 @@ pub(crate) fn set_gs(address: usize) {
     const SET_GS: usize = 0x1001;
     // SAFETY: nothing in memory changes. Whoever uses `gs` next means this address (see `slabs.rs`).
     let _ = unsafe { call(ARCHITECTURE, [SET_GS, address, 0, 0, 0, 0]) };
+}
+
+/// The `gs` base of the calling thread.
+pub(crate) fn gs() -> usize {
+    const GET_GS: usize = 0x1004;
+    let mut address = 0_usize;
+    let to = (&raw mut address) as usize;
+    // SAFETY: the kernel writes eight bytes, on this stack.
+    let _ = unsafe { call(ARCHITECTURE, [GET_GS, to, 0, 0, 0, 0]) };
+    address
+}
+
+/// Has memory given in pages of the usual size, where the system would give large ones.
+pub(crate) fn prefer_small_pages(address: usize, length: usize) {
+    const SMALL: usize = 15;
+    // SAFETY: what is in the memory stays as it is.
+    let _ = unsafe { call(ADVISE, [address, length, SMALL, 0, 0, 0]) };
 }
 
 /// Whether a thread of a process lives, as far as can be told.

@@ -26,7 +26,7 @@ use zerocopy::little_endian::U32;
 use crate::images::Baked;
 use crate::private;
 use crate::room::Room;
-use crate::{Ended, Forks, How, ImageError, Images, Observed, Target, Weighed};
+use crate::{ChosenPaths, Ended, Forks, How, ImageError, Images, Observed, Target, Weighed};
 
 /// Why a run has no folder.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +73,8 @@ pub struct RunFolder {
     slabs: Option<PathBuf>,
     /// Bytes of a slab that modules have taken.
     slab: u32,
+    /// Whether threads have shadows of their stacks.
+    shadowed: bool,
     forks: Forks,
 }
 
@@ -99,6 +101,7 @@ impl RunFolder {
             roster: None,
             slabs: None,
             slab: 0,
+            shadowed: false,
             forks: Forks::default(),
         })
     }
@@ -152,6 +155,23 @@ impl RunFolder {
         self.add(module, &baked, "counters")
     }
 
+    /// Sees to it that the paths of `module` are counted in this run; bakes its image if need be.
+    ///
+    /// # Errors
+    /// As for [`Self::arm`].
+    pub fn follow(
+        &mut self,
+        module: &Observed,
+        images: &Images,
+        chosen: &ChosenPaths,
+        progress: &dyn Progress,
+    ) -> Result<(), FolderError> {
+        let baked = images.paths(module, self.slab, chosen, progress)?;
+        self.slab = baked.header.slab_end.get().max(self.slab);
+        self.shadowed = true;
+        self.add(module, &baked, "paths")
+    }
+
     /// Makes the file of slabs, once all modules are there that are counted.
     ///
     /// # Errors
@@ -160,6 +180,10 @@ impl RunFolder {
         let path = self.path.join("slabs");
         let make = || -> io::Result<()> {
             let header = Slabs::of(self.slab.into());
+            let header = match self.shadowed {
+                true => header.and_then(Slabs::shadowed),
+                false => header,
+            };
             let header = header.ok_or_else(|| io::Error::other("too many counters"))?;
             let file = private::create(&path)?;
             private::allocate(&file, Slabs::head())?;

@@ -3,15 +3,21 @@
 //! The cache holds for each module, level and placement three files, image, plan and disposals, that are never
 //! changed. Runs get copies of the image (its text changes as probes vanish) and links of the plan.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use tomo_program::{AnalyseError, Binary, Cache, LoadError, Loaded, Progress, Request, load};
-use tomo_weave::{Options, Placement, WEAVE_VERSION, WeaveError, Weights, weave, weave_counters};
+use tomo_program::{
+    AnalyseError, Binary, Cache, FunctionView, LoadError, Loaded, Progress, Request, load,
+};
+use tomo_weave::{
+    Options, Placement, WEAVE_VERSION, WeaveError, Weights, weave, weave_counters, weave_paths,
+};
 use tomo_wire::counting::Counters;
 use tomo_wire::image::Image;
+use tomo_wire::paths::Paths;
 use tomo_wire::plan::{Level, Plan};
 
 use crate::Observed;
@@ -63,6 +69,36 @@ pub struct Weighed {
     pub name: u64,
     /// How often the arcs of functions ran in an earlier run.
     pub weights: Weights,
+}
+
+/// The functions whose paths are counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ChosenPaths {
+    /// All.
+    #[default]
+    All,
+    /// Those with these entries.
+    Of(BTreeSet<u64>),
+}
+
+impl ChosenPaths {
+    fn has(&self, entry: u64) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(entries) => entries.contains(&entry),
+        }
+    }
+
+    /// Names them; 0 where they are all.
+    fn name(&self) -> u64 {
+        match self {
+            Self::All => 0,
+            Self::Of(entries) => {
+                let bytes: Vec<u8> = entries.iter().flat_map(|one| one.to_le_bytes()).collect();
+                tomo_wire::checksum(&bytes)
+            }
+        }
+    }
 }
 
 /// An image and its plan in the cache.
@@ -208,6 +244,56 @@ impl Images {
         })
     }
 
+    /// The image in which the paths of `module` are counted, its counters `slab` bytes into each slab.
+    pub(crate) fn paths(
+        &self,
+        module: &Observed,
+        slab: u32,
+        chosen: &ChosenPaths,
+        progress: &dyn Progress,
+    ) -> Result<Baked, ImageError> {
+        let name = format!(
+            "{}-paths-v{WEAVE_VERSION}.{}-at{slab}-of{:x}",
+            module.stem,
+            tomo_program::ANALYSIS_VERSION,
+            chosen.name()
+        );
+        let file = |kind: &str| self.folder.join(format!("{name}.{kind}"));
+        let (image, plan) = (file("image"), file("paths"));
+        if let Some(header) = read_paths(&image, &plan)
+            && header.module == module.id
+            && (header.stamp == module.stamp || is_unchanged(&header, &module.path))
+        {
+            let disposals = PathBuf::new();
+            return Ok(Baked {
+                image,
+                plan,
+                disposals,
+                header,
+            });
+        }
+        let (bytes, loaded) = self.load(module, progress)?;
+        let path = &module.path;
+        let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
+        let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
+        let (id, stamp, model) = (module.id, module.stamp, &loaded.model);
+        let has = |function: &FunctionView<'_>| chosen.has(function.entry().0);
+        let woven = weave_paths(&binary, &bytes, model, id, stamp, (None, slab), &has);
+        let woven = woven.map_err(|error| ImageError::Weave(path.clone(), error))?;
+        let io = |path: &Path| {
+            let path = path.to_path_buf();
+            move |error| ImageError::Io(path, error)
+        };
+        private::replace(&plan, &[&woven.paths]).map_err(io(&plan))?;
+        private::replace(&image, &[&woven.image]).map_err(io(&image))?;
+        Ok(Baked {
+            image,
+            plan,
+            disposals: PathBuf::new(),
+            header: woven.header,
+        })
+    }
+
     /// The module's file and its model.
     fn load(
         &self,
@@ -273,6 +359,14 @@ fn read_counters(image: &Path, counters: &Path) -> Option<Image> {
     let bytes = fs::read(counters).ok()?;
     let (counters, _) = Counters::read(&bytes).ok()?;
     (counters.name() == header.plan.get()).then_some(header)
+}
+
+/// The header of the image, if it is sound and belongs to the paths.
+fn read_paths(image: &Path, paths: &Path) -> Option<Image> {
+    let header = read_header(image)?;
+    let bytes = fs::read(paths).ok()?;
+    let (paths, _) = Paths::read(&bytes).ok()?;
+    (paths.name() == header.plan.get()).then_some(header)
 }
 
 fn read_header(image: &Path) -> Option<Image> {

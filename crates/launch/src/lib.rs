@@ -43,7 +43,7 @@ mod variant;
 pub use agent::{Agent, AgentError};
 pub use folder::{Armed, FolderError, Run, RunFolder};
 pub use forks::{Forks, records};
-pub use images::{How, ImageError, Images, Weighed};
+pub use images::{ChosenPaths, How, ImageError, Images, Weighed};
 pub use live::{Live, LiveError};
 pub use modules::{Choice, Chosen, Found, Observed, modules};
 pub use pool::{Pool, PoolError};

@@ -3,6 +3,7 @@
 
 use tomo_program::Address;
 use tomo_wire::image::{Image, REACH, Region as Mapped, Window as Row};
+use tomo_wire::paths::BELOW;
 use tomo_wire::plan::{Entry, Level, Plan, Tactic};
 use tomo_wire::{FileStamp, ModuleId, PAGE, checksum, pages};
 use zerocopy::IntoBytes;
@@ -67,8 +68,12 @@ pub(crate) struct Weaving<'a> {
     pub(crate) distance: Option<i64>,
     /// How many bytes into the slab of a thread its counters start.
     pub(crate) slab: u32,
-    /// Marks or counters.
+    /// Whether a shadow of the stacks is behind the slab.
+    pub(crate) shadowed: bool,
+    /// Marks, or what is counted.
     pub(crate) probes: usize,
+    /// Counters of 64 bits in each slab.
+    pub(crate) counters: usize,
 }
 
 /// Bytes of the trampoline of a tactic, for those whose trampolines are all alike.
@@ -151,6 +156,7 @@ impl Weaving<'_> {
         header.plan = self.plan.into();
         header.probes = (self.probes as u32).into();
         header.slab_end = self.slab_end()?.into();
+        header.shadowed = u32::from(self.shadowed).into();
         header.windows = windows.into();
         header.window_count = (rows as u64).into();
         header.trampolines = (windows + table).into();
@@ -249,7 +255,9 @@ impl Weaving<'_> {
         self.lead_into_regions(writer.here(), texts)
             .ok_or(WeaveError::TooLarge)?;
         let spot = |address| self.spot(address);
-        self.regions.write(&mut writer, self.text, self.slab, spot);
+        let below = if self.shadowed { BELOW } else { 0 };
+        let slab = self.slab.wrapping_sub(below);
+        self.regions.write(&mut writer, self.text, slab, spot);
         if writer.fits {
             Ok(writer.bytes)
         } else {
@@ -305,10 +313,11 @@ impl Weaving<'_> {
     /// Where the counters end in the slab of a thread.
     fn slab_end(&self) -> Result<u32, WeaveError> {
         let counts = !self.regions.is_empty();
-        let length = u32::try_from(8 * self.probes).ok();
+        let length = u32::try_from(8 * self.counters).ok();
         let end = length.and_then(|length| self.slab.checked_add(length));
-        // A displacement is signed.
-        let end = end.filter(|end| i32::try_from(*end).is_ok());
+        // A displacement is signed, and below a shadow there is so much room.
+        let most = if self.shadowed { BELOW } else { i32::MAX as u32 };
+        let end = end.filter(|end| *end <= most);
         match counts {
             true => end.ok_or(WeaveError::TooLarge),
             false => Ok(0),

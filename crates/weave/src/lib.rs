@@ -18,6 +18,7 @@
 //! | which window each unit gets, none in the way of another | `place.rs`, `hops.rs`, `settle.rs` |
 //! | the ways to probe, each with its argument | `tactics/` |
 //! | which counters a function gets | `counting.rs` |
+//! | which functions have their paths counted, and how | `pathing.rs`, `paths.rs` |
 //! | what is executed elsewhere, and what is done there | `staying/` |
 //! | machine code of trampolines | `trampoline.rs` |
 //! | one file of it all | `image.rs` |
@@ -36,6 +37,8 @@ mod error;
 mod hops;
 mod image;
 mod padding;
+mod pathing;
+mod paths;
 mod place;
 mod settle;
 mod spots;
@@ -50,6 +53,7 @@ pub use counting::Weights;
 pub use counts::{Counts, Refusal};
 pub use disposal::dispose;
 pub use error::WeaveError;
+pub use paths::{WovenPaths, weave_paths};
 
 use staying::region::Regions;
 use tomo_program::{ANALYSIS_VERSION, Binary, Model};
@@ -61,7 +65,7 @@ use zerocopy::IntoBytes as _;
 
 /// Raised whenever the same module and plan would be woven otherwise, so that no older image is
 /// taken for a new one.
-pub const WEAVE_VERSION: u32 = 7;
+pub const WEAVE_VERSION: u32 = 8;
 
 /// Which units get probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -177,7 +181,9 @@ pub fn weave(
         fixed: !binary.is_position_independent(),
         distance: options.distance,
         slab: 0,
+        shadowed: false,
         probes,
+        counters: 0,
     };
     let (image, header) = weaving.image()?;
     let rows = disposal::rows(&text, weaving.units).ok_or(WeaveError::TooLarge)?;
@@ -249,7 +255,9 @@ pub fn weave_counters(
         fixed: !binary.is_position_independent(),
         distance,
         slab,
+        shadowed: false,
         probes: rows.len(),
+        counters: rows.len(),
     };
     let (image, header) = weaving.image()?;
     Ok(WovenCounters {

@@ -5,6 +5,8 @@
 //! | instructions that mean the same at another place | `staying/moved.rs` |
 //! | what a probe may change because nobody looks at it | `staying/live.rs` |
 //! | adding one to a counter | `staying/increment.rs` |
+//! | where an activation's return address is | `staying/frame.rs` |
+//! | the register of a path, and its end | `staying/path.rs` |
 //! | what is done between the program's instructions | `staying/action.rs` |
 //! | many blocks executed elsewhere, with actions between their instructions | `staying/region.rs` |
 //! | a block as a place for actions | `staying/code.rs` |
@@ -12,8 +14,10 @@
 
 pub(crate) mod action;
 pub(crate) mod code;
+pub(crate) mod frame;
 pub(crate) mod increment;
 pub(crate) mod live;
 pub(crate) mod moved;
+pub(crate) mod path;
 pub(crate) mod region;
 pub(crate) mod whole;

@@ -11,6 +11,7 @@
 //! |---|---|---|
 //! | header | 0 | [`Slabs`] |
 //! | used | [`USED`] | how many slabs were handed out ever |
+//! | forks | [`FORKS`] | how many forked processes went on along paths of their parents |
 //! | lost | [`LOST`] | how many threads got none, and were not counted |
 //! | owners | [`OWNERS`] | for each slab its process and thread, or 0 |
 //! | slabs | [`Slabs::start`] of each | counters of 64 bits |
@@ -112,6 +113,8 @@ pub const MOST_SLABS: u32 = 4096;
 pub const USED: u64 = 1024;
 /// Where it says how many threads got none.
 pub const LOST: u64 = 1032;
+/// Where it says how many children of `fork` went on in what their parents had begun; only where there are shadows.
+pub const FORKS: u64 = 1040;
 /// Where the owners start.
 pub const OWNERS: u64 = PAGE;
 
@@ -122,11 +125,13 @@ pub struct Slabs {
     preamble: Preamble,
     /// Bytes of a slab, in whole pages.
     pub size: U64,
+    /// Whether each thread has a shadow of its stacks as well (`crate::paths`): 1 or 0.
+    pub shadowed: U64,
 }
 
 impl Header for Slabs {
     const MAGIC: [u8; 8] = *b"TOMOSLB\n";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -147,6 +152,17 @@ impl Slabs {
         };
         header.seal();
         Some(header)
+    }
+
+    /// The same with a shadow for each thread; `None` where the counters would not do below it.
+    #[must_use]
+    pub fn shadowed(self) -> Option<Self> {
+        let mut header = Self {
+            shadowed: 1.into(),
+            ..self
+        };
+        header.seal();
+        (self.size.get() <= u64::from(crate::paths::BELOW)).then_some(header)
     }
 
     /// Its bytes as they are written to a file.
@@ -178,7 +194,12 @@ impl Slabs {
             let promised = BEFORE;
             return Err(Refusal::CutShort { length, promised });
         }
-        match size.is_multiple_of(PAGE) && size <= 1 << 31 {
+        let most = match header.shadowed.get() {
+            0 => 1 << 31,
+            1 => u64::from(crate::paths::BELOW),
+            _ => return Err(Refusal::Inconsistent),
+        };
+        match size.is_multiple_of(PAGE) && size <= most {
             true => Ok(header),
             false => Err(Refusal::Inconsistent),
         }
@@ -215,4 +236,15 @@ pub fn sums(
         }
     }
     number(LOST)
+}
+
+/// How many forked processes went on along paths of their parents, by a file of slabs.
+///
+/// # Errors
+/// As for [`sums`].
+pub fn forks(file: &[u8]) -> Result<u64, Refusal> {
+    Slabs::read(file, file.len() as u64)?;
+    let bytes = part(file, FORKS, 8)?;
+    let value = U64::read_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)?;
+    Ok(value.get())
 }

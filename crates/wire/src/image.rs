@@ -63,7 +63,8 @@ pub struct Image {
     pub probes: U32,
     /// Where in the slab of a thread its counters end, in bytes; 0 if it has none.
     pub slab_end: U32,
-    reserved: U32,
+    /// Whether its counters lie in front of a shadow of the stacks (`crate::paths`): 1 or 0.
+    pub shadowed: U32,
     /// Executable segments that are used of `regions`.
     pub region_count: U32,
     /// The module's executable segments, by address.

@@ -25,6 +25,7 @@ mod door;
 pub mod environment;
 pub mod image;
 mod module;
+pub mod paths;
 pub mod plan;
 pub mod record;
 pub mod report;

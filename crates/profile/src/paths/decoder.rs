@@ -26,10 +26,16 @@ impl<'p> Decoder<'p> {
     /// For the paths of `plan`.
     #[must_use]
     pub fn of(plan: &'p PathPlan) -> Self {
+        Self::new(plan.dag(), plan.numbering())
+    }
+
+    /// For the paths of `dag` with these numbers.
+    #[must_use]
+    pub fn new(dag: &'p PathDag, numbering: &'p Numbering) -> Self {
         Self {
-            dag: plan.dag(),
-            numbering: plan.numbering(),
-            stretches: Stretches::of(plan.dag(), plan.numbering()),
+            dag,
+            numbering,
+            stretches: Stretches::of(dag, numbering),
         }
     }
 

@@ -1,12 +1,16 @@
 //! A block as a place for actions: at its start, before it ends, and on the two ways of the branch at its end.
 
-use iced_x86::{Code as Code64, Decoder, DecoderOptions, FlowControl, Instruction};
+use iced_x86::{
+    Code as Code64, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
+    Mnemonic, OpKind, Register,
+};
 use tomo_program::{Address, BlockView};
 
 use crate::block::{cannot_fault, is_call, leaves_for_good};
 use crate::padding;
 use crate::place::Surroundings;
 use crate::staying::action::{Action, What};
+use crate::staying::frame::{Frame, Slot};
 use crate::staying::increment;
 use crate::staying::live::{Liveness, Set};
 use crate::staying::region::{Call, Piece};
@@ -16,9 +20,12 @@ use crate::window::JUMP_BYTES;
 /// What is to be done in a block, each in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wants {
+    /// When control comes into it from the module's text, or by a call: not along direct branches of moved blocks.
+    pub(crate) entering: Vec<What>,
     /// When it starts, or as soon as may be if it is certain to be run.
     pub(crate) start: Vec<What>,
-    /// Before its last instruction if that transfers control, else behind it: only if all of it was run.
+    /// Before its last instruction if that transfers control, else behind it, or sooner if all that follows is certain to
+    /// be run.
     pub(crate) end: Vec<What>,
     /// When its branch is taken, and when it is not.
     pub(crate) taken: Vec<What>,
@@ -42,6 +49,8 @@ pub(crate) struct Code<'t> {
     is_movable: bool,
     /// What is live where the branch leads.
     at_target: Set,
+    /// Where the return address is before each instruction, and at the end, as far as it was asked for.
+    slots: Vec<Option<Slot>>,
 }
 
 /// What the two jumps of a window cost, in halves of what an increment does.
@@ -82,12 +91,40 @@ impl<'t> Code<'t> {
             entered: instructions.iter().map(inside).collect(),
             limit: block.range().end().0 + filling,
             at_target: live.at(Address(last.near_branch_target())),
+            slots: vec![None; instructions.len() + 1],
             instructions,
         })
     }
 
     pub(crate) fn start(&self) -> Address {
         Address(self.instructions.first().map_or(0, Instruction::ip))
+    }
+
+    /// The frame behind its last instruction, or where that makes a call, given that at its start.
+    pub(crate) fn frame_at_end(&self, start: &Frame, factory: &mut InstructionInfoFactory) -> Frame {
+        let own = self.instructions.iter().filter(|one| !is_call(one));
+        own.fold(*start, |frame, one| frame.after(one, factory))
+    }
+
+    /// The frame in a landing pad of its call, given that behind the call.
+    pub(crate) fn landing(&self, behind: &Frame) -> Frame {
+        let pushes = |one: &Instruction| one.mnemonic() == Mnemonic::Push;
+        match self.instructions.iter().any(pushes) {
+            true => behind.without_stack(),
+            false => *behind,
+        }
+    }
+
+    /// Notes where the return address is, given the frame at its start.
+    pub(crate) fn find_slots(&mut self, start: &Frame, factory: &mut InstructionInfoFactory) {
+        let mut frame = *start;
+        for (slot, one) in self.slots.iter_mut().zip(&self.instructions) {
+            *slot = frame.slot();
+            frame = frame.after(one, factory);
+        }
+        if let Some(last) = self.slots.last_mut() {
+            *last = frame.slot();
+        }
     }
 
     fn end(&self) -> u64 {
@@ -102,6 +139,26 @@ impl<'t> Code<'t> {
     fn has_branch(&self) -> bool {
         let last = self.instructions.last();
         last.is_some_and(|last| last.flow_control() == FlowControl::ConditionalBranch)
+    }
+
+    /// Whether what leads to `address` is its branch when that is taken, or when it is not.
+    pub(crate) fn branches_to(&self, address: Address) -> Option<bool> {
+        let last = self.instructions.last().filter(|_| self.has_branch())?;
+        Some(last.near_branch_target() == address.0)
+    }
+
+    /// Whether control may leave a function at its end for good: by a return or a jump.
+    pub(crate) fn leaves_function(&self) -> bool {
+        let last = self.instructions.last().map(Instruction::flow_control);
+        matches!(
+            last,
+            Some(
+                FlowControl::Return
+                    | FlowControl::UnconditionalBranch
+                    | FlowControl::IndirectBranch
+                    | FlowControl::ConditionalBranch
+            )
+        )
     }
 
     pub(crate) fn is_movable(&self) -> bool {
@@ -202,16 +259,51 @@ impl<'t> Code<'t> {
         let calls = self.keeps_call();
         let call = self.instructions.last().filter(|_| calls);
         let length = self.bytes.len() - call.map_or(0, Instruction::len);
+        let first = self.best(0..self.certain, &wants.start).unwrap_or(0);
         Piece {
             calls,
-            ..self.piece((0, length as u64), self.cheapest(), wants)
+            ..self.piece((0, length as u64), first, wants)
         }
+    }
+
+    /// Whether all that is wanted can be done if it is moved as a whole.
+    pub(crate) fn can(&self, wants: &Wants) -> bool {
+        let here = |wanted: &[What], at: usize| self.best(at..at + 1, wanted).is_some();
+        let count = self.instructions.len();
+        let on_ways = !wants.taken.is_empty() || !wants.not_taken.is_empty();
+        here(&wants.entering, 0)
+            && self.best(0..self.certain, &wants.start).is_some()
+            && self.best(self.calm()..self.last() + 1, &wants.end).is_some()
+            && here(&wants.taken, count)
+            && here(&wants.not_taken, count)
+            && (!on_ways || self.has_branch())
+    }
+
+    /// Before which of these instructions something is done most cheaply, if it can be.
+    fn best(&self, among: std::ops::Range<usize>, wanted: &[What]) -> Option<usize> {
+        let needs_slot = wanted.iter().any(What::needs_slot);
+        let cost = |at: &usize| -> u64 { wanted.iter().map(|what| what.cost(self.live[*at])).sum() };
+        let possible = among.filter(|at| !needs_slot || self.slots[*at].is_some());
+        possible.min_by_key(cost)
+    }
+
+    /// From which instruction on all are certain to be run once that one is, up to the last one that does not transfer
+    /// control.
+    fn calm(&self) -> usize {
+        let (last, slots) = (self.last(), &self.slots);
+        let frame_known = |at: usize| slots[at].is_some();
+        let is_calm = |at: &usize| {
+            let one = &self.instructions[*at];
+            cannot_fault(one) || (frame_known(*at) && touches_own_frame(one))
+        };
+        let calm = (0..last).rev().take_while(is_calm).count();
+        last - calm
     }
 
     /// The parts of it that are executed elsewhere, each for itself, so that all that is wanted at its start and on the ways of
     /// its branch is done; `None` where they do not get along.
     pub(crate) fn parts(&self, wants: &Wants) -> Option<Vec<Piece>> {
-        if !wants.end.is_empty() {
+        if !wants.end.is_empty() || !wants.entering.is_empty() {
             return None;
         }
         if wants.taken.is_empty() && wants.not_taken.is_empty() {
@@ -251,22 +343,48 @@ impl<'t> Code<'t> {
             Some(instruction) => Address(instruction.ip()),
             None => Address(self.end()),
         };
-        let actions = |wanted: &[What], live| {
-            let action = |what: &What| Action { what: *what, live };
+        let actions = |wanted: &[What], live, slot| {
+            let action = |what: &What| Action {
+                what: *what,
+                live,
+                slot,
+            };
             wanted.iter().map(action).collect::<Vec<_>>()
         };
         let before = |wanted: &[What], at: usize| {
-            let actions = actions(wanted, self.live[at]).into_iter();
+            let actions = actions(wanted, self.live[at], self.slots[at]).into_iter();
             actions.map(move |action| (address(at), action))
         };
         let start = before(&wants.start, first);
+        let end = self.best(self.calm()..self.last() + 1, &wants.end);
+        let end = end.unwrap_or_else(|| self.last());
+        let behind = self.slots[self.instructions.len()];
         Piece {
             start: address(at),
             length,
             calls: false,
-            before: start.chain(before(&wants.end, self.last())).collect(),
-            taken: actions(&wants.taken, self.at_target),
-            not_taken: actions(&wants.not_taken, self.live_at_end()),
+            before: start.chain(before(&wants.end, end)).collect(),
+            entering: actions(&wants.entering, self.live[0], self.slots[0]),
+            taken: actions(&wants.taken, self.at_target, behind),
+            not_taken: actions(&wants.not_taken, self.live_at_end(), behind),
         }
+    }
+}
+
+/// Whether an instruction touches no memory but the frame of the activation, by the registers that name it, and does
+/// nothing that could fail.
+fn touches_own_frame(one: &Instruction) -> bool {
+    let moves = matches!(
+        one.mnemonic(),
+        Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd | Mnemonic::Movups
+    );
+    let memory = (0..one.op_count()).any(|operand| one.op_kind(operand) == OpKind::Memory);
+    let by_frame = matches!(one.memory_base(), Register::RSP | Register::RBP)
+        && one.memory_index() == Register::None
+        && one.segment_prefix() == Register::None;
+    match one.mnemonic() {
+        Mnemonic::Leave => true,
+        Mnemonic::Push | Mnemonic::Pop => !memory,
+        _ => moves && memory && by_frame,
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Piece {
     pub(crate) length: u64,
     /// Whether a call follows, which stays where it is.
     pub(crate) calls: bool,
+    /// Done when control comes into it from outside of the region.
+    pub(crate) entering: Vec<Action>,
     /// Done before what is at these addresses.
     pub(crate) before: Vec<(Address, Action)>,
     /// Done on the two ways of the branch at its end.
@@ -52,8 +54,28 @@ pub(crate) struct Region {
 /// Where the pieces of a region lie in its code, by their starts, and how long that is.
 #[derive(Debug)]
 struct Layout {
-    offsets: HashMap<Address, usize>,
+    offsets: Offsets,
     length: usize,
+}
+
+/// Where pieces are, by their starts.
+#[derive(Debug, Default)]
+struct Offsets {
+    pieces: HashMap<Address, usize>,
+    /// Where those are entered from outside in which something is done then.
+    doors: HashMap<Address, usize>,
+}
+
+impl Offsets {
+    /// Adds others, which are counted from `first`.
+    fn extend(&mut self, others: Self, first: usize) {
+        let behind = |all: HashMap<Address, usize>| {
+            let all = all.into_iter();
+            all.map(move |(start, offset)| (start, first + offset))
+        };
+        self.pieces.extend(behind(others.pieces));
+        self.doors.extend(behind(others.doors));
+    }
 }
 
 /// A direct call, which stays where it is but may lead elsewhere.
@@ -69,7 +91,7 @@ pub(crate) struct Regions {
     regions: Vec<Region>,
     calls: Vec<Call>,
     /// Where each piece is, in bytes from where the first region's code starts.
-    pieces: HashMap<Address, usize>,
+    offsets: Offsets,
     /// Bytes of their code.
     pub(crate) length: usize,
 }
@@ -78,17 +100,16 @@ impl Regions {
     /// Lays them out one behind the other, on all processors.
     pub(crate) fn new(regions: Vec<Region>, calls: Vec<Call>, text: &Text) -> Self {
         let layouts: Vec<Layout> = regions.par_iter().map(|each| each.layout(text)).collect();
-        let mut pieces = HashMap::with_capacity(layouts.iter().map(|l| l.offsets.len()).sum());
+        let mut offsets = Offsets::default();
         let mut length = 0;
         for layout in layouts {
-            let offsets = layout.offsets.into_iter();
-            pieces.extend(offsets.map(|(start, offset)| (start, length + offset)));
+            offsets.extend(layout.offsets, length);
             length += layout.length;
         }
         Self {
             regions,
             calls,
-            pieces,
+            offsets,
             length,
         }
     }
@@ -106,15 +127,20 @@ impl Regions {
         spot: impl Fn(Address) -> Spot + Copy,
     ) {
         let code = writer.here();
-        let to = |address: Address| self.piece(address, code).unwrap_or_else(|| spot(address));
+        let inside = |address: Address| {
+            let offset = self.offsets.pieces.get(&address);
+            offset.map_or_else(|| spot(address), |offset| code.plus(*offset as i64))
+        };
+        let outside = |address: Address| self.piece(address, code).unwrap_or_else(|| spot(address));
         for region in &self.regions {
-            region.emit(writer, text, slab, spot, to);
+            region.emit(writer, text, slab, spot, (inside, outside));
         }
     }
 
-    /// Where the piece is that starts at `address`, for code that begins at `code`.
+    /// Where the piece that starts at `address` is entered from outside of its region, for code that begins at `code`.
     fn piece(&self, address: Address, code: Spot) -> Option<Spot> {
-        let offset = *self.pieces.get(&address)?;
+        let Offsets { pieces, doors } = &self.offsets;
+        let offset = *doors.get(&address).or_else(|| pieces.get(&address))?;
         Some(code.plus(offset as i64))
     }
 
@@ -132,14 +158,17 @@ impl Regions {
 }
 
 /// Writes one region.
-struct Writing<'w, S, T> {
+struct Writing<'w, S, I, O> {
     writer: &'w mut Writer,
+    region: &'w Region,
     /// How many bytes into the slab of a thread the first counter is.
     slab: u32,
     /// Where an address of the module lies.
     spot: S,
-    /// Where control goes that goes to it.
-    to: T,
+    /// Where control goes that goes to one of the region's pieces.
+    inside: I,
+    /// Where control goes that goes to any other address.
+    outside: O,
     /// Branches on whose way something is done: where they end, that, and where they lead.
     taken: Vec<(usize, &'w [Action], Address)>,
 }
@@ -157,7 +186,7 @@ impl Region {
     pub(crate) fn renumber(&mut self, by: u32) {
         for piece in &mut self.pieces {
             let before = piece.before.iter_mut().map(|(_, action)| action);
-            let each = before.chain(&mut piece.taken);
+            let each = before.chain(&mut piece.entering).chain(&mut piece.taken);
             for action in each.chain(&mut piece.not_taken) {
                 action.what = action.what.renumbered(by);
             }
@@ -167,7 +196,8 @@ impl Region {
     /// Where its pieces will be: no instruction's length depends on where it is.
     fn layout(&self, text: &Text) -> Layout {
         let mut writer = Writer::new(Spot(0), 256);
-        let offsets = self.emit(&mut writer, text, 0, |_| Spot(0), |_| Spot(0));
+        let nowhere = |_| Spot(0);
+        let offsets = self.emit(&mut writer, text, 0, nowhere, (nowhere, nowhere));
         Layout {
             offsets,
             length: writer.bytes.len(),
@@ -181,28 +211,57 @@ impl Region {
         text: &Text,
         slab: u32,
         spot: impl Fn(Address) -> Spot,
-        to: impl Fn(Address) -> Spot,
-    ) -> HashMap<Address, usize> {
+        (inside, outside): (impl Fn(Address) -> Spot, impl Fn(Address) -> Spot),
+    ) -> Offsets {
         let start = writer.bytes.len();
-        let mut offsets = HashMap::with_capacity(self.pieces.len());
+        let mut offsets = Offsets::default();
         let mut writing = Writing {
             writer,
+            region: self,
             slab,
             spot,
-            to,
+            inside,
+            outside,
             taken: Vec::new(),
         };
         for (index, piece) in self.pieces.iter().enumerate() {
-            offsets.insert(piece.start, writing.writer.bytes.len() - start);
+            let here = writing.writer.bytes.len() - start;
+            offsets.pieces.insert(piece.start, here);
             let next = self.pieces.get(index + 1).map(|next| next.start);
             writing.piece(piece, text, next);
         }
         writing.ways_taken();
+        for piece in self.pieces.iter().filter(|piece| !piece.entering.is_empty()) {
+            let here = writing.writer.bytes.len() - start;
+            offsets.doors.insert(piece.start, here);
+            writing.act(&piece.entering);
+            let to = (writing.inside)(piece.start);
+            writing.writer.jump(to);
+        }
         offsets
+    }
+
+    fn has_piece_at(&self, address: Address) -> bool {
+        self.pieces
+            .binary_search_by_key(&address, |piece| piece.start)
+            .is_ok()
     }
 }
 
-impl<'w, S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'w, S, T> {
+impl<'w, S, I, O> Writing<'w, S, I, O>
+where
+    S: Fn(Address) -> Spot,
+    I: Fn(Address) -> Spot,
+    O: Fn(Address) -> Spot,
+{
+    /// Where control goes that goes to `address`.
+    fn to(&self, address: Address) -> Spot {
+        match self.region.has_piece_at(address) {
+            true => (self.inside)(address),
+            false => (self.outside)(address),
+        }
+    }
+
     fn act(&mut self, actions: &[Action]) {
         for action in actions {
             action.write(self.writer, self.slab);
@@ -233,7 +292,7 @@ impl<'w, S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'w, S, T> {
             let call = (self.spot)(piece.end());
             self.writer.jump(call);
         } else if matches!(way, Way::On | Way::Branch(..)) && next != Some(piece.end()) {
-            let on = (self.to)(piece.end());
+            let on = self.to(piece.end());
             self.writer.jump(on);
         }
     }
@@ -242,7 +301,7 @@ impl<'w, S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'w, S, T> {
         match movable.way {
             Way::On | Way::Away => movable.write(self.writer, (self.spot)(movable.from)),
             Way::Branch(condition, target) if piece.taken.is_empty() => {
-                let target = (self.to)(target);
+                let target = self.to(target);
                 self.writer.branch(condition.0, target);
             }
             Way::Branch(condition, target) => {
@@ -251,7 +310,7 @@ impl<'w, S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'w, S, T> {
             }
             Way::Jump(target) if next == Some(target) => {}
             Way::Jump(target) => {
-                let target = (self.to)(target);
+                let target = self.to(target);
                 self.writer.jump(target);
             }
         }
@@ -262,7 +321,7 @@ impl<'w, S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'w, S, T> {
         for (branch, actions, target) in std::mem::take(&mut self.taken) {
             self.writer.land(branch);
             self.act(actions);
-            let target = (self.to)(target);
+            let target = self.to(target);
             self.writer.jump(target);
         }
     }

@@ -1,0 +1,27 @@
+//! The shadow of a thread's stacks, behind its counters (`tomo_wire::paths`): memory for a word at each address of a
+//! stack, by the low 32 bits of the address.
+//!
+//! All of it is taken at once and given by the system as it is touched, which is as much as of the stacks themselves.
+//! A child of `fork` has a copy of its parent's, as it has of the stack, and goes on in it; only the counters in front
+//! of it become its own.
+
+use tomo_wire::paths::{BELOW, SHADOW};
+
+use crate::system::{self, File, Protection};
+
+/// Bytes from where a thread's counters start to its `gs` base.
+pub(crate) const DISTANCE: usize = BELOW as usize;
+
+/// Takes memory for counters and a shadow, all zero; where it starts.
+pub(crate) fn reserve() -> Option<usize> {
+    let length = DISTANCE + SHADOW as usize;
+    let place = system::map_nothing(length).ok()?;
+    system::prefer_small_pages(place, length);
+    Some(place)
+}
+
+/// Puts `size` bytes of `file` from `start` where the counters at `place` are.
+pub(crate) fn put_counters(place: usize, size: usize, file: &File, start: u64) -> Option<()> {
+    // SAFETY: `reserve` took these bytes, of which a slab has at most `DISTANCE` (checked at the door), for this.
+    unsafe { system::map_over(place, size, Protection::ReadWrite, file, start) }.ok()
+}

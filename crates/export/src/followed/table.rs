@@ -1,0 +1,162 @@
+//! The hottest paths as a table, and the source of each of their functions with a column for each path: marked is what
+//! it runs along.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Write};
+
+use tomo_program::{FunctionId, FunctionView, Graphs};
+
+use super::{Followed, Hot, LinesOf};
+use crate::FunctionPaths;
+
+/// Functions whose source is shown at most.
+const SOURCES: usize = 3;
+
+/// Writes the `most` hottest paths of functions that please `is_asked`.
+///
+/// # Errors
+/// Where `out` cannot be written, or the model is damaged.
+pub fn write(
+    out: &mut dyn Write,
+    followed: &Followed,
+    is_asked: &dyn Fn(&FunctionView<'_>) -> bool,
+    most: usize,
+) -> io::Result<()> {
+    let graphs = followed.graphs().map_err(io::Error::other)?;
+    let (hot, all) = followed.hottest(&graphs, is_asked);
+    let shown = hot.get(..most).unwrap_or(&hot);
+    writeln!(out, "{:>4} {:>16} {:>7}  function", "path", "ran", "share")?;
+    for (number, hot) in (1..).zip(shown) {
+        let share = 100.0 * hot.executed as f64 / all.max(1) as f64;
+        let (count, title) = (hot.path.count, title(&graphs, hot.function));
+        let blocks = hot.path.blocks.len();
+        writeln!(out, "{number:>4} {count:>16} {share:>6.2}%  {title}, {blocks} blocks")?;
+    }
+    if let Some(more) = hot.len().checked_sub(shown.len()).filter(|more| *more > 0) {
+        writeln!(out, "{:>4} {:>16} {:>7}  {more} more paths ran", "", "", "")?;
+    }
+    let blocks = shown.iter().flat_map(|hot| &hot.path.blocks);
+    let lines = followed.lines_of(&graphs, blocks.copied());
+    for function in in_order(shown).into_iter().take(SOURCES) {
+        let paths = (1..).zip(shown);
+        let paths: Vec<(usize, &Hot<'_>)> = paths
+            .filter(|(_, hot)| hot.function.function == function.function)
+            .collect();
+        write_function(out, followed, &graphs, &lines, &paths)?;
+    }
+    write_rest(out, followed)
+}
+
+fn title(graphs: &Graphs<'_>, function: &FunctionPaths) -> String {
+    let view = graphs.function(function.function);
+    view.map(|view| view.title()).unwrap_or_default()
+}
+
+/// The functions of these paths, each once.
+fn in_order<'f>(hot: &[Hot<'f>]) -> Vec<&'f FunctionPaths> {
+    let mut seen: BTreeSet<FunctionId> = BTreeSet::new();
+    let functions = hot.iter().map(|hot| hot.function);
+    functions.filter(|one| seen.insert(one.function)).collect()
+}
+
+/// A function: how much of it ran, and its lines with a column for each path.
+fn write_function(
+    out: &mut dyn Write,
+    followed: &Followed,
+    graphs: &Graphs<'_>,
+    lines: &LinesOf,
+    paths: &[(usize, &Hot<'_>)],
+) -> io::Result<()> {
+    let Some((_, first)) = paths.first() else {
+        return Ok(());
+    };
+    let function = first.function;
+    let possible = function
+        .possible
+        .map_or_else(|| "more than 2^64".into(), |possible| possible.to_string());
+    let cut = match followed.cut(function) {
+        Some(cut) => format!("{cut} cut"),
+        None => "how many were cut is not known".into(),
+    };
+    writeln!(
+        out,
+        "\n{}: {} of {possible} paths ran, {} times in all, {cut}",
+        title(graphs, function),
+        function.ran.len(),
+        function.completed(),
+    )?;
+    let mut files: BTreeMap<&str, BTreeMap<u32, BTreeSet<usize>>> = BTreeMap::new();
+    for (number, hot) in paths {
+        for (file, line) in hot.path.blocks.iter().flat_map(|block| lines.of(*block)) {
+            let line = files.entry(file).or_default().entry(line).or_default();
+            line.insert(*number);
+        }
+    }
+    let numbers: Vec<usize> = paths.iter().map(|(number, _)| *number).collect();
+    for (file, marked) in files {
+        write_file(out, file, &marked, &numbers)?;
+    }
+    Ok(())
+}
+
+fn write_file(
+    out: &mut dyn Write,
+    file: &str,
+    marked: &BTreeMap<u32, BTreeSet<usize>>,
+    numbers: &[usize],
+) -> io::Result<()> {
+    let heads: String = numbers.iter().map(|number| format!("{number:>3}")).collect();
+    writeln!(out, "{heads}  {file}")?;
+    let text = fs::read(file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let text: Vec<&str> = text.lines().collect();
+    let mut before = None;
+    for (line, paths) in marked {
+        if before.is_some_and(|before: u32| before + 1 < *line) {
+            writeln!(out, "{:>width$}", "…", width = 3 * numbers.len())?;
+        }
+        before = Some(*line);
+        let marks = numbers.iter().map(|number| match paths.contains(number) {
+            true => "  *",
+            false => "   ",
+        });
+        let marks: String = marks.collect();
+        let text = text.get(*line as usize - 1).unwrap_or(&"");
+        writeln!(out, "{marks} {line:>6}  {text}")?;
+    }
+    Ok(())
+}
+
+/// What is not known.
+fn write_rest(out: &mut dyn Write, followed: &Followed) -> io::Result<()> {
+    let mut reasons: BTreeMap<_, usize> = BTreeMap::new();
+    for (_, reason) in &followed.counts.left {
+        *reasons.entry(*reason).or_default() += 1;
+    }
+    if !reasons.is_empty() {
+        writeln!(out)?;
+    }
+    for (reason, count) in reasons {
+        writeln!(out, "{count} functions were not followed: {}", reason.words())?;
+    }
+    for (count, what) in [
+        (
+            followed.counts.contradictory.len() as u64,
+            "functions have counters that are not those of their paths",
+        ),
+        (
+            followed.lost,
+            "threads were not followed: no memory for their counters",
+        ),
+        (
+            followed.forks,
+            "forked processes went on along paths of their parents, and ended them too",
+        ),
+    ] {
+        if count > 0 {
+            writeln!(out, "{count} {what}")?;
+        }
+    }
+    Ok(())
+}

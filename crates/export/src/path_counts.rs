@@ -1,0 +1,280 @@
+//! What the counters of paths say: which paths ran, how often, and how many were cut.
+//!
+//! The path graph of each function is made anew, from the model and the marks of the file (`tomo_wire::paths`); if it
+//! has other numbers than were counted, the file is of another program, and nothing is said of the function.
+//!
+//! A path that starts where another ended is started by that; others are counted as they start. What started
+//! and did not end was cut: by an exception, a `longjmp`, or the end of its thread.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use rayon::prelude::*;
+use tomo_graph::{EdgeId, NodeId};
+use tomo_plan::paths::{ArcId, Numbering, PathDag, Way};
+use tomo_profile::paths::Decoder;
+use tomo_program::{
+    BlockId, EdgeView, FunctionId, FunctionView, Graphs, PathEdge, PathGraph, Severed,
+};
+use tomo_wire::paths::{Function, Mark, MarkKind, Reason, Rows};
+
+/// How a path ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PathEnd {
+    /// It left the function, or ended in front of an edge.
+    Exit,
+    /// With the edge to this block.
+    Edge(BlockId),
+}
+
+/// A path that ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RanPath {
+    /// The blocks along it.
+    pub blocks: Vec<BlockId>,
+    /// How it ended.
+    pub end: PathEnd,
+    /// How often it ran.
+    pub count: u64,
+}
+
+/// What an edge does to paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PathBreak {
+    /// A path ends with it.
+    Edge,
+    /// A path ends in front of it.
+    Before,
+    /// A path that comes along it is cut.
+    Cut,
+}
+
+/// The paths of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionPaths {
+    /// The function.
+    pub function: FunctionId,
+    /// How many paths it has that can come to an end; `None` beyond 64 bits.
+    pub possible: Option<u64>,
+    /// How many were started.
+    pub started: u64,
+    /// Those that ran to their end, the most frequent first.
+    pub ran: Vec<RanPath>,
+    /// Edges at which paths end.
+    pub breaks: Vec<(EdgeView, PathBreak)>,
+}
+
+impl FunctionPaths {
+    /// How many paths ran to their end.
+    #[must_use]
+    pub fn completed(&self) -> u64 {
+        self.ran.iter().fold(0, |sum, path| sum.wrapping_add(path.count))
+    }
+
+    /// How many were cut; `None` where more ended than started, since a `fork` copied them.
+    #[must_use]
+    pub fn cut(&self) -> Option<u64> {
+        self.started.checked_sub(self.completed())
+    }
+}
+
+/// The paths of a module.
+#[derive(Debug, Default)]
+pub struct PathCounts {
+    /// Functions whose paths were counted, in the order of the model.
+    pub functions: Vec<FunctionPaths>,
+    /// Others, with the reason.
+    pub left: Vec<(FunctionId, Reason)>,
+    /// Functions whose counters are not those of their paths.
+    pub contradictory: Vec<u64>,
+}
+
+/// The paths of the module with these graphs, given what the file says and the value of each counter.
+#[must_use]
+pub fn path_counts(graphs: &Graphs<'_>, rows: &Rows<'_>, values: &[u64]) -> PathCounts {
+    let read = |row: &Function| read(graphs, rows, row, values).ok_or(row.entry.get());
+    let all: Vec<_> = rows.functions.par_iter().map(read).collect();
+    let mut counts = PathCounts::default();
+    for one in all {
+        match one {
+            Ok(function) => counts.functions.push(function),
+            Err(entry) => counts.contradictory.push(entry),
+        }
+    }
+    let left = rows.left.iter().filter_map(|left| {
+        let entry = tomo_program::Address(left.entry.get());
+        Some((graphs.function_starting_at(entry)?.id(), left.reason()?))
+    });
+    counts.left = left.collect();
+    counts
+}
+
+/// What the paths of a function are.
+struct Followed<'g> {
+    function: FunctionView<'g>,
+    marks: HashMap<(u64, u64), MarkKind>,
+    paths: PathGraph,
+    dag: PathDag,
+    numbering: Numbering,
+}
+
+fn read(
+    graphs: &Graphs<'_>,
+    rows: &Rows<'_>,
+    row: &Function,
+    values: &[u64],
+) -> Option<FunctionPaths> {
+    let function = graphs.function_starting_at(tomo_program::Address(row.entry.get()))?;
+    let followed = Followed::of(function, rows.marks_of(row))?;
+    if followed.numbering.total() != u64::from(row.numbers.get()) {
+        return None;
+    }
+    let first = row.first.get() as usize;
+    let values = values.get(first..first + 1 + row.numbers.get() as usize)?;
+    let (entered, counts) = values.split_first()?;
+    followed.paths(*entered, counts)
+}
+
+impl<'g> Followed<'g> {
+    fn of(function: FunctionView<'g>, marks: &[Mark]) -> Option<Self> {
+        let marks: HashMap<_, _> = marks
+            .iter()
+            .filter_map(|mark| Some(((mark.from.get(), mark.to.get()), mark.kind()?)))
+            .collect();
+        let start = |block| function.block(block).map(|block| block.address().0);
+        let kind = |edge: &EdgeView| marks.get(&(start(edge.from)?, edge.address.0)).copied();
+        let paths = function.path_graph(|edge| match kind(edge)? {
+            MarkKind::Cuts => Some(Severed::Cuts),
+            MarkKind::Ends | MarkKind::GoesOn => Some(Severed::Ends),
+            MarkKind::Broken | MarkKind::Dead => None,
+        })?;
+        let broken: HashSet<EdgeId> = (0..)
+            .zip(&paths.edges)
+            .filter_map(|(id, edge)| match edge {
+                PathEdge::Own(edge) if kind(edge) == Some(MarkKind::Broken) => Some(EdgeId(id)),
+                _ => None,
+            })
+            .collect();
+        let dag = PathDag::broken(&paths.graph, |edge| broken.contains(&edge));
+        let numbering = Numbering::of(&dag).ok()?;
+        Some(Self {
+            function,
+            marks,
+            paths,
+            dag,
+            numbering,
+        })
+    }
+
+    fn block(&self, node: NodeId) -> Option<BlockId> {
+        Some(self.function.blocks().nth(node.index())?.id())
+    }
+
+    /// What happens at the end of a block.
+    fn at(&self, node: NodeId) -> Option<MarkKind> {
+        let start = self.function.blocks().nth(node.index())?.address().0;
+        let kinds = [MarkKind::GoesOn, MarkKind::Ends];
+        let edges = self.marks.iter().filter(|((from, _), _)| *from == start);
+        let mut edges = edges.filter(|(_, kind)| kinds.contains(kind));
+        edges.next().map(|(_, kind)| *kind)
+    }
+
+    fn paths(&self, entered: u64, counts: &[u64]) -> Option<FunctionPaths> {
+        let decoder = Decoder::new(&self.dag, &self.numbering);
+        let mut started = entered;
+        let mut ran: BTreeMap<(Vec<BlockId>, PathEnd), u64> = BTreeMap::new();
+        let mut arcs = Vec::new();
+        for (number, &count) in (0..).zip(counts).filter(|(_, count)| **count > 0) {
+            if !decoder.decode(number, &mut arcs) {
+                return None;
+            }
+            let path = self.blocks_along(&arcs)?;
+            let goes_on = match self.dag.arc(*arcs.last()?).way {
+                Way::Break(..) => true,
+                Way::Exit(node) => self.at(node) == Some(MarkKind::GoesOn),
+                _ => false,
+            };
+            started = started.checked_add(if goes_on { count } else { 0 })?;
+            let sum = ran.entry(path).or_default();
+            *sum = sum.checked_add(count)?;
+        }
+        let mut ran: Vec<RanPath> = ran
+            .into_iter()
+            .map(|((blocks, end), count)| RanPath { blocks, end, count })
+            .collect();
+        ran.sort_by_key(|path| std::cmp::Reverse(path.count));
+        Some(FunctionPaths {
+            function: self.function.id(),
+            possible: self.possible(),
+            started,
+            ran,
+            breaks: self.breaks(),
+        })
+    }
+
+    fn blocks_along(&self, arcs: &[ArcId]) -> Option<(Vec<BlockId>, PathEnd)> {
+        let mut blocks = Vec::with_capacity(arcs.len());
+        let mut end = PathEnd::Exit;
+        for &id in arcs {
+            match self.dag.arc(id).way {
+                Way::Start(node) if node == self.paths.outside() => {}
+                Way::Start(node) => blocks.push(self.block(node)?),
+                Way::Edge(edge) => blocks.push(self.block(self.paths.graph.target(edge))?),
+                Way::Break(_, next) => end = PathEnd::Edge(self.block(next)?),
+                Way::Exit(_) => {}
+            }
+        }
+        Some((blocks, end))
+    }
+
+    /// How many different paths come to an end.
+    fn possible(&self) -> Option<u64> {
+        let starts_twice = |node: NodeId| {
+            let enters = |edge: &PathEdge| matches!(edge, PathEdge::Enter(block) if *block == node.index());
+            self.paths.edges.iter().any(enters)
+        };
+        let mut counts = vec![Some(0u64); self.dag.node_count()];
+        if let Some(sink) = counts.last_mut() {
+            *sink = Some(1);
+        }
+        for node in self.dag.nodes().rev() {
+            let ways = self.dag.out(node).map(|id| {
+                let arc = self.dag.arc(id);
+                match arc.way {
+                    Way::Exit(node) if self.is_dead(node) => Some(0),
+                    // The same paths start there from outside.
+                    Way::Start(node) if node != self.paths.outside() && starts_twice(node) => Some(0),
+                    _ => counts[arc.to.index()],
+                }
+            });
+            counts[node.index()] = ways.fold(Some(0u64), |sum, ways| sum?.checked_add(ways?));
+        }
+        counts.first().copied().flatten()
+    }
+
+    fn is_dead(&self, node: NodeId) -> bool {
+        let block = self.function.blocks().nth(node.index());
+        let key = block.map(|block| (block.address().0, 0));
+        key.is_some_and(|key| self.marks.get(&key) == Some(&MarkKind::Dead))
+    }
+
+    /// Edges at which paths end, retreating ones among them.
+    fn breaks(&self) -> Vec<(EdgeView, PathBreak)> {
+        let own = self.function.edges().filter_map(|edge| {
+            let from = self.function.block(edge.from)?.address().0;
+            let kind = match self.marks.get(&(from, edge.address.0))? {
+                MarkKind::Ends | MarkKind::GoesOn => PathBreak::Before,
+                MarkKind::Cuts => PathBreak::Cut,
+                MarkKind::Broken | MarkKind::Dead => return None,
+            };
+            Some((edge, kind))
+        });
+        let arcs = self.dag.arcs().iter().filter_map(|arc| match arc.way {
+            Way::Break(edge, _) => match self.paths.edges.get(edge.index())? {
+                PathEdge::Own(edge) => Some((*edge, PathBreak::Edge)),
+                PathEdge::Enter(_) => None,
+            },
+            _ => None,
+        });
+        own.chain(arcs).collect()
+    }
+}

@@ -1,0 +1,542 @@
+//! Which functions have their paths counted, and what is done where for it (BL96, `tomo_plan::paths`).
+//!
+//! Where a path ends, beside retreating edges and exits, is decided by what can be told apart at run time:
+//!
+//! | edge | what happens to the path | why |
+//! |---|---|---|
+//! | into a landing pad | it is cut | the call did not come back, and many calls share a pad |
+//! | behind a call that may come back again (`setjmp`) | it ends at the call | what was run since is in the register |
+//! | one of many that arrive from elsewhere at a block (computed goto) | it ends in front of it | the way they came is not known there |
+//! | one that [`split`] breaks | it ends with it | more paths than counters |
+//!
+//! Registers are set late: as long as only one sum leads to a node it is not even kept, which is more than BL96 §3.3
+//! asks for (a path that is the only one is counted at a constant); and they are set again rather than added
+//! to where such a node meets others. Counts stay at the ends, as whatever is called before may not come back.
+
+use std::collections::HashSet;
+
+use iced_x86::InstructionInfoFactory;
+use rayon::prelude::*;
+use tomo_graph::{EdgeId, FlowArc, Graph as _, NodeId, Weight};
+use tomo_plan::counting::Frequencies;
+use tomo_plan::paths::split::split;
+use tomo_plan::paths::{Increments, Numbering, PathDag, Way};
+use tomo_program::{EdgeKind, EdgeView, FunctionView, Graphs, PathEdge, PathGraph, Severed, Status};
+use tomo_wire::paths::{Mark, MarkKind, Reason};
+
+use crate::place::Surroundings;
+use crate::staying::action::What;
+use crate::staying::code::{Code, Wants};
+use crate::staying::frame::frames;
+use crate::staying::live::Liveness;
+use crate::staying::path::{PathEnd, PathOp, UNUSED, tag};
+use crate::staying::region::{Call, Region};
+use crate::staying::whole::MovedBlocks;
+
+mod ops;
+
+use ops::{Ops, ops};
+
+/// A function has no more numbers of paths than that.
+const MOST_NUMBERS: u64 = 1 << 16;
+/// All functions together have about as many counters at most.
+const BUDGET: u64 = 1 << 19;
+/// A function is not split further.
+const LEAST_NUMBERS: u64 = 1 << 6;
+
+/// The paths of a function, planned.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) entry: u64,
+    pub(crate) numbers: u32,
+    pub(crate) marks: Vec<Mark>,
+    /// What is executed elsewhere, where the function's counters are counted from 0.
+    pub(crate) region: Region,
+    pub(crate) calls: Vec<Call>,
+}
+
+/// For each function its paths, or why it is left out.
+pub(crate) fn all(
+    around: &Surroundings<'_>,
+    graphs: &Graphs<'_>,
+    is_chosen: impl Fn(&FunctionView<'_>) -> bool + Sync,
+) -> Vec<(u64, Result<Planned, Reason>)> {
+    let live = Liveness::of(around.text, graphs);
+    let functions: Vec<_> = graphs.functions().collect();
+    let plan = |function: &FunctionView<'_>, most: u64| match is_chosen(function) {
+        true => Planner::of(around, &live, function)?.plan(most),
+        false => Err(Reason::NotChosen),
+    };
+    let each = functions.par_iter().map(|function| plan(function, MOST_NUMBERS));
+    let mut plans: Vec<_> = each.collect();
+    let most = affordable(plans.iter().flatten().map(|plan| u64::from(plan.numbers)));
+    let pairs = plans.par_iter_mut().zip(&functions);
+    pairs.for_each(|(planned, function)| {
+        if planned.as_ref().is_ok_and(|plan| u64::from(plan.numbers) > most) {
+            *planned = plan(function, most);
+        }
+    });
+    let entries = functions.iter().map(|function| function.entry().0);
+    entries.zip(plans).collect()
+}
+
+/// How many numbers a function may have so that all that have so many fit.
+fn affordable(numbers: impl Iterator<Item = u64> + Clone) -> u64 {
+    let mut most = MOST_NUMBERS;
+    while most > LEAST_NUMBERS && numbers.clone().map(|each| each.min(most)).sum::<u64>() > BUDGET {
+        most /= 2;
+    }
+    most
+}
+
+struct Planner<'f> {
+    function: FunctionView<'f>,
+    blocks: Vec<Code<'f>>,
+    moved: MovedBlocks,
+}
+
+/// Where something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Entering(usize),
+    Start(usize),
+    End(usize),
+    Taken(usize),
+    NotTaken(usize),
+}
+
+impl<'f> Planner<'f> {
+    fn of(
+        around: &Surroundings<'f>,
+        live: &Liveness<'_>,
+        function: &FunctionView<'f>,
+    ) -> Result<Self, Reason> {
+        if function.status() != Status::Exact {
+            return Err(Reason::NotExact);
+        }
+        let foreign = &around.ways.foreign;
+        if function.blocks().any(|block| foreign.has(block.address())) {
+            return Err(Reason::Entered);
+        }
+        let blocks = function
+            .blocks()
+            .map(|block| Code::of(around, live, &block));
+        let mut blocks: Vec<Code<'f>> = blocks.collect::<Option<_>>().ok_or(Reason::NotExact)?;
+        let mut factory = InstructionInfoFactory::new();
+        let frames = frames(function, &blocks);
+        for (code, frame) in blocks.iter_mut().zip(&frames) {
+            if let Some(frame) = frame {
+                code.find_slots(frame, &mut factory);
+            }
+        }
+        Ok(Self {
+            function: *function,
+            moved: MovedBlocks::of(around, function, &blocks),
+            blocks,
+        })
+    }
+
+    /// The plan with no more than so many numbers of paths.
+    fn plan(&self, most: u64) -> Result<Planned, Reason> {
+        let cuts = Cuts::of(&self.function);
+        let paths = self.function.path_graph(|edge| cuts.severed(edge));
+        let paths = paths.ok_or(Reason::NotExact)?;
+        let frequencies = Frequencies::estimate(&paths.graph);
+        let weight = |arc: FlowArc| match self.place(&paths, arc) {
+            Some(_) => Weight::Finite(frequencies.of(arc)),
+            None => Weight::Infinite,
+        };
+        let broken = self.breaks(&paths, most, weight)?;
+        let dag = PathDag::broken(&paths.graph, |edge| broken.contains(&edge));
+        let numbering = Numbering::of(&dag).map_err(|_| Reason::TooMany)?;
+        let weights = self.weights(&dag, &weight);
+        let increments = Increments::of(&dag, numbering.values(), &weights);
+        let dead = self.dead(&cuts);
+        let ops = ops(&dag, increments.all(), |arc| match arc.way {
+            Way::Exit(node) => !dead[node.index()],
+            _ => true,
+        });
+        let numbers = u32::try_from(numbering.total()).map_err(|_| Reason::TooMany)?;
+        let wants = Wanting::new(self, &paths, &cuts, numbers).all(&dag, &ops)?;
+        Ok(Planned {
+            entry: self.function.entry().0,
+            numbers,
+            marks: self.marks(&paths, &cuts, &broken, &dead),
+            region: self.region(&wants)?,
+            calls: self.blocks.iter().filter_map(Code::call).collect(),
+        })
+    }
+
+    /// What is broken, so that the paths have no more than so many numbers.
+    fn breaks(
+        &self,
+        paths: &PathGraph,
+        most: u64,
+        weight: impl Fn(FlowArc) -> Weight,
+    ) -> Result<HashSet<EdgeId>, Reason> {
+        let total = |broken: &HashSet<EdgeId>| {
+            let dag = PathDag::broken(&paths.graph, |edge| broken.contains(&edge));
+            Numbering::of(&dag).map_or(u64::MAX, |numbering| numbering.total())
+        };
+        let mut broken = HashSet::new();
+        let mut piece = most;
+        while total(&broken) > most {
+            // An edge from outside is no edge that a path could end with.
+            let weight = |arc: FlowArc| match arc {
+                FlowArc::Edge(edge) if matches!(paths.edges[edge.index()], PathEdge::Enter(_)) => {
+                    Weight::Infinite
+                }
+                arc => weight(arc),
+            };
+            let split = split(&paths.graph, piece, weight).map_err(|_| Reason::TooMany)?;
+            broken = split.into_iter().collect();
+            piece /= 2;
+            if piece == 0 && total(&broken) > most {
+                return Err(Reason::TooMany);
+            }
+        }
+        Ok(broken)
+    }
+
+    /// How often each way runs.
+    fn weights(&self, dag: &PathDag, weight: &impl Fn(FlowArc) -> Weight) -> Vec<Weight> {
+        let weights = dag.arcs().iter().map(|arc| match arc.way {
+            // Starts and ends do something whatever is added there.
+            Way::Start(_) | Way::Break(..) | Way::Exit(_) => Weight::Finite(0),
+            Way::Edge(edge) => weight(FlowArc::Edge(edge)),
+        });
+        weights.collect()
+    }
+
+    /// Blocks at which the graph ends and no path does, since control does not come back from there.
+    fn dead(&self, cuts: &Cuts) -> Vec<bool> {
+        let codes = (0..).zip(&self.blocks);
+        let dead = codes.map(|(block, code)| !cuts.ends_at(block) && !code.leaves_function());
+        dead.chain([false]).collect()
+    }
+
+    /// Where something can be done on an arc of the graph.
+    fn place(&self, paths: &PathGraph, arc: FlowArc) -> Option<Place> {
+        let FlowArc::Edge(edge) = arc else {
+            return None;
+        };
+        let to = paths.graph.target(edge);
+        let block = to.index();
+        let (is_moved, ways_in) = (self.moved.has(block), paths.graph.in_edges(to).count());
+        let arrives = || {
+            let all_moved = paths.graph.in_edges(to).all(|hop| {
+                hop.node == paths.outside() || self.moved.has(hop.node.index())
+            });
+            (is_moved && all_moved).then_some(Place::Entering(block))
+        };
+        let own = match paths.edges[edge.index()] {
+            _ if ways_in == 1 && is_moved => return Some(Place::Start(block)),
+            PathEdge::Enter(_) => return arrives(),
+            PathEdge::Own(own) => own,
+        };
+        let from = paths.graph.source(edge).index();
+        match own.kind {
+            EdgeKind::Fallthrough | EdgeKind::Jump => {
+                self.moved.has(from).then_some(Place::End(from))
+            }
+            EdgeKind::Taken | EdgeKind::NotTaken => {
+                self.moved.has(from).then(|| self.way(from, &own))
+            }
+            _ => arrives(),
+        }
+    }
+
+    /// The way of a branch that an edge is.
+    fn way(&self, from: usize, edge: &EdgeView) -> Place {
+        match self.blocks[from].branches_to(edge.address) {
+            Some(true) => Place::Taken(from),
+            Some(false) => Place::NotTaken(from),
+            None => Place::End(from),
+        }
+    }
+
+    fn marks(
+        &self,
+        paths: &PathGraph,
+        cuts: &Cuts,
+        broken: &HashSet<EdgeId>,
+        dead: &[bool],
+    ) -> Vec<Mark> {
+        let mut marks = Vec::new();
+        let start = |block: usize| self.blocks[block].start().0;
+        for edge in self.function.edges() {
+            if let (Some(kind), Some(from)) = (cuts.kind(&edge), self.function.position_of(edge.from))
+            {
+                marks.push(Mark::of(kind, start(from), edge.address.0));
+            }
+        }
+        let own = (0..).zip(&paths.edges).filter(|(id, _)| broken.contains(&EdgeId(*id)));
+        for (id, edge) in own {
+            if let PathEdge::Own(edge) = edge {
+                let from = paths.graph.source(EdgeId(id)).index();
+                marks.push(Mark::of(MarkKind::Broken, start(from), edge.address.0));
+            }
+        }
+        for (block, _) in (0..self.blocks.len()).zip(dead).filter(|(_, dead)| **dead) {
+            let node = NodeId(block as u32);
+            if paths.graph.is_exit(node) {
+                marks.push(Mark::of(MarkKind::Dead, start(block), 0));
+            }
+        }
+        marks
+    }
+
+    /// What is executed elsewhere.
+    fn region(&self, wants: &[Wants]) -> Result<Region, Reason> {
+        let mut region = Region::default();
+        for (block, (code, wants)) in self.blocks.iter().zip(wants).enumerate() {
+            if self.moved.has(block) {
+                if !code.can(wants) {
+                    return Err(Reason::NoFrame);
+                }
+                region.pieces.push(code.whole(wants));
+                if self.moved.is_entrance(block) {
+                    region.entrances.push(code.start());
+                }
+            } else if *wants != Wants::default() {
+                return Err(Reason::NoPlace);
+            }
+        }
+        Ok(region)
+    }
+}
+
+/// Which edges paths are not followed along.
+struct Cuts {
+    /// Per block, whether paths end in front of what follows it.
+    ends: Vec<bool>,
+    /// Such edges, and those that cut paths.
+    severed: HashSet<tomo_program::EdgeId>,
+    /// Whether what follows such ends is certain to come.
+    goes_on: bool,
+}
+
+/// Whether control arrives along an edge at the block's own place, so that the edge is not known there.
+fn arrives_from_elsewhere(edge: &EdgeView) -> bool {
+    !matches!(
+        edge.kind,
+        EdgeKind::Fallthrough | EdgeKind::Taken | EdgeKind::NotTaken | EdgeKind::Jump
+    )
+}
+
+fn is_indirect(edge: &EdgeView) -> bool {
+    matches!(edge.kind, EdgeKind::JumpTable | EdgeKind::ComputedGoto)
+}
+
+impl Cuts {
+    fn of(function: &FunctionView<'_>) -> Self {
+        let count = function.block_count();
+        let entry = function.entry_block().and_then(|block| function.position_of(block.id()));
+        let again: HashSet<_> = function
+            .calls()
+            .filter(|call| call.may_return_again())
+            .map(|call| call.block())
+            .collect();
+        let own = function.edges().filter(|edge| edge.block().is_some());
+        let edges: Vec<EdgeView> = own.filter(arrives_from_elsewhere).collect();
+        let to = |edge: &EdgeView| edge.block().and_then(|block| function.position_of(block));
+        let is_severed = |edge: &&EdgeView| {
+            let comes_again = edge.kind == EdgeKind::CallFallthrough && again.contains(&edge.from);
+            edge.kind == EdgeKind::LandingPad || comes_again
+        };
+        let mut severed: HashSet<_> = edges.iter().filter(is_severed).map(|edge| edge.id).collect();
+        loop {
+            let before = severed.len();
+            let mut arrivals = vec![0; count];
+            let mut strangers = vec![false; count];
+            if let Some(entry) = entry {
+                strangers[entry] = true;
+            }
+            for edge in &edges {
+                let Some(to) = to(edge) else { continue };
+                match severed.contains(&edge.id) {
+                    true => strangers[to] = true,
+                    false => arrivals[to] += 1,
+                }
+            }
+            let shared = |edge: &EdgeView| to(edge).is_some_and(|to| strangers[to] || arrivals[to] > 1);
+            severed.extend(edges.iter().filter(|edge| shared(edge)).map(|edge| edge.id));
+            let cut = |edge: &&EdgeView| is_indirect(edge) && severed.contains(&edge.id);
+            let jumps: HashSet<_> = edges.iter().filter(cut).map(|edge| edge.from).collect();
+            let beside = edges.iter().filter(|edge| is_indirect(edge) && jumps.contains(&edge.from));
+            severed.extend(beside.map(|edge| edge.id));
+            if severed.len() == before {
+                break;
+            }
+        }
+        let mut ends = vec![false; count];
+        let ending = |edge: &&EdgeView| edge.kind != EdgeKind::LandingPad && severed.contains(&edge.id);
+        for edge in edges.iter().filter(ending) {
+            if let Some(from) = function.position_of(edge.from) {
+                ends[from] = true;
+            }
+        }
+        // Where both calls and jumps arrive it is not known which.
+        let jumped: HashSet<_> = edges.iter().filter(|edge| is_indirect(edge)).filter_map(to).collect();
+        let mixed = edges.iter().any(|edge| {
+            let called = !is_indirect(edge) && severed.contains(&edge.id);
+            called && to(edge).is_some_and(|to| jumped.contains(&to))
+        });
+        let entered = entry.is_some_and(|entry| jumped.contains(&entry));
+        Self {
+            ends,
+            severed,
+            goes_on: !mixed && !entered,
+        }
+    }
+
+    fn kind(&self, edge: &EdgeView) -> Option<MarkKind> {
+        if !self.severed.contains(&edge.id) {
+            return None;
+        }
+        Some(match edge.kind {
+            EdgeKind::LandingPad => MarkKind::Cuts,
+            _ if is_indirect(edge) && self.goes_on => MarkKind::GoesOn,
+            _ => MarkKind::Ends,
+        })
+    }
+
+    fn severed(&self, edge: &EdgeView) -> Option<Severed> {
+        self.kind(edge).map(|kind| match kind {
+            MarkKind::Cuts => Severed::Cuts,
+            _ => Severed::Ends,
+        })
+    }
+
+    fn ends_at(&self, block: usize) -> bool {
+        self.ends.get(block).is_some_and(|ends| *ends)
+    }
+}
+
+/// Puts together what is wanted in each block.
+struct Wanting<'p, 'f> {
+    planner: &'p Planner<'f>,
+    paths: &'p PathGraph,
+    cuts: &'p Cuts,
+    numbers: u32,
+    tag: u32,
+    wants: Vec<Wants>,
+}
+
+impl<'p, 'f> Wanting<'p, 'f> {
+    fn new(planner: &'p Planner<'f>, paths: &'p PathGraph, cuts: &'p Cuts, numbers: u32) -> Self {
+        Self {
+            wants: vec![Wants::default(); planner.blocks.len()],
+            tag: tag(planner.function.entry().0),
+            planner,
+            paths,
+            cuts,
+            numbers,
+        }
+    }
+
+    fn all(mut self, dag: &PathDag, ops: &Ops) -> Result<Vec<Wants>, Reason> {
+        for (edge, what) in (0..).zip(&self.paths.edges) {
+            if let PathEdge::Enter(block) = what
+                && self.counts_start(*block)
+            {
+                self.put_on(EdgeId(edge), &[What::Count(0)])?;
+            }
+        }
+        for id in dag.ids() {
+            match dag.arc(id).way {
+                Way::Start(_) => {}
+                Way::Edge(edge) => {
+                    let op = ops.on_way(id).map(|op| What::Path(self.tagged(op)));
+                    self.put_on(edge, op.as_slice())?;
+                }
+                Way::Break(edge, next) => {
+                    let start = dag.start_at(next).and_then(|start| ops.on_way(start));
+                    let end = self.end(ops.at_end(id), start);
+                    self.put_on(edge, &end)?;
+                }
+                Way::Exit(node) => {
+                    let end = self.end(ops.at_end(id), None);
+                    for place in self.ways_out(node.index()) {
+                        self.put(place, &end);
+                    }
+                }
+            }
+        }
+        Ok(self.wants)
+    }
+
+    /// Whether what starts in a block from outside is counted as started.
+    fn counts_start(&self, block: usize) -> bool {
+        let function = &self.planner.function;
+        let is_entry = self.planner.blocks[block].start() == function.entry();
+        let goes_on = |edge: EdgeView| {
+            let here = edge.block().and_then(|to| function.position_of(to)) == Some(block);
+            here && self.cuts.kind(&edge) == Some(MarkKind::GoesOn)
+        };
+        is_entry || !function.edges().any(goes_on)
+    }
+
+    fn tagged(&self, op: PathOp) -> PathOp {
+        match op {
+            PathOp::Set(sum) => PathOp::Set(self.tag.wrapping_add(sum)),
+            op => op,
+        }
+    }
+
+    /// What is done at the end of a path, behind which another may start.
+    fn end(&self, end: Option<ops::End>, start: Option<PathOp>) -> Vec<What> {
+        let set = start.map(|op| self.tagged(op));
+        let next = match set {
+            Some(PathOp::Set(value)) => value,
+            _ => UNUSED,
+        };
+        match end {
+            None => set.map(What::Path).into_iter().collect(),
+            Some(ops::End::At(number)) => {
+                let count = What::Count(1 + number);
+                [count].into_iter().chain(set.map(What::Path)).collect()
+            }
+            Some(ops::End::Plus(add)) => vec![What::Path(PathOp::End(PathEnd {
+                add: add.wrapping_sub(self.tag),
+                first: 1,
+                numbers: self.numbers,
+                next,
+            }))],
+        }
+    }
+
+    /// Where control leaves the function from a block at which paths end.
+    fn ways_out(&self, block: usize) -> Vec<Place> {
+        let planner = self.planner;
+        let view = planner.function.blocks().nth(block);
+        let edges = view.into_iter().flat_map(|view| view.successors());
+        let out = edges.filter(|edge| edge.block().is_none());
+        let mut ways: Vec<Place> = out.map(|edge| planner.way(block, &edge)).collect();
+        ways.dedup();
+        match ways.is_empty() || self.cuts.ends_at(block) {
+            true => vec![Place::End(block)],
+            false => ways,
+        }
+    }
+
+    fn put_on(&mut self, edge: EdgeId, what: &[What]) -> Result<(), Reason> {
+        if what.is_empty() {
+            return Ok(());
+        }
+        let place = self.planner.place(self.paths, FlowArc::Edge(edge));
+        self.put(place.ok_or(Reason::NoPlace)?, what);
+        Ok(())
+    }
+
+    fn put(&mut self, place: Place, what: &[What]) {
+        let (block, slot): (usize, fn(&mut Wants) -> &mut Vec<What>) = match place {
+            Place::Entering(block) => (block, |wants| &mut wants.entering),
+            Place::Start(block) => (block, |wants| &mut wants.start),
+            Place::End(block) => (block, |wants| &mut wants.end),
+            Place::Taken(block) => (block, |wants| &mut wants.taken),
+            Place::NotTaken(block) => (block, |wants| &mut wants.not_taken),
+        };
+        slot(&mut self.wants[block]).extend_from_slice(what);
+    }
+}
