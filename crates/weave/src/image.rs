@@ -9,6 +9,7 @@ use zerocopy::IntoBytes;
 
 use crate::WeaveError;
 use crate::place::Unit;
+use crate::staying::action::Sinks;
 use crate::staying::region::Regions;
 use crate::tactics::{held, hop, prefixed, quadword, retarget, staying, trap};
 use crate::text::Text;
@@ -65,8 +66,8 @@ pub(crate) struct Weaving<'a> {
     /// Whether the module lies at its stated addresses.
     pub(crate) fixed: bool,
     pub(crate) distance: Option<i64>,
-    /// How many bytes into the slab of a thread its counters start.
-    pub(crate) slab: u32,
+    /// How many bytes into the slab of a thread its counters start, if it has any.
+    pub(crate) slab: Option<u32>,
     /// Marks or counters.
     pub(crate) probes: usize,
 }
@@ -249,7 +250,11 @@ impl Weaving<'_> {
         self.lead_into_regions(writer.here(), texts)
             .ok_or(WeaveError::TooLarge)?;
         let spot = |address| self.spot(address);
-        self.regions.write(&mut writer, self.text, self.slab, spot);
+        let sinks = Sinks {
+            slab: self.slab.unwrap_or_default(),
+            marks: Spot(marks),
+        };
+        self.regions.write(&mut writer, self.text, sinks, spot);
         if writer.fits {
             Ok(writer.bytes)
         } else {
@@ -304,15 +309,14 @@ impl Weaving<'_> {
 
     /// Where the counters end in the slab of a thread.
     fn slab_end(&self) -> Result<u32, WeaveError> {
-        let counts = !self.regions.is_empty();
+        let Some(slab) = self.slab.filter(|_| !self.regions.is_empty()) else {
+            return Ok(0);
+        };
         let length = u32::try_from(8 * self.probes).ok();
-        let end = length.and_then(|length| self.slab.checked_add(length));
+        let end = length.and_then(|length| slab.checked_add(length));
         // A displacement is signed.
         let end = end.filter(|end| i32::try_from(*end).is_ok());
-        match counts {
-            true => end.ok_or(WeaveError::TooLarge),
-            false => Ok(0),
-        }
+        end.ok_or(WeaveError::TooLarge)
     }
 
     /// The module's bytes that a unit's trampoline executes.

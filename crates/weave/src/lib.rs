@@ -18,6 +18,7 @@
 //! | which window each unit gets, none in the way of another | `place.rs`, `hops.rs`, `settle.rs` |
 //! | the ways to probe, each with its argument | `tactics/` |
 //! | which counters a function gets | `counting.rs` |
+//! | which predicates there are, and what observes each | `predicates.rs`, `predicates/` |
 //! | what is executed elsewhere, and what is done there | `staying/` |
 //! | machine code of trampolines | `trampoline.rs` |
 //! | one file of it all | `image.rs` |
@@ -37,6 +38,7 @@ mod hops;
 mod image;
 mod padding;
 mod place;
+mod predicates;
 mod settle;
 mod spots;
 mod staying;
@@ -50,18 +52,20 @@ pub use counting::Weights;
 pub use counts::{Counts, Refusal};
 pub use disposal::dispose;
 pub use error::WeaveError;
+pub use predicates::{Asked, Wanted};
 
 use staying::region::Regions;
 use tomo_program::{ANALYSIS_VERSION, Binary, Model};
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
 use tomo_wire::plan::Level;
+use tomo_wire::predicates::{Predicates, Recorded};
 use tomo_wire::{FileStamp, ModuleId};
 use zerocopy::IntoBytes as _;
 
 /// Raised whenever the same module and plan would be woven otherwise, so that no older image is
 /// taken for a new one.
-pub const WEAVE_VERSION: u32 = 7;
+pub const WEAVE_VERSION: u32 = 8;
 
 /// Which units get probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -176,7 +180,7 @@ pub fn weave(
         plan: plan.name,
         fixed: !binary.is_position_independent(),
         distance: options.distance,
-        slab: 0,
+        slab: None,
         probes,
     };
     let (image, header) = weaving.image()?;
@@ -248,7 +252,7 @@ pub fn weave_counters(
         plan: file.name(),
         fixed: !binary.is_position_independent(),
         distance,
-        slab,
+        slab: Some(slab),
         probes: rows.len(),
     };
     let (image, header) = weaving.image()?;
@@ -257,5 +261,60 @@ pub fn weave_counters(
         counters: [file.as_bytes(), rows.as_bytes()].concat(),
         header,
         uncounted,
+    })
+}
+
+/// Predicates of a module, made into machine code.
+#[derive(Debug)]
+pub struct WovenPredicates {
+    /// The image file.
+    pub image: Vec<u8>,
+    /// The file of the predicates (`tomo_wire::predicates`).
+    pub predicates: Vec<u8>,
+    /// The image's header.
+    pub header: Image,
+}
+
+/// Makes the image of a module in which those of its predicates that are `wanted` are observed; counters start `slab`
+/// bytes into the slab of each thread. Linear but for a sort.
+///
+/// # Errors
+/// Where the module cannot be armed, whatever the plan.
+pub fn weave_predicates(
+    binary: &Binary<'_>,
+    bytes: &[u8],
+    model: &Model,
+    (module, stamp): (ModuleId, FileStamp),
+    (distance, slab): (Option<i64>, u32),
+    wanted: &Wanted,
+) -> Result<WovenPredicates, WeaveError> {
+    let text = text::Text::read(bytes)?;
+    let graphs = model.graphs()?;
+    let ways = spots::Ways::of(&text, binary, &graphs);
+    let around = place::Surroundings {
+        text: &text,
+        binary,
+        ways: &ways,
+    };
+    let planned = predicates::all(&around, &graphs, wanted);
+    let recorded = (wanted.recorded, planned.probes, slab);
+    let file = Predicates::of(module, ANALYSIS_VERSION, recorded, &planned.rows);
+    let weaving = image::Weaving {
+        text: &text,
+        units: &[],
+        regions: &Regions::new(planned.regions, planned.calls, &text),
+        module,
+        stamp,
+        plan: file.name(),
+        fixed: !binary.is_position_independent(),
+        distance,
+        slab: (wanted.recorded == Recorded::Counts).then_some(slab),
+        probes: planned.probes as usize,
+    };
+    let (image, header) = weaving.image()?;
+    Ok(WovenPredicates {
+        image,
+        predicates: [file.as_bytes(), planned.rows.as_bytes()].concat(),
+        header,
     })
 }

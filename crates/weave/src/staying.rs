@@ -5,12 +5,14 @@
 //! | instructions that mean the same at another place | `staying/moved.rs` |
 //! | what a probe may change because nobody looks at it | `staying/live.rs` |
 //! | adding one to a counter | `staying/increment.rs` |
+//! | telling a result by its sign | `staying/class.rs` |
 //! | what is done between the program's instructions | `staying/action.rs` |
 //! | many blocks executed elsewhere, with actions between their instructions | `staying/region.rs` |
 //! | a block as a place for actions | `staying/code.rs` |
 //! | which blocks of a function are executed elsewhere as a whole | `staying/whole.rs` |
 
 pub(crate) mod action;
+pub(crate) mod class;
 pub(crate) mod code;
 pub(crate) mod increment;
 pub(crate) mod live;

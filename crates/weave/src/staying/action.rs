@@ -1,11 +1,11 @@
 //! What is done at a point of what is executed elsewhere, between the program's instructions.
 //!
-//! An action changes no register and no flag that anybody looks at, nothing in memory but the slab of its thread (and what is below the
-//! red zone), and control goes on behind it.
+//! An action changes no register and no flag that anybody looks at, nothing in memory but marks and the slab of its thread (and
+//! what is below the red zone), and control goes on behind it.
 
-use super::increment;
 use super::live::Set;
-use crate::trampoline::Writer;
+use super::{class, increment};
+use crate::trampoline::{Spot, Writer};
 
 /// Something that is done at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +20,44 @@ pub(crate) struct Action {
 pub(crate) enum What {
     /// One is added to the counter of this number.
     Count(u32),
+    /// The mark of this number is set.
+    Mark(u32),
+    /// What is in `rax` is told by its sign.
+    Class(class::Class),
+}
+
+/// Where actions record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sinks {
+    /// How many bytes into the slab of a thread the first counter is.
+    pub(crate) slab: u32,
+    /// Where the first mark is.
+    pub(crate) marks: Spot,
+}
+
+impl Sinks {
+    /// Where nothing is recorded yet: no instruction's length depends on it.
+    pub(crate) const NOWHERE: Self = Self {
+        slab: 0,
+        marks: Spot(0),
+    };
+
+    pub(crate) fn counter(self, number: u32) -> u32 {
+        self.slab + 8 * number
+    }
+
+    pub(crate) fn mark(self, number: u32) -> Spot {
+        self.marks.plus(number.into())
+    }
 }
 
 impl Action {
-    /// Appends its code, where counters start `slab` bytes into the slab of a thread.
-    pub(crate) fn write(self, writer: &mut Writer, slab: u32) {
+    /// Appends its code.
+    pub(crate) fn write(self, writer: &mut Writer, sinks: Sinks) {
         match self.what {
-            What::Count(counter) => increment::write(writer, slab + 8 * counter, self.live),
+            What::Count(counter) => increment::write(writer, sinks.counter(counter), self.live),
+            What::Mark(mark) => writer.store_byte(sinks.mark(mark), 1),
+            What::Class(class) => class.write(writer, sinks, self.live),
         }
     }
 }
@@ -36,6 +67,11 @@ impl What {
     pub(crate) fn renumbered(self, first: u32) -> Self {
         match self {
             Self::Count(counter) => Self::Count(first + counter),
+            Self::Mark(mark) => Self::Mark(first + mark),
+            Self::Class(class) => Self::Class(class::Class {
+                first: first + class.first,
+                ..class
+            }),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! A block as a place for actions: at its start, before it ends, and on the two ways of the branch at its end.
 
-use iced_x86::{Code as Code64, Decoder, DecoderOptions, FlowControl, Instruction};
+use iced_x86::{
+    Code as Code64, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
+    OpAccess, Register,
+};
 use tomo_program::{Address, BlockView};
 
 use crate::block::{cannot_fault, is_call, leaves_for_good};
@@ -99,7 +102,7 @@ impl<'t> Code<'t> {
         &self.bytes[offset as usize..]
     }
 
-    fn has_branch(&self) -> bool {
+    pub(crate) fn has_branch(&self) -> bool {
         let last = self.instructions.last();
         last.is_some_and(|last| last.flow_control() == FlowControl::ConditionalBranch)
     }
@@ -120,6 +123,47 @@ impl<'t> Code<'t> {
             address: Address(last.ip()),
             callee: Address(last.near_branch_target()),
         })
+    }
+
+    /// What is live where it starts, and before its last instruction.
+    pub(crate) fn live_at_start(&self) -> Set {
+        self.live.first().copied().unwrap_or(Set::ALL)
+    }
+
+    pub(crate) fn live_at_call(&self) -> Set {
+        let last = self.instructions.len().checked_sub(1);
+        last.and_then(|last| self.live.get(last).copied())
+            .unwrap_or(Set::ALL)
+    }
+
+    /// Whether control may stop in it for good: a fault, a call, an entry into the system.
+    pub(crate) fn may_stop(&self) -> bool {
+        let transfers = |one: &Instruction| {
+            matches!(
+                one.flow_control(),
+                FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
+            )
+        };
+        !self
+            .instructions
+            .iter()
+            .all(|one| cannot_fault(one) || transfers(one))
+    }
+
+    /// Whether what is in `rax` at its start is certain to be there still at the call in which it ends.
+    pub(crate) fn brings_result_to_call(&self) -> bool {
+        let mut factory = InstructionInfoFactory::new();
+        let Some((call, before)) = self.instructions.split_last() else {
+            return false;
+        };
+        let mut keeps = |one: &Instruction| {
+            let used = factory.info(one).used_registers();
+            used.iter().all(|used| {
+                used.register().full_register() != Register::RAX
+                    || matches!(used.access(), OpAccess::Read | OpAccess::CondRead)
+            })
+        };
+        is_call(call) && before.iter().all(|one| cannot_fault(one) && keeps(one))
     }
 
     /// The end of what nobody executes at its place once the block is moved.

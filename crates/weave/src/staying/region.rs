@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use tomo_program::Address;
 
-use super::action::Action;
+use super::action::{Action, Sinks};
 use super::moved::{Movable, Reader, Way};
 use crate::text::Text;
 use crate::trampoline::{Spot, Writer};
@@ -47,12 +47,25 @@ pub(crate) struct Region {
     pub(crate) pieces: Vec<Piece>,
     /// Starts of pieces to which the module's text leads.
     pub(crate) entrances: Vec<Address>,
+    /// What is done on the way of those alone who come from one place.
+    pub(crate) passages: Vec<Passage>,
+}
+
+/// The way from one place of the module's text, on which something is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Passage {
+    /// The entrance, or the direct call, from which it leads.
+    pub(crate) from: Address,
+    /// Where control goes on.
+    pub(crate) to: Address,
+    pub(crate) actions: Vec<Action>,
 }
 
 /// Where the pieces of a region lie in its code, by their starts, and how long that is.
 #[derive(Debug)]
 struct Layout {
     offsets: HashMap<Address, usize>,
+    passages: HashMap<Address, usize>,
     length: usize,
 }
 
@@ -70,6 +83,8 @@ pub(crate) struct Regions {
     calls: Vec<Call>,
     /// Where each piece is, in bytes from where the first region's code starts.
     pieces: HashMap<Address, usize>,
+    /// The same of passages, by where they lead from.
+    passages: HashMap<Address, usize>,
     /// Bytes of their code.
     pub(crate) length: usize,
 }
@@ -79,8 +94,11 @@ impl Regions {
     pub(crate) fn new(regions: Vec<Region>, calls: Vec<Call>, text: &Text) -> Self {
         let layouts: Vec<Layout> = regions.par_iter().map(|each| each.layout(text)).collect();
         let mut pieces = HashMap::with_capacity(layouts.iter().map(|l| l.offsets.len()).sum());
+        let mut passages = HashMap::new();
         let mut length = 0;
         for layout in layouts {
+            let ways = layout.passages.into_iter();
+            passages.extend(ways.map(|(from, offset)| (from, length + offset)));
             let offsets = layout.offsets.into_iter();
             pieces.extend(offsets.map(|(start, offset)| (start, length + offset)));
             length += layout.length;
@@ -89,6 +107,7 @@ impl Regions {
             regions,
             calls,
             pieces,
+            passages,
             length,
         }
     }
@@ -102,13 +121,13 @@ impl Regions {
         &self,
         writer: &mut Writer,
         text: &Text,
-        slab: u32,
+        sinks: Sinks,
         spot: impl Fn(Address) -> Spot + Copy,
     ) {
         let code = writer.here();
         let to = |address: Address| self.piece(address, code).unwrap_or_else(|| spot(address));
         for region in &self.regions {
-            region.emit(writer, text, slab, spot, to);
+            region.emit(writer, text, sinks, spot, to);
         }
     }
 
@@ -121,21 +140,31 @@ impl Regions {
     /// The jumps into code that begins at `code`: the address that each is at, and where it leads.
     pub(crate) fn ways_in(&self, code: Spot) -> impl Iterator<Item = (Address, Spot)> {
         let entrances = self.regions.iter().flat_map(|region| &region.entrances);
-        entrances.filter_map(move |&entrance| Some((entrance, self.piece(entrance, code)?)))
+        entrances.filter_map(move |&entrance| {
+            let passage = self.passage(entrance, code);
+            Some((entrance, passage.or_else(|| self.piece(entrance, code))?))
+        })
+    }
+
+    fn passage(&self, from: Address, code: Spot) -> Option<Spot> {
+        let offset = *self.passages.get(&from)?;
+        Some(code.plus(offset as i64))
     }
 
     /// The calls of what is executed elsewhere: the address of each, and where it leads.
     pub(crate) fn calls(&self, code: Spot) -> impl Iterator<Item = (Address, Spot)> {
         let calls = self.calls.iter();
-        calls.filter_map(move |call| Some((call.address, self.piece(call.callee, code)?)))
+        calls.filter_map(move |call| {
+            let passage = self.passage(call.address, code);
+            Some((call.address, passage.or_else(|| self.piece(call.callee, code))?))
+        })
     }
 }
 
 /// Writes one region.
 struct Writing<'w, S, T> {
     writer: &'w mut Writer,
-    /// How many bytes into the slab of a thread the first counter is.
-    slab: u32,
+    sinks: Sinks,
     /// Where an address of the module lies.
     spot: S,
     /// Where control goes that goes to it.
@@ -150,6 +179,7 @@ impl Region {
         Self {
             entrances: vec![piece.start],
             pieces: vec![piece],
+            passages: Vec::new(),
         }
     }
 
@@ -162,32 +192,38 @@ impl Region {
                 action.what = action.what.renumbered(by);
             }
         }
+        let passages = self.passages.iter_mut();
+        for action in passages.flat_map(|passage| &mut passage.actions) {
+            action.what = action.what.renumbered(by);
+        }
     }
 
     /// Where its pieces will be: no instruction's length depends on where it is.
     fn layout(&self, text: &Text) -> Layout {
         let mut writer = Writer::new(Spot(0), 256);
-        let offsets = self.emit(&mut writer, text, 0, |_| Spot(0), |_| Spot(0));
+        let sinks = Sinks::NOWHERE;
+        let (offsets, passages) = self.emit(&mut writer, text, sinks, |_| Spot(0), |_| Spot(0));
         Layout {
             offsets,
+            passages,
             length: writer.bytes.len(),
         }
     }
 
-    /// Appends its code; where in it its pieces are.
+    /// Appends its code; where in it its pieces and passages are.
     fn emit(
         &self,
         writer: &mut Writer,
         text: &Text,
-        slab: u32,
+        sinks: Sinks,
         spot: impl Fn(Address) -> Spot,
         to: impl Fn(Address) -> Spot,
-    ) -> HashMap<Address, usize> {
+    ) -> (HashMap<Address, usize>, HashMap<Address, usize>) {
         let start = writer.bytes.len();
         let mut offsets = HashMap::with_capacity(self.pieces.len());
         let mut writing = Writing {
             writer,
-            slab,
+            sinks,
             spot,
             to,
             taken: Vec::new(),
@@ -198,20 +234,25 @@ impl Region {
             writing.piece(piece, text, next);
         }
         writing.ways_taken();
-        offsets
+        let passages = self.passages.iter().map(|passage| {
+            let offset = writing.writer.bytes.len() - start;
+            writing.passage(passage);
+            (passage.from, offset)
+        });
+        (offsets, passages.collect())
     }
 }
 
 impl<'w, S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'w, S, T> {
     fn act(&mut self, actions: &[Action]) {
         for action in actions {
-            action.write(self.writer, self.slab);
+            action.write(self.writer, self.sinks);
         }
     }
 
     fn act_before(&mut self, piece: &Piece, address: Address) {
         for (_, action) in piece.before.iter().filter(|(at, _)| *at == address) {
-            action.write(self.writer, self.slab);
+            action.write(self.writer, self.sinks);
         }
     }
 
@@ -265,5 +306,11 @@ impl<'w, S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'w, S, T> {
             let target = (self.to)(target);
             self.writer.jump(target);
         }
+    }
+
+    fn passage(&mut self, passage: &Passage) {
+        self.act(&passage.actions);
+        let on = (self.to)(passage.to);
+        self.writer.jump(on);
     }
 }
