@@ -7,6 +7,7 @@
 //! | the file of each module found, its model loaded | `module.rs` |
 //! | marks read into what is known of each unit | `findings.rs` |
 //! | units put beside source lines | `picture/` |
+//! | predicates beside the source | `predicates.rs` |
 //! | views of the picture | the other files |
 //!
 //! Linear in records, units and rows of line tables, plus sorting; on all processors.
@@ -27,6 +28,7 @@ mod merged;
 mod module;
 mod paths;
 mod picture;
+pub mod predicates;
 pub mod words;
 
 pub use counts::{Counts, FunctionCounts, counts, frequencies};

@@ -47,7 +47,10 @@ mod text;
 mod trampoline;
 mod window;
 
-pub use check::{Checked, CountersChecked, Files, Flaw, check, check_counters};
+pub use check::{
+    Checked, CountersChecked, Files, Flaw, PredicatesChecked, check, check_counters,
+    check_predicates,
+};
 pub use counting::Weights;
 pub use counts::{Counts, Refusal};
 pub use disposal::dispose;
