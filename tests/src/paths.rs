@@ -202,10 +202,16 @@ impl Follower {
         let Some(ends) = self.ends.get(&from.function) else {
             return;
         };
-        let before = ends.iter().any(|((of, _), end)| *of == from.start && *end == End::Before);
+        let before = ends
+            .iter()
+            .any(|((of, _), end)| *of == from.start && *end == End::Before);
         if top.function == from.function && before && !top.blocks.is_empty() {
             let blocks = std::mem::take(&mut top.blocks);
-            note(self.ran.entry(from.function).or_default(), blocks, Last::Exit);
+            note(
+                self.ran.entry(from.function).or_default(),
+                blocks,
+                Last::Exit,
+            );
         }
     }
 
@@ -223,8 +229,16 @@ impl Follower {
         match end {
             None if last.is_some() => top.blocks.push(to),
             None => top.blocks = vec![to],
-            Some(End::Edge) => note(ran, std::mem::replace(&mut top.blocks, vec![to]), Last::Edge(to)),
-            Some(End::Before) => note(ran, std::mem::replace(&mut top.blocks, vec![to]), Last::Exit),
+            Some(End::Edge) => note(
+                ran,
+                std::mem::replace(&mut top.blocks, vec![to]),
+                Last::Edge(to),
+            ),
+            Some(End::Before) => note(
+                ran,
+                std::mem::replace(&mut top.blocks, vec![to]),
+                Last::Exit,
+            ),
             Some(End::Cut) => {
                 ran.cut += 1;
                 top.blocks = vec![to];
@@ -244,7 +258,11 @@ impl Follower {
             && self.ends.contains_key(&top.function)
             && !top.blocks.is_empty()
         {
-            note(self.ran.entry(top.function).or_default(), top.blocks, Last::Exit);
+            note(
+                self.ran.entry(top.function).or_default(),
+                top.blocks,
+                Last::Exit,
+            );
         }
     }
 
@@ -285,9 +303,7 @@ impl Follower {
             return;
         }
         // Behind a call, or in a landing pad: of the innermost activation that has this frame.
-        let is_its = |frame: &Frame| {
-            matches!(frame, Frame::Activation(one) if one.function == block.function && one.slot >= stack)
-        };
+        let is_its = |frame: &Frame| matches!(frame, Frame::Activation(one) if one.function == block.function && one.slot >= stack);
         let Some(at) = self.frames.iter().rposition(is_its) else {
             return;
         };

@@ -80,10 +80,29 @@ pub enum End {
 pub struct Trace {
     /// Every transition that begins or ends in the executable, with how often it happened.
     pub transitions: FxHashMap<Transition, u64>,
+    /// What arrived behind calls, by where.
+    pub results: FxHashMap<u64, Results>,
     /// Steps in all, outside ones too.
     pub steps: u64,
     /// How it ended.
     pub end: End,
+}
+
+/// How often each sign was found in `rax` behind a call: negative, zero, positive; by how many of its bits
+/// were looked at: 8, 16, 32, 64.
+pub type Results = [[u64; 3]; 4];
+
+/// Adds one result.
+fn add_result(results: &mut Results, value: u64) {
+    let parts = [
+        i64::from(value as i8),
+        i64::from(value as i16),
+        i64::from(value as i32),
+        value as i64,
+    ];
+    for (counts, part) in results.iter_mut().zip(parts) {
+        counts[(part.signum() + 1) as usize] += 1;
+    }
 }
 
 impl Trace {
@@ -110,6 +129,12 @@ impl Trace {
     pub fn merge(&mut self, other: &Self) {
         for (&transition, count) in &other.transitions {
             *self.transitions.entry(transition).or_default() += count;
+        }
+        for (&place, results) in &other.results {
+            let sums = self.results.entry(place).or_default().as_flattened_mut();
+            for (sum, count) in sums.iter_mut().zip(results.as_flattened()) {
+                *sum += count;
+            }
         }
         self.steps += other.steps;
     }
@@ -168,19 +193,20 @@ struct Run<'e> {
     way: Outside,
     shadow: Shadow,
     transitions: FxHashMap<Transition, u64>,
+    results: FxHashMap<u64, Results>,
     /// Where signals interrupted the program, the innermost last.
     interrupted: Vec<Pointers>,
 }
 
 impl<'e> Run<'e> {
     fn new(tracee: Tracee, way: Outside, each: &'e mut dyn FnMut(&Step)) -> Self {
-        let (shadow, transitions) = (Shadow::default(), FxHashMap::default());
         Self {
             each,
             tracee,
             way,
-            shadow,
-            transitions,
+            shadow: Shadow::default(),
+            transitions: FxHashMap::default(),
+            results: FxHashMap::default(),
             interrupted: Vec::new(),
         }
     }
@@ -213,6 +239,7 @@ impl<'e> Run<'e> {
         };
         Ok(Trace {
             transitions: self.transitions,
+            results: self.results,
             steps,
             end,
         })
@@ -271,6 +298,9 @@ impl<'e> Run<'e> {
     fn record(&mut self, at: Pointers, next: Pointers, kind: Kind) {
         let from = self.tracee.stated(at.instruction);
         let to = self.tracee.stated(next.instruction);
+        if let (Some(to), Kind::Return { .. } | Kind::Landing { .. }) = (to, kind) {
+            add_result(self.results.entry(to).or_default(), self.tracee.result());
+        }
         if from.is_some() || to.is_some() {
             let passage = Transition { from, to, kind };
             *self.transitions.entry(passage).or_default() += 1;

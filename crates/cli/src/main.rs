@@ -15,6 +15,7 @@ mod merge;
 mod observe;
 mod options;
 mod paths;
+mod predicates;
 mod program;
 mod remote;
 mod report;
@@ -56,6 +57,7 @@ enum Command {
     Env(cover::environment::Arguments),
     Count(count::Arguments),
     Paths(paths::Arguments),
+    Predicates(predicates::Arguments),
     Report(report::Arguments),
     Merge(merge::Arguments),
     Serve(serve::Arguments),
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         Command::Env(arguments) => cover::environment::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Count(arguments) => count::run(&arguments),
         Command::Paths(arguments) => paths::run(&arguments),
+        Command::Predicates(arguments) => predicates::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments).map(|()| ExitCode::SUCCESS),

@@ -7,6 +7,7 @@
 //! | the file of each module found, its model loaded | `module.rs` |
 //! | marks read into what is known of each unit | `findings.rs` |
 //! | units put beside source lines | `picture/` |
+//! | predicates beside the source | `predicates.rs` |
 //! | views of the picture | the other files |
 //!
 //! Linear in records, units and rows of line tables, plus sorting; on all processors.
@@ -29,17 +30,16 @@ mod module;
 mod path_counts;
 mod paths;
 mod picture;
+pub mod predicates;
 pub mod words;
 
 pub use counts::{Counts, FunctionCounts, counts, frequencies};
 pub use findings::{Findings, UnitError};
-pub use followed::{Followed, write_paths_document, write_paths_table};
 pub use folder::{Collected, Group, Refused, collect, single_processes};
+pub use followed::{Followed, write_paths_document, write_paths_table};
 pub use merged::{MergeError, write_merged};
 pub use module::{Located, ModuleError, locate};
-pub use path_counts::{
-    FunctionPaths, PathBreak, PathCounts, PathEnd, RanPath, path_counts,
-};
+pub use path_counts::{FunctionPaths, PathBreak, PathCounts, PathEnd, RanPath, path_counts};
 pub use paths::{BadPattern, Paths};
 pub use picture::{
     Branch, Brief, File, Function, Line, Module, Observed, Picture, Row, Tally, Totals, Unobserved,

@@ -3,6 +3,8 @@
 //! Text and roster of a run are in memory files that vanish with it: nothing that others could
 //! change, or that stays behind, is code.
 
+mod predicates;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};

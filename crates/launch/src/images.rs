@@ -3,6 +3,8 @@
 //! The cache holds for each module, level and placement three files, image, plan and disposals, that are never
 //! changed. Runs get copies of the image (its text changes as probes vanish) and links of the plan.
 
+mod predicates;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;

@@ -19,10 +19,12 @@
 //!
 //! Linear but for a sort.
 
+mod class;
 mod counted;
 mod increment;
 mod moved;
 mod places;
+mod predicates;
 mod trampolines;
 
 use tomo_program::{Address, Binary, Model};
@@ -32,6 +34,7 @@ use tomo_wire::image::{Image, Window as Row};
 use tomo_wire::plan::{PlanView, Tactic};
 
 pub use counted::{CountersChecked, check_counters};
+pub use predicates::{PredicatesChecked, check_predicates};
 
 use crate::WeaveError;
 use crate::text::Text;

@@ -10,6 +10,7 @@ use zerocopy::IntoBytes;
 
 use crate::WeaveError;
 use crate::place::Unit;
+use crate::staying::action::Sinks;
 use crate::staying::region::Regions;
 use crate::tactics::{held, hop, prefixed, quadword, retarget, staying, trap};
 use crate::text::Text;
@@ -66,8 +67,8 @@ pub(crate) struct Weaving<'a> {
     /// Whether the module lies at its stated addresses.
     pub(crate) fixed: bool,
     pub(crate) distance: Option<i64>,
-    /// How many bytes into the slab of a thread its counters start.
-    pub(crate) slab: u32,
+    /// How many bytes into the slab of a thread its counters start, if it has any.
+    pub(crate) slab: Option<u32>,
     /// Whether a shadow of the stacks is behind the slab.
     pub(crate) shadowed: bool,
     /// Marks, or what is counted.
@@ -256,8 +257,11 @@ impl Weaving<'_> {
             .ok_or(WeaveError::TooLarge)?;
         let spot = |address| self.spot(address);
         let below = if self.shadowed { BELOW } else { 0 };
-        let slab = self.slab.wrapping_sub(below);
-        self.regions.write(&mut writer, self.text, slab, spot);
+        let sinks = Sinks {
+            slab: self.slab.unwrap_or_default().wrapping_sub(below),
+            marks: Spot(marks),
+        };
+        self.regions.write(&mut writer, self.text, sinks, spot);
         if writer.fits {
             Ok(writer.bytes)
         } else {
@@ -312,16 +316,19 @@ impl Weaving<'_> {
 
     /// Where the counters end in the slab of a thread.
     fn slab_end(&self) -> Result<u32, WeaveError> {
-        let counts = !self.regions.is_empty();
+        let Some(slab) = self.slab.filter(|_| !self.regions.is_empty()) else {
+            return Ok(0);
+        };
         let length = u32::try_from(8 * self.counters).ok();
-        let end = length.and_then(|length| self.slab.checked_add(length));
+        let end = length.and_then(|length| slab.checked_add(length));
         // A displacement is signed, and below a shadow there is so much room.
-        let most = if self.shadowed { BELOW } else { i32::MAX as u32 };
+        let most = if self.shadowed {
+            BELOW
+        } else {
+            i32::MAX as u32
+        };
         let end = end.filter(|end| *end <= most);
-        match counts {
-            true => end.ok_or(WeaveError::TooLarge),
-            false => Ok(0),
-        }
+        end.ok_or(WeaveError::TooLarge)
     }
 
     /// The module's bytes that a unit's trampoline executes.

@@ -19,6 +19,7 @@
 //! | the ways to probe, each with its argument | `tactics/` |
 //! | which counters a function gets | `counting.rs` |
 //! | which functions have their paths counted, and how | `pathing.rs`, `paths.rs` |
+//! | which predicates there are, and what observes each | `predicates.rs`, `predicates/` |
 //! | what is executed elsewhere, and what is done there | `staying/` |
 //! | machine code of trampolines | `trampoline.rs` |
 //! | one file of it all | `image.rs` |
@@ -40,6 +41,7 @@ mod padding;
 mod pathing;
 mod paths;
 mod place;
+mod predicates;
 mod settle;
 mod spots;
 mod staying;
@@ -48,18 +50,23 @@ mod text;
 mod trampoline;
 mod window;
 
-pub use check::{Checked, CountersChecked, Files, Flaw, check, check_counters};
+pub use check::{
+    Checked, CountersChecked, Files, Flaw, PredicatesChecked, check, check_counters,
+    check_predicates,
+};
 pub use counting::Weights;
 pub use counts::{Counts, Refusal};
 pub use disposal::dispose;
 pub use error::WeaveError;
 pub use paths::{WovenPaths, weave_paths};
+pub use predicates::{Asked, Wanted};
 
 use staying::region::Regions;
 use tomo_program::{ANALYSIS_VERSION, Binary, Model};
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
 use tomo_wire::plan::Level;
+use tomo_wire::predicates::{Predicates, Recorded};
 use tomo_wire::{FileStamp, ModuleId};
 use zerocopy::IntoBytes as _;
 
@@ -180,7 +187,7 @@ pub fn weave(
         plan: plan.name,
         fixed: !binary.is_position_independent(),
         distance: options.distance,
-        slab: 0,
+        slab: None,
         shadowed: false,
         probes,
         counters: 0,
@@ -254,7 +261,7 @@ pub fn weave_counters(
         plan: file.name(),
         fixed: !binary.is_position_independent(),
         distance,
-        slab,
+        slab: Some(slab),
         shadowed: false,
         probes: rows.len(),
         counters: rows.len(),
@@ -265,5 +272,62 @@ pub fn weave_counters(
         counters: [file.as_bytes(), rows.as_bytes()].concat(),
         header,
         uncounted,
+    })
+}
+
+/// Predicates of a module, made into machine code.
+#[derive(Debug)]
+pub struct WovenPredicates {
+    /// The image file.
+    pub image: Vec<u8>,
+    /// The file of the predicates (`tomo_wire::predicates`).
+    pub predicates: Vec<u8>,
+    /// The image's header.
+    pub header: Image,
+}
+
+/// Makes the image of a module in which those of its predicates that are `wanted` are observed; counters start `slab`
+/// bytes into the slab of each thread. Linear but for a sort.
+///
+/// # Errors
+/// Where the module cannot be armed, whatever the plan.
+pub fn weave_predicates(
+    binary: &Binary<'_>,
+    bytes: &[u8],
+    model: &Model,
+    (module, stamp): (ModuleId, FileStamp),
+    (distance, slab): (Option<i64>, u32),
+    wanted: &Wanted,
+) -> Result<WovenPredicates, WeaveError> {
+    let text = text::Text::read(bytes)?;
+    let graphs = model.graphs()?;
+    let ways = spots::Ways::of(&text, binary, &graphs);
+    let around = place::Surroundings {
+        text: &text,
+        binary,
+        ways: &ways,
+    };
+    let planned = predicates::all(&around, &graphs, wanted);
+    let recorded = (wanted.recorded, planned.probes, slab);
+    let file = Predicates::of(module, ANALYSIS_VERSION, recorded, &planned.rows);
+    let weaving = image::Weaving {
+        text: &text,
+        units: &[],
+        regions: &Regions::new(planned.regions, planned.calls, &text),
+        module,
+        stamp,
+        plan: file.name(),
+        fixed: !binary.is_position_independent(),
+        distance,
+        slab: (wanted.recorded == Recorded::Counts).then_some(slab),
+        shadowed: false,
+        probes: planned.probes as usize,
+        counters: planned.probes as usize,
+    };
+    let (image, header) = weaving.image()?;
+    Ok(WovenPredicates {
+        image,
+        predicates: [file.as_bytes(), planned.rows.as_bytes()].concat(),
+        header,
     })
 }

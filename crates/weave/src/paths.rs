@@ -93,7 +93,7 @@ pub fn weave_paths(
         plan: file.name(),
         fixed: !binary.is_position_independent(),
         distance,
-        slab,
+        slab: Some(slab),
         shadowed: true,
         probes: rows.functions.len(),
         counters: joined.counters as usize,

@@ -118,6 +118,21 @@ impl Writer {
             .for_each(|field| field.copy_from_slice(&way.to_le_bytes()));
     }
 
+    /// A branch of this opcode to what will be [landed](Self::land_short), less than 128 bytes on. 2 bytes.
+    pub(crate) fn short_ahead(&mut self, opcode: u8) -> usize {
+        self.copy(&[opcode, 0]);
+        self.bytes.len()
+    }
+
+    /// Lets the short branch that ends at `branch` lead here.
+    pub(crate) fn land_short(&mut self, branch: usize) {
+        let way = i8::try_from(self.bytes.len() - branch);
+        self.fits &= way.is_ok();
+        if let Some(field) = self.bytes.get_mut(branch - 1) {
+            *field = way.unwrap_or_default().cast_unsigned();
+        }
+    }
+
     /// `jmp` with a 32-bit displacement. 5 bytes.
     pub(crate) fn jump(&mut self, target: Spot) {
         self.relative(&[0xe9], target, &[]);

@@ -8,6 +8,7 @@
 //! | [`plan`] | weaving | reports | what each probe observes, and what could not be observed |
 //! | [`disposal`] | weaving | launching | how each probe of an image is taken away from outside |
 //! | [`counting`] | weaving, the agent, live | reports | which counter counts what, and the slabs that hold them |
+//! | [`predicates`] | weaving | reports | which mark or counter tells of which predicate |
 //! | [`roster`] | launching | the agent | which image arms which module, and where its record is |
 //! | [`report`] | instances of a fleet | the collector | what one run has hit so far |
 //!
@@ -27,6 +28,7 @@ pub mod image;
 mod module;
 pub mod paths;
 pub mod plan;
+pub mod predicates;
 pub mod record;
 pub mod report;
 pub mod roster;

@@ -4,6 +4,7 @@
 //! neither side needs code between `fork` and `exec`. Addresses are the same in every run, and
 //! functions are bound before the entry point is reached, where a breakpoint ends the fast part.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -48,6 +49,8 @@ pub(super) struct Tracee {
     gate: Option<u64>,
     /// Whether the executable's code is not executable at present.
     closed: bool,
+    /// `rax` when it was last asked where it stands.
+    result: Cell<u64>,
     _pinned: Pinned,
 }
 
@@ -83,6 +86,7 @@ impl Tracee {
             code,
             gate: None,
             closed: false,
+            result: Cell::new(0),
             _pinned: pinned,
         };
         tracee.seize()?;
@@ -250,10 +254,16 @@ impl Tracee {
     /// Where it stands.
     pub(super) fn pointers(&self) -> Result<Pointers> {
         let registers = ptrace::getregs(self.pid)?;
+        self.result.set(registers.rax);
         Ok(Pointers {
             instruction: registers.rip,
             stack: registers.rsp,
         })
+    }
+
+    /// What was in `rax` when it was last asked where it stands.
+    pub(super) fn result(&self) -> u64 {
+        self.result.get()
     }
 
     /// A word of its memory.

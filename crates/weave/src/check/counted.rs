@@ -15,11 +15,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
 use tomo_program::{Address, Binary, BlockId, BlockView, Callee, EdgeKind, Graphs, Model, Status};
+use tomo_wire::ModuleId;
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
 
 use super::increment::{self, Keep};
 use super::moved::means_the_same;
+use super::predicates::{Came, Notes};
 use super::trampolines::MIDDLE;
 use super::{Flaw, at};
 use crate::WeaveError;
@@ -53,40 +55,23 @@ pub fn check_counters(
     let header = Image::read(image, image.len() as u64).map_err(Flaw::Image)?;
     let (counters, rows) = Counters::read(counters).map_err(Flaw::Plan)?;
     let text = Text::read(bytes)?;
-    belong_together(&header, &counters, &text)?;
+    belongs(&header, (counters.name(), counters.module), &text)?;
     let graphs = model.graphs().map_err(WeaveError::from)?;
-    let start = header.trampolines.get() as usize;
-    let end = start + header.trampolines_length.get() as usize;
-    let mut walk = Walk {
-        image,
-        text: &text,
-        graphs: &graphs,
-        slab: counters.at.get(),
-        rows,
-        trampolines: Trampolines {
-            start: header.distance.get(),
-            code: image.get(start..end).unwrap_or_default(),
-        },
-        header,
-        factory: InstructionInfoFactory::new(),
-        in_place: HashSet::new(),
-        elsewhere: HashMap::new(),
-        entrances: BTreeSet::new(),
-        counted: vec![false; rows.len()],
-        waiting: arrivals(&graphs, binary)
-            .into_iter()
-            .map(At::Place)
-            .collect(),
-        looked_at: HashMap::new(),
-        increments: 0,
-    };
-    walk.all()?;
-    walk.unreached()?;
+    let mut walk = Walk::of((image, header), &text, &graphs, binary);
+    walk.slab = counters.at.get();
+    walk.rows = rows;
+    walk.counted = vec![false; rows.len()];
+    walk.complete()?;
     walk.finish()
 }
 
-fn belong_together(header: &Image, counters: &Counters, text: &Text) -> Result<(), Flaw> {
-    if header.plan.get() != counters.name() || header.module != counters.module {
+/// Whether the image is of the plan of this name, of this module, and made of its text.
+pub(super) fn belongs(
+    header: &Image,
+    (plan, module): (u64, ModuleId),
+    text: &Text,
+) -> Result<(), Flaw> {
+    if header.plan.get() != plan || header.module != module {
         return Err(Flaw::Mismatch("the image is of other counters"));
     }
     match text.is_of(header) {
@@ -134,18 +119,18 @@ enum At {
     /// In the module's text.
     Place(Address),
     /// In the trampolines at a spot, where the module would be at an address.
-    Elsewhere(i64, Address),
+    Elsewhere(i64, Address, Came),
 }
 
 /// Code of the trampolines.
-struct Trampolines<'a> {
+pub(super) struct Trampolines<'a> {
     /// Its spot: the distance from the first region's start.
     start: i64,
     code: &'a [u8],
 }
 
 impl<'a> Trampolines<'a> {
-    fn from(&self, spot: i64) -> Option<&'a [u8]> {
+    pub(super) fn from(&self, spot: i64) -> Option<&'a [u8]> {
         let offset = usize::try_from(spot - self.start).ok()?;
         self.code.get(offset..).filter(|rest| !rest.is_empty())
     }
@@ -156,8 +141,8 @@ impl<'a> Trampolines<'a> {
 }
 
 /// An instruction with its bytes, without what says where an operand is relative to it.
-struct Decoded {
-    instruction: Instruction,
+pub(super) struct Decoded {
+    pub(super) instruction: Instruction,
     bytes: Vec<u8>,
 }
 
@@ -190,17 +175,19 @@ impl Decoded {
     }
 }
 
-struct Walk<'a> {
+pub(super) struct Walk<'a> {
     image: &'a [u8],
-    header: Image,
+    pub(super) header: Image,
     text: &'a Text,
     graphs: &'a Graphs<'a>,
     slab: u32,
     rows: &'a [Row],
-    trampolines: Trampolines<'a>,
-    factory: InstructionInfoFactory,
+    pub(super) trampolines: Trampolines<'a>,
+    pub(super) factory: InstructionInfoFactory,
     /// What is executed in the module's text.
-    in_place: HashSet<Address>,
+    pub(super) in_place: HashSet<Address>,
+    /// Where control comes there from an instruction that is executed, and not from outside.
+    pub(super) flowed: HashSet<Address>,
     /// For each instruction of the trampolines the place of the module that it stands for.
     elsewhere: HashMap<i64, Address>,
     entrances: BTreeSet<Address>,
@@ -208,6 +195,50 @@ struct Walk<'a> {
     waiting: Vec<At>,
     looked_at: HashMap<(Address, Set), bool>,
     increments: usize,
+    /// What is noted of predicates, if that is what is recorded.
+    pub(super) notes: Option<Notes>,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk of this image, which is of no counters yet.
+    pub(super) fn of(
+        (image, header): (&'a [u8], Image),
+        text: &'a Text,
+        graphs: &'a Graphs<'a>,
+        binary: &Binary<'_>,
+    ) -> Self {
+        let start = header.trampolines.get() as usize;
+        let end = start + header.trampolines_length.get() as usize;
+        let arrivals = arrivals(graphs, binary).into_iter();
+        Self {
+            image,
+            text,
+            graphs,
+            slab: 0,
+            rows: &[],
+            trampolines: Trampolines {
+                start: header.distance.get(),
+                code: image.get(start..end).unwrap_or_default(),
+            },
+            header,
+            factory: InstructionInfoFactory::new(),
+            in_place: HashSet::new(),
+            flowed: HashSet::new(),
+            elsewhere: HashMap::new(),
+            entrances: BTreeSet::new(),
+            counted: Vec::new(),
+            waiting: arrivals.map(At::Place).collect(),
+            looked_at: HashMap::new(),
+            increments: 0,
+            notes: None,
+        }
+    }
+
+    /// Goes everywhere.
+    pub(super) fn complete(&mut self) -> Result<(), Flaw> {
+        self.all()?;
+        self.unreached()
+    }
 }
 
 impl Walk<'_> {
@@ -220,7 +251,7 @@ impl Walk<'_> {
     }
 
     /// The module's instruction at `address`.
-    fn original(&self, address: Address) -> Option<Decoded> {
+    pub(super) fn original(&self, address: Address) -> Option<Decoded> {
         Decoded::of(self.spot(address), self.text.from(address)?)
     }
 
@@ -234,7 +265,7 @@ impl Walk<'_> {
         while let Some(next) = self.waiting.pop() {
             match next {
                 At::Place(address) => self.place(address)?,
-                At::Elsewhere(spot, address) => self.elsewhere(spot, address)?,
+                At::Elsewhere(spot, address, came) => self.elsewhere(spot, address, came)?,
             }
         }
         Ok(())
@@ -306,7 +337,9 @@ impl Walk<'_> {
                 _ => return Err(wrong("a changed byte is executed")),
             };
             self.entrances.insert(address);
-            self.waiting.push(At::Elsewhere(is.target(), stands_for));
+            let came = Came::Text(address);
+            self.waiting
+                .push(At::Elsewhere(is.target(), stands_for, came));
             return Ok(());
         }
         let next = address.wrapping_add(length as u64);
@@ -319,16 +352,20 @@ impl Walk<'_> {
             _ => [None, None],
         };
         let ways = ways.into_iter().flatten();
+        self.flowed.extend(ways.clone());
         self.waiting.extend(ways.map(At::Place));
         Ok(())
     }
 
     /// Control is in the trampolines, where the module would be at `address`.
-    fn elsewhere(&mut self, spot: i64, address: Address) -> Result<(), Flaw> {
-        let (mut spot, mut address) = (spot, address);
+    fn elsewhere(&mut self, spot: i64, address: Address, came: Came) -> Result<(), Flaw> {
+        let (mut spot, mut address, mut came) = (spot, address, came);
         loop {
             if !self.trampolines.has(spot) {
                 return self.back(spot, address);
+            }
+            if let Some(notes) = &mut self.notes {
+                notes.arrive(spot, came);
             }
             match self.elsewhere.insert(spot, address) {
                 None => {}
@@ -338,6 +375,10 @@ impl Walk<'_> {
                 Some(_) => return Err(at(address, "two places share code")),
             }
             let code = self.trampolines.from(spot).unwrap_or_default();
+            if let Some(length) = self.record(spot, address)? {
+                spot += length as i64;
+                continue;
+            }
             if let Some(found) = increment::read(code) {
                 self.count(&found, address)?;
                 spot += found.length as i64;
@@ -345,12 +386,21 @@ impl Walk<'_> {
             }
             let is = Decoded::of(spot, code).ok_or(at(address, "it leads to no instruction"))?;
             if is.is_jump() {
-                spot = is.target();
+                (spot, came) = (is.target(), Came::Other);
                 continue;
             }
             address = self.without_jumps(address);
-            match self.step(&is, address).map_err(|what| at(address, what))? {
-                Some(next) => (spot, address) = (spot + is.instruction.len() as i64, next),
+            match self
+                .step(&is, spot, address)
+                .map_err(|what| at(address, what))?
+            {
+                Some(next) => {
+                    came = match is.instruction.is_jcc_near() {
+                        true => Came::Way(spot, address, false),
+                        false => Came::Other,
+                    };
+                    (spot, address) = (spot + is.instruction.len() as i64, next);
+                }
                 None => return Ok(()),
             }
         }
@@ -362,6 +412,7 @@ impl Walk<'_> {
         if !self.jumps(address).any(|step| step == there) {
             return Err(at(address, "control goes on at another place"));
         }
+        self.flowed.insert(there);
         self.waiting.push(At::Place(there));
         Ok(())
     }
@@ -381,7 +432,12 @@ impl Walk<'_> {
     }
 
     /// An instruction of the trampolines stands for that at `address`; where the module would be behind it.
-    fn step(&mut self, is: &Decoded, address: Address) -> Result<Option<Address>, &'static str> {
+    fn step(
+        &mut self,
+        is: &Decoded,
+        spot: i64,
+        address: Address,
+    ) -> Result<Option<Address>, &'static str> {
         let was = self.original(address).ok_or("there is no instruction")?;
         let next = address.wrapping_add(was.instruction.len() as u64);
         if was.instruction.flow_control() == FlowControl::ConditionalBranch {
@@ -391,7 +447,11 @@ impl Walk<'_> {
                 return Err("it branches otherwise");
             }
             let target = self.address(was.target());
-            self.waiting.push(At::Elsewhere(is.target(), target));
+            if let Some(notes) = &mut self.notes {
+                notes.branch(spot, address);
+            }
+            let came = Came::Way(spot, address, true);
+            self.waiting.push(At::Elsewhere(is.target(), target, came));
             return Ok(Some(next));
         }
         let runs_on = means_the_same(&is.instruction, &was.instruction)?;
@@ -439,7 +499,7 @@ impl Walk<'_> {
     }
 
     /// Whether there is a path from `address` to somebody who looks at `what`, and nobody on it who writes it first.
-    fn is_looked_at(&mut self, address: Address, what: Set) -> bool {
+    pub(super) fn is_looked_at(&mut self, address: Address, what: Set) -> bool {
         if let Some(&known) = self.looked_at.get(&(address, what)) {
             return known;
         }
@@ -511,7 +571,7 @@ impl Walk<'_> {
     }
 
     /// All that is changed is an entrance, and all counters count.
-    fn finish(self) -> Result<CountersChecked, Flaw> {
+    pub(super) fn finish(self) -> Result<CountersChecked, Flaw> {
         let mut free = Address(0);
         for &entrance in &self.entrances {
             if entrance < free {

@@ -1,13 +1,13 @@
 //! What is done at a point of what is executed elsewhere, between the program's instructions.
 //!
-//! An action changes no register and no flag that anybody looks at, nothing in memory but the slab of its thread (and what is below the
-//! red zone), and control goes on behind it.
+//! An action changes no register and no flag that anybody looks at, nothing in memory but marks and the slab of its thread (and
+//! what is below the red zone), and control goes on behind it.
 
 use super::frame::Slot;
 use super::live::Set;
 use super::path::{self, PathEnd, PathOp};
-use super::increment;
-use crate::trampoline::Writer;
+use super::{class, increment};
+use crate::trampoline::{Spot, Writer};
 
 /// Something that is done at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,19 +26,56 @@ pub(crate) enum What {
     Count(u32),
     /// Something is done to the path of the activation: only where it is known where the return address is.
     Path(PathOp),
+    /// The mark of this number is set.
+    Mark(u32),
+    /// What is in `rax` is told by its sign.
+    Class(class::Class),
+}
+
+/// Where actions record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sinks {
+    /// How many bytes into the slab of a thread the first counter is.
+    pub(crate) slab: u32,
+    /// Where the first mark is.
+    pub(crate) marks: Spot,
+}
+
+impl Sinks {
+    /// Where nothing is recorded yet: no instruction's length depends on it.
+    pub(crate) const NOWHERE: Self = Self {
+        slab: 0,
+        marks: Spot(0),
+    };
+
+    pub(crate) fn counter(self, number: u32) -> u32 {
+        self.slab + 8 * number
+    }
+
+    pub(crate) fn mark(self, number: u32) -> Spot {
+        self.marks.plus(number.into())
+    }
 }
 
 impl Action {
-    /// Appends its code, where counters start `slab` bytes into the slab of a thread.
-    pub(crate) fn write(self, writer: &mut Writer, slab: u32) {
+    /// What needs nothing else to be known.
+    pub(crate) fn of(what: What, live: Set) -> Self {
+        Self {
+            what,
+            live,
+            slot: None,
+        }
+    }
+
+    /// Appends its code.
+    pub(crate) fn write(self, writer: &mut Writer, sinks: Sinks) {
         match self.what {
-            What::Count(counter) => {
-                let offset = slab.wrapping_add(8u32.wrapping_mul(counter));
-                increment::write(writer, offset, self.live);
-            }
+            What::Count(counter) => increment::write(writer, sinks.counter(counter), self.live),
+            What::Mark(mark) => writer.store_byte(sinks.mark(mark), 1),
+            What::Class(class) => class.write(writer, sinks, self.live),
             What::Path(op) => {
                 if let Some(slot) = self.slot {
-                    path::write(writer, &op, slot, self.live, slab);
+                    path::write(writer, &op, slot, self.live, sinks.slab);
                 }
             }
         }
@@ -51,6 +88,8 @@ impl What {
         match self {
             Self::Count(_) => increment::cost(live),
             Self::Path(op) => path::cost(op, live),
+            Self::Mark(_) => 2,
+            Self::Class(_) => 8,
         }
     }
 
@@ -68,6 +107,11 @@ impl What {
                 ..end
             })),
             Self::Path(op) => Self::Path(op),
+            Self::Mark(mark) => Self::Mark(first + mark),
+            Self::Class(class) => Self::Class(class::Class {
+                first: first + class.first,
+                ..class
+            }),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use iced_x86::{
     Code as Code64, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
-    Mnemonic, OpKind, Register,
+    Mnemonic, OpAccess, OpKind, Register,
 };
 use tomo_program::{Address, BlockView};
 
@@ -101,7 +101,11 @@ impl<'t> Code<'t> {
     }
 
     /// The frame behind its last instruction, or where that makes a call, given that at its start.
-    pub(crate) fn frame_at_end(&self, start: &Frame, factory: &mut InstructionInfoFactory) -> Frame {
+    pub(crate) fn frame_at_end(
+        &self,
+        start: &Frame,
+        factory: &mut InstructionInfoFactory,
+    ) -> Frame {
         let own = self.instructions.iter().filter(|one| !is_call(one));
         own.fold(*start, |frame, one| frame.after(one, factory))
     }
@@ -136,7 +140,7 @@ impl<'t> Code<'t> {
         &self.bytes[offset as usize..]
     }
 
-    fn has_branch(&self) -> bool {
+    pub(crate) fn has_branch(&self) -> bool {
         let last = self.instructions.last();
         last.is_some_and(|last| last.flow_control() == FlowControl::ConditionalBranch)
     }
@@ -177,6 +181,47 @@ impl<'t> Code<'t> {
             address: Address(last.ip()),
             callee: Address(last.near_branch_target()),
         })
+    }
+
+    /// What is live where it starts, and before its last instruction.
+    pub(crate) fn live_at_start(&self) -> Set {
+        self.live.first().copied().unwrap_or(Set::ALL)
+    }
+
+    pub(crate) fn live_at_call(&self) -> Set {
+        let last = self.instructions.len().checked_sub(1);
+        last.and_then(|last| self.live.get(last).copied())
+            .unwrap_or(Set::ALL)
+    }
+
+    /// Whether control may stop in it for good: a fault, a call, an entry into the system.
+    pub(crate) fn may_stop(&self) -> bool {
+        let transfers = |one: &Instruction| {
+            matches!(
+                one.flow_control(),
+                FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
+            )
+        };
+        !self
+            .instructions
+            .iter()
+            .all(|one| cannot_fault(one) || transfers(one))
+    }
+
+    /// Whether what is in `rax` at its start is certain to be there still at the call in which it ends.
+    pub(crate) fn brings_result_to_call(&self) -> bool {
+        let mut factory = InstructionInfoFactory::new();
+        let Some((call, before)) = self.instructions.split_last() else {
+            return false;
+        };
+        let mut keeps = |one: &Instruction| {
+            let used = factory.info(one).used_registers();
+            used.iter().all(|used| {
+                used.register().full_register() != Register::RAX
+                    || matches!(used.access(), OpAccess::Read | OpAccess::CondRead)
+            })
+        };
+        is_call(call) && before.iter().all(|one| cannot_fault(one) && keeps(one))
     }
 
     /// The end of what nobody executes at its place once the block is moved.
@@ -273,7 +318,9 @@ impl<'t> Code<'t> {
         let on_ways = !wants.taken.is_empty() || !wants.not_taken.is_empty();
         here(&wants.entering, 0)
             && self.best(0..self.certain, &wants.start).is_some()
-            && self.best(self.calm()..self.last() + 1, &wants.end).is_some()
+            && self
+                .best(self.calm()..self.last() + 1, &wants.end)
+                .is_some()
             && here(&wants.taken, count)
             && here(&wants.not_taken, count)
             && (!on_ways || self.has_branch())
@@ -282,7 +329,8 @@ impl<'t> Code<'t> {
     /// Before which of these instructions something is done most cheaply, if it can be.
     fn best(&self, among: std::ops::Range<usize>, wanted: &[What]) -> Option<usize> {
         let needs_slot = wanted.iter().any(What::needs_slot);
-        let cost = |at: &usize| -> u64 { wanted.iter().map(|what| what.cost(self.live[*at])).sum() };
+        let cost =
+            |at: &usize| -> u64 { wanted.iter().map(|what| what.cost(self.live[*at])).sum() };
         let possible = among.filter(|at| !needs_slot || self.slots[*at].is_some());
         possible.min_by_key(cost)
     }

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use tomo_program::Address;
 
-use super::action::Action;
+use super::action::{Action, Sinks};
 use super::moved::{Movable, Reader, Way};
 use crate::text::Text;
 use crate::trampoline::{Spot, Writer};
@@ -49,6 +49,18 @@ pub(crate) struct Region {
     pub(crate) pieces: Vec<Piece>,
     /// Starts of pieces to which the module's text leads.
     pub(crate) entrances: Vec<Address>,
+    /// What is done on the way of those alone who come from one place.
+    pub(crate) passages: Vec<Passage>,
+}
+
+/// The way from one place of the module's text, on which something is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Passage {
+    /// The entrance, or the direct call, from which it leads.
+    pub(crate) from: Address,
+    /// Where control goes on.
+    pub(crate) to: Address,
+    pub(crate) actions: Vec<Action>,
 }
 
 /// Where the pieces of a region lie in its code, by their starts, and how long that is.
@@ -58,12 +70,15 @@ struct Layout {
     length: usize,
 }
 
-/// Where pieces are, by their starts.
+/// Where things are in the code.
 #[derive(Debug, Default)]
 struct Offsets {
+    /// Pieces, by their starts.
     pieces: HashMap<Address, usize>,
     /// Where those are entered from outside in which something is done then.
     doors: HashMap<Address, usize>,
+    /// Where passages are, by where they lead from.
+    passages: HashMap<Address, usize>,
 }
 
 impl Offsets {
@@ -75,6 +90,7 @@ impl Offsets {
         };
         self.pieces.extend(behind(others.pieces));
         self.doors.extend(behind(others.doors));
+        self.passages.extend(behind(others.passages));
     }
 }
 
@@ -123,7 +139,7 @@ impl Regions {
         &self,
         writer: &mut Writer,
         text: &Text,
-        slab: u32,
+        sinks: Sinks,
         spot: impl Fn(Address) -> Spot + Copy,
     ) {
         let code = writer.here();
@@ -133,13 +149,13 @@ impl Regions {
         };
         let outside = |address: Address| self.piece(address, code).unwrap_or_else(|| spot(address));
         for region in &self.regions {
-            region.emit(writer, text, slab, spot, (inside, outside));
+            region.emit(writer, text, sinks, spot, (inside, outside));
         }
     }
 
     /// Where the piece that starts at `address` is entered from outside of its region, for code that begins at `code`.
     fn piece(&self, address: Address, code: Spot) -> Option<Spot> {
-        let Offsets { pieces, doors } = &self.offsets;
+        let Offsets { pieces, doors, .. } = &self.offsets;
         let offset = *doors.get(&address).or_else(|| pieces.get(&address))?;
         Some(code.plus(offset as i64))
     }
@@ -147,13 +163,27 @@ impl Regions {
     /// The jumps into code that begins at `code`: the address that each is at, and where it leads.
     pub(crate) fn ways_in(&self, code: Spot) -> impl Iterator<Item = (Address, Spot)> {
         let entrances = self.regions.iter().flat_map(|region| &region.entrances);
-        entrances.filter_map(move |&entrance| Some((entrance, self.piece(entrance, code)?)))
+        entrances.filter_map(move |&entrance| {
+            let passage = self.passage(entrance, code);
+            Some((entrance, passage.or_else(|| self.piece(entrance, code))?))
+        })
+    }
+
+    fn passage(&self, from: Address, code: Spot) -> Option<Spot> {
+        let offset = *self.offsets.passages.get(&from)?;
+        Some(code.plus(offset as i64))
     }
 
     /// The calls of what is executed elsewhere: the address of each, and where it leads.
     pub(crate) fn calls(&self, code: Spot) -> impl Iterator<Item = (Address, Spot)> {
         let calls = self.calls.iter();
-        calls.filter_map(move |call| Some((call.address, self.piece(call.callee, code)?)))
+        calls.filter_map(move |call| {
+            let passage = self.passage(call.address, code);
+            Some((
+                call.address,
+                passage.or_else(|| self.piece(call.callee, code))?,
+            ))
+        })
     }
 }
 
@@ -161,8 +191,7 @@ impl Regions {
 struct Writing<'w, S, I, O> {
     writer: &'w mut Writer,
     region: &'w Region,
-    /// How many bytes into the slab of a thread the first counter is.
-    slab: u32,
+    sinks: Sinks,
     /// Where an address of the module lies.
     spot: S,
     /// Where control goes that goes to one of the region's pieces.
@@ -179,6 +208,7 @@ impl Region {
         Self {
             entrances: vec![piece.start],
             pieces: vec![piece],
+            passages: Vec::new(),
         }
     }
 
@@ -191,25 +221,30 @@ impl Region {
                 action.what = action.what.renumbered(by);
             }
         }
+        let passages = self.passages.iter_mut();
+        for action in passages.flat_map(|passage| &mut passage.actions) {
+            action.what = action.what.renumbered(by);
+        }
     }
 
     /// Where its pieces will be: no instruction's length depends on where it is.
     fn layout(&self, text: &Text) -> Layout {
         let mut writer = Writer::new(Spot(0), 256);
         let nowhere = |_| Spot(0);
-        let offsets = self.emit(&mut writer, text, 0, nowhere, (nowhere, nowhere));
+        let sinks = Sinks::NOWHERE;
+        let offsets = self.emit(&mut writer, text, sinks, nowhere, (nowhere, nowhere));
         Layout {
             offsets,
             length: writer.bytes.len(),
         }
     }
 
-    /// Appends its code; where in it its pieces are.
+    /// Appends its code; where in it its pieces and passages are.
     fn emit(
         &self,
         writer: &mut Writer,
         text: &Text,
-        slab: u32,
+        sinks: Sinks,
         spot: impl Fn(Address) -> Spot,
         (inside, outside): (impl Fn(Address) -> Spot, impl Fn(Address) -> Spot),
     ) -> Offsets {
@@ -218,7 +253,7 @@ impl Region {
         let mut writing = Writing {
             writer,
             region: self,
-            slab,
+            sinks,
             spot,
             inside,
             outside,
@@ -231,12 +266,21 @@ impl Region {
             writing.piece(piece, text, next);
         }
         writing.ways_taken();
-        for piece in self.pieces.iter().filter(|piece| !piece.entering.is_empty()) {
+        for piece in self
+            .pieces
+            .iter()
+            .filter(|piece| !piece.entering.is_empty())
+        {
             let here = writing.writer.bytes.len() - start;
             offsets.doors.insert(piece.start, here);
             writing.act(&piece.entering);
             let to = (writing.inside)(piece.start);
             writing.writer.jump(to);
+        }
+        for passage in &self.passages {
+            let here = writing.writer.bytes.len() - start;
+            offsets.passages.insert(passage.from, here);
+            writing.passage(passage);
         }
         offsets
     }
@@ -264,13 +308,13 @@ where
 
     fn act(&mut self, actions: &[Action]) {
         for action in actions {
-            action.write(self.writer, self.slab);
+            action.write(self.writer, self.sinks);
         }
     }
 
     fn act_before(&mut self, piece: &Piece, address: Address) {
         for (_, action) in piece.before.iter().filter(|(at, _)| *at == address) {
-            action.write(self.writer, self.slab);
+            action.write(self.writer, self.sinks);
         }
     }
 
@@ -324,5 +368,11 @@ where
             let target = self.to(target);
             self.writer.jump(target);
         }
+    }
+
+    fn passage(&mut self, passage: &Passage) {
+        self.act(&passage.actions);
+        let on = self.to(passage.to);
+        self.writer.jump(on);
     }
 }

@@ -1,0 +1,274 @@
+//! `tomo predicates`: which branches went which way, and what calls returned.
+
+mod words;
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use tomo_export::predicates::{Id, Sites};
+use tomo_export::{Located, locate};
+use tomo_launch::{Agent, Arming, Chosen, Ended, Observed, Run, RunFolder, Target, TargetError};
+use tomo_program::Cache;
+use tomo_weave::{Asked, Wanted};
+use tomo_wire::counting::sums;
+use tomo_wire::predicates::Recorded;
+use tomo_wire::record::RecordView;
+
+use crate::bar::Bar;
+use crate::cover::problem;
+use crate::observe::Store;
+
+/// Run a program and record its predicates: which way each branch went, and whether what each call
+/// returned was negative, zero or positive.
+///
+/// A predicate is true of a run if it was true at least once. Its output, its exit code and its
+/// signals are its own. What cannot be observed is said.
+#[derive(Args)]
+#[command(after_long_help = NOTES)]
+pub(crate) struct Arguments {
+    /// Count how often each predicate was true.
+    #[arg(long)]
+    counts: bool,
+
+    /// Observe only the predicates, or sites, that FILE names: one a line, called as `--json` calls
+    /// them; behind `#` a line may say what it likes.
+    #[arg(long, value_name = "FILE")]
+    select: Option<PathBuf>,
+
+    /// Write one JSON document (schema tomo.predicates/1) instead of a table.
+    #[arg(long)]
+    json: bool,
+
+    /// Write that to FILE instead of to standard error.
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+
+    /// Put the run's record into DIR, in a folder of its own.
+    #[arg(short, long, value_name = "DIR", default_value = "tomo-predicates")]
+    output: PathBuf,
+
+    /// The program and its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    command: Vec<OsString>,
+}
+
+const NOTES: &str = "\
+Observed is the executable itself, in all its processes and threads. Sites are its
+conditional branches, and its calls that return something at which the caller looks.
+What a call returns is what is in the register for results (rax); as many of its bits
+count as the caller looks at first, and their sign is read as that of a signed number.
+A result that the caller only passes on has the width at which it is looked at
+elsewhere; if that is nowhere, all 64 bits count. The width is always said.
+
+A branch that was taken is not always a condition that was true: compilers turn
+conditions round. So it is said to which line each way led.
+
+Predicates that follow from others are not observed but inferred, and marked so; a
+process that is ended from outside between the two may differ there.
+
+Exit code: the program's own; 128 and its number where a signal ended it; 2 where it
+cannot be observed at all, 127 where it is not found.";
+
+/// Runs the program; gives its exit code.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    tomo_launch::keep_going();
+    let [name, rest @ ..] = arguments.command.as_slice() else {
+        return Ok(ExitCode::from(2));
+    };
+    let asked = match &arguments.select {
+        Some(path) => selected(path)?,
+        None => Asked::All,
+    };
+    let target = match Target::find(name, std::env::var_os("PATH").as_deref()) {
+        Err(error @ TargetError::NotFound(_)) => {
+            eprintln!("tomo: {error}");
+            return Ok(ExitCode::from(127));
+        }
+        found => found?,
+    };
+    let session = match Session::prepare(arguments, &target, asked) {
+        Ok(session) => session,
+        Err(error) => {
+            let ended = tomo_launch::run(&target, name, rest, None)?;
+            let path = target.executable.display();
+            eprintln!("tomo: {path} was not observed: {error:#}");
+            return Ok(ExitCode::from(ended.code()));
+        }
+    };
+    let arming = Arming {
+        agent: &session.agent,
+        roster: &session.roster,
+        sanitized: false,
+    };
+    let ended = tomo_launch::run(&target, name, rest, Some(arming))?;
+    if let Err(error) = session.conclude(arguments, &target, ended) {
+        eprintln!("tomo: {error:#}");
+    }
+    Ok(ExitCode::from(ended.code()))
+}
+
+/// The predicates that a file names.
+pub(crate) fn selected(path: &Path) -> Result<Asked> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let mut some = HashSet::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let name = line.split('#').next().unwrap_or_default().trim();
+        if name.is_empty() {
+            continue;
+        }
+        let id: Id = name
+            .parse()
+            .with_context(|| format!("{}:{number}", path.display()))?;
+        some.extend(id.predicates());
+    }
+    if some.is_empty() {
+        bail!("{} names no predicate", path.display());
+    }
+    Ok(Asked::Some(some))
+}
+
+/// What a run needs.
+struct Session {
+    cache: PathBuf,
+    module: Observed,
+    agent: Agent,
+    folder: RunFolder,
+    roster: PathBuf,
+    run: Run,
+    asked: Asked,
+}
+
+impl Session {
+    fn prepare(arguments: &Arguments, target: &Target, asked: Asked) -> Result<Self> {
+        let store = Store::open()?;
+        let module = Observed::of(&Chosen::executable(target))?;
+        let mut folder = RunFolder::create(&arguments.output)?;
+        let recorded = match arguments.counts {
+            true => Recorded::Counts,
+            false => Recorded::Marks,
+        };
+        let wanted = Wanted { asked, recorded };
+        folder.observe_predicates(&module, &store.images, &wanted, &Bar::new())?;
+        if arguments.counts {
+            folder.make_slabs()?;
+        }
+        let run = Run {
+            command: arguments.command.clone(),
+            started: SystemTime::now(),
+        };
+        folder.describe(target, &run, None)?;
+        Ok(Self {
+            agent: Agent::in_cache(&store.folder)?,
+            roster: folder.roster()?,
+            cache: store.folder,
+            module,
+            folder,
+            run,
+            asked: wanted.asked,
+        })
+    }
+
+    /// Says what was seen, or why nothing was.
+    fn conclude(&self, arguments: &Arguments, target: &Target, ended: Ended) -> Result<()> {
+        self.folder.describe(target, &self.run, Some(ended))?;
+        for (armed, live) in self.folder.lives() {
+            let problem = live.and_then(|live| problem(&live, false));
+            if let Some(problem) = problem {
+                eprintln!("tomo: {} {problem}", armed.module.path.display());
+            }
+        }
+        let seen = Seen::read(self.folder.path(), &self.module, &self.cache)?;
+        warn_of_strangers(&self.asked, &seen.sites);
+        let text = match arguments.json {
+            true => format!("{:#}\n", words::document(&seen)),
+            false => words::table(&seen),
+        };
+        match &arguments.to {
+            Some(path) => fs::write(path, text).with_context(|| path.display().to_string())?,
+            None => std::io::stderr().write_all(text.as_bytes())?,
+        }
+        Ok(())
+    }
+}
+
+/// Says which of the predicates that were asked for there are none of.
+fn warn_of_strangers(asked: &Asked, sites: &Sites) {
+    let Asked::Some(some) = asked else { return };
+    let known: HashSet<_> = sites
+        .rows
+        .iter()
+        .filter_map(|row| Some((row.kind()?, row.site.get(), row.case)))
+        .collect();
+    let mut strangers: Vec<_> = some.difference(&known).collect();
+    strangers.sort();
+    for &&(kind, site, case) in &strangers {
+        let case = Some(case);
+        eprintln!(
+            "tomo: the program has no predicate {}",
+            Id { kind, site, case }
+        );
+    }
+}
+
+/// What a run showed of the predicates of a module.
+pub(crate) struct Seen {
+    pub(crate) located: Located,
+    pub(crate) sites: Sites,
+    /// By row.
+    pub(crate) values: Vec<Option<u64>>,
+    /// Threads that were not counted.
+    pub(crate) lost: u64,
+}
+
+impl Seen {
+    fn read(folder: &Path, module: &Observed, cache: &Path) -> Result<Self> {
+        let read = |name: String| {
+            let path = folder.join(name);
+            fs::read(&path).with_context(|| path.display().to_string())
+        };
+        let place = [module.path.as_path()];
+        let located = locate(module.id, place, Some(&Cache::at(cache)), &())?;
+        let file = read(format!("{}.predicates", module.stem))?;
+        let sites = Sites::read(&located, &file)?;
+        let mut counts = vec![0u64; sites.header.probes.get() as usize];
+        let mut lost = 0;
+        match sites.recorded {
+            Recorded::Marks => {
+                let record = read(format!("{}.record", module.stem))?;
+                let view = RecordView::read(&record).context("the record")?;
+                for (count, mark) in counts.iter_mut().zip(view.marks) {
+                    *count = u64::from(*mark != 0);
+                }
+            }
+            Recorded::Counts => {
+                let slabs = read("slabs".into())?;
+                let number = counts.len();
+                let add = |counter: usize, value: u64| {
+                    if let Some(sum) = counts.get_mut(counter) {
+                        *sum = sum.wrapping_add(value);
+                    }
+                };
+                lost = sums(&slabs, sites.header.at.get(), add, number).context("the slabs")?;
+            }
+        }
+        let values = sites.values(|probe| counts.get(probe as usize).copied().unwrap_or(0));
+        Ok(Self {
+            located,
+            sites,
+            values,
+            lost,
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! Images in which predicates are observed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tomo_program::{AnalyseError, Binary, Progress};
+use tomo_weave::{Asked, WEAVE_VERSION, Wanted, weave_predicates};
+use tomo_wire::checksum;
+use tomo_wire::image::Image;
+use tomo_wire::predicates::{Predicates, Recorded};
+
+use super::{Baked, ImageError, Images, is_unchanged, read_header};
+use crate::Observed;
+use crate::private;
+use crate::variant::Carried;
+
+impl Images {
+    /// The image of `module` in which the `wanted` predicates are observed, counters `slab` bytes into each slab.
+    pub(crate) fn predicates(
+        &self,
+        module: &Observed,
+        slab: u32,
+        wanted: &Wanted,
+        progress: &dyn Progress,
+    ) -> Result<Baked, ImageError> {
+        let name = format!(
+            "{}-predicates-v{WEAVE_VERSION}.{}-at{slab}-{}",
+            module.stem,
+            tomo_program::ANALYSIS_VERSION,
+            name_of(wanted)
+        );
+        let file = |kind: &str| self.folder.join(format!("{name}.{kind}"));
+        let (image, predicates) = (file("image"), file("predicates"));
+        let baked = |header| Baked {
+            image: image.clone(),
+            plan: predicates.clone(),
+            disposals: PathBuf::new(),
+            header,
+        };
+        if let Some(header) = read_both(&image, &predicates)
+            && header.module == module.id
+            && (header.stamp == module.stamp || is_unchanged(&header, &module.path))
+        {
+            return Ok(baked(header));
+        }
+        let (bytes, loaded) = self.load(module, progress)?;
+        let path = &module.path;
+        let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
+        let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
+        let (which, place) = ((module.id, module.stamp), (None, slab));
+        let woven = weave_predicates(&binary, &bytes, &loaded.model, which, place, wanted);
+        let woven = woven.map_err(|error| ImageError::Weave(path.clone(), error))?;
+        let io = |path: &Path| {
+            let path = path.to_path_buf();
+            move |error: io::Error| ImageError::Io(path, error)
+        };
+        private::replace(&predicates, &[&woven.predicates]).map_err(io(&predicates))?;
+        private::replace(&image, &[&woven.image]).map_err(io(&image))?;
+        Ok(baked(woven.header))
+    }
+
+    /// The image of `module` in which it is marked which of the `asked` predicates were true, for many runs to share, and
+    /// the file that says what its marks mean.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn marking(
+        &self,
+        module: &Observed,
+        asked: Asked,
+        progress: &dyn Progress,
+    ) -> Result<(Carried, PathBuf), ImageError> {
+        let recorded = Recorded::Marks;
+        let baked = self.predicates(module, 0, &Wanted { asked, recorded }, progress)?;
+        let carried = Carried {
+            module: module.id,
+            stem: module.stem.clone(),
+            image: baked.image,
+            plan: baked.header.plan.get(),
+            probes: baked.header.probes.get(),
+        };
+        Ok((carried, baked.plan))
+    }
+}
+
+/// What names the wanted predicates.
+fn name_of(wanted: &Wanted) -> String {
+    let kind = match wanted.recorded {
+        Recorded::Marks => "marks",
+        Recorded::Counts => "counts",
+    };
+    match &wanted.asked {
+        Asked::All => kind.into(),
+        Asked::Some(some) => {
+            let mut all: Vec<_> = some.iter().collect();
+            all.sort();
+            let bytes = all.iter().flat_map(|(kind, site, case)| {
+                let words = [*kind as u8, *case].into_iter();
+                words.chain(site.to_le_bytes())
+            });
+            let bytes: Vec<u8> = bytes.collect();
+            format!("{kind}-{:016x}", checksum(&bytes))
+        }
+    }
+}
+
+/// The header of the image, if it is sound and belongs to the predicates.
+fn read_both(image: &Path, predicates: &Path) -> Option<Image> {
+    let header = read_header(image)?;
+    let bytes = fs::read(predicates).ok()?;
+    let (predicates, _) = Predicates::read(&bytes).ok()?;
+    (predicates.name() == header.plan.get()).then_some(header)
+}

@@ -1,0 +1,176 @@
+//! Recognises in machine code what tells a result by its sign, and what sets a mark, whole.
+
+/// Where one of the three ways records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sink {
+    /// In the byte so far behind the first mark.
+    Mark(i64),
+    /// In the counter so many bytes into the slab.
+    Counter(u32),
+}
+
+/// What was recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Class {
+    /// Bits that are looked at.
+    pub(super) bits: u8,
+    /// Where negative values, zero, and positive ones are recorded.
+    pub(super) sinks: [Sink; 3],
+    /// Whether it leaves the flags as they were.
+    pub(super) keeps: bool,
+    /// Bytes of all of it.
+    pub(super) length: usize,
+}
+
+/// Code that is read piece by piece; it starts `from` bytes behind the first mark.
+struct Reading<'c> {
+    code: &'c [u8],
+    from: i64,
+    at: usize,
+}
+
+impl Reading<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let bytes = self.code.get(self.at..)?.first_chunk()?;
+        self.at += N;
+        Some(*bytes)
+    }
+
+    fn expect<const N: usize>(&mut self, wanted: [u8; N]) -> Option<()> {
+        (self.take()? == wanted).then_some(())
+    }
+
+    /// Whether these bytes come next, which are passed then.
+    fn skips<const N: usize>(&mut self, wanted: [u8; N]) -> bool {
+        let at = self.at;
+        let found = self.expect(wanted).is_some();
+        if !found {
+            self.at = at;
+        }
+        found
+    }
+
+    /// `mov byte ptr [rip + …], 1`.
+    fn mark(&mut self) -> Option<Sink> {
+        self.expect([0xc6, 0x05])?;
+        let displacement = i32::from_le_bytes(self.take()?);
+        self.expect([1])?;
+        Some(Sink::Mark(
+            self.from + self.at as i64 + i64::from(displacement),
+        ))
+    }
+
+    /// That, or `inc qword ptr gs:[…]`.
+    fn sink(&mut self) -> Option<Sink> {
+        if self.skips([0x65, 0x48, 0xff, 0x04, 0x25]) {
+            return self.take().map(u32::from_le_bytes).map(Sink::Counter);
+        }
+        self.mark()
+    }
+
+    /// A branch of this opcode; where it leads.
+    fn branch(&mut self, opcode: u8) -> Option<usize> {
+        self.expect([opcode])?;
+        let [way] = self.take()?;
+        let way = usize::try_from(way.cast_signed()).ok()?;
+        Some(self.at + way)
+    }
+
+    fn comparison(&mut self) -> Option<u8> {
+        if self.skips([0x84, 0xc0]) {
+            Some(8)
+        } else if self.skips([0x66, 0x85, 0xc0]) {
+            Some(16)
+        } else if self.skips([0x85, 0xc0]) {
+            Some(32)
+        } else {
+            self.expect([0x48, 0x85, 0xc0]).map(|()| 64)
+        }
+    }
+
+    /// Sign first, then zero, then what is neither.
+    fn class(&mut self) -> Option<Class> {
+        let keeps = self.skips([0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c]);
+        let bits = self.comparison()?;
+        let negative = self.branch(0x78)?;
+        let zero = self.branch(0x74)?;
+        let for_positive = self.sink()?;
+        let end = self.branch(0xeb)?;
+        if self.at != zero {
+            return None;
+        }
+        let for_zero = self.sink()?;
+        let same = self.branch(0xeb)? == end && self.at == negative;
+        let for_negative = self.sink()?;
+        if !same || self.at != end {
+            return None;
+        }
+        if keeps {
+            self.expect([0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0])?;
+        }
+        Some(Class {
+            bits,
+            sinks: [for_negative, for_zero, for_positive],
+            keeps,
+            length: self.at,
+        })
+    }
+}
+
+/// What `code` begins with, if it tells a result. It starts `from` bytes behind the first mark.
+pub(super) fn read(code: &[u8], from: i64) -> Option<Class> {
+    Reading { code, from, at: 0 }.class()
+}
+
+/// Which byte behind the first mark `code` begins by setting, if it does, in how many bytes.
+pub(super) fn read_mark(code: &[u8], from: i64) -> Option<(i64, usize)> {
+    let mut reading = Reading { code, from, at: 0 };
+    match reading.mark()? {
+        Sink::Mark(mark) => Some((mark, reading.at)),
+        Sink::Counter(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Sink, read};
+    use crate::staying::action::Sinks;
+    use crate::staying::class::Class;
+    use crate::staying::live::Set;
+    use crate::trampoline::{Spot, Writer};
+
+    #[test]
+    fn what_is_written_is_recognised_and_no_byte_may_be_another() {
+        let sinks = Sinks {
+            slab: 64,
+            marks: Spot(1000),
+        };
+        for bits in [8, 16, 32, 64] {
+            for live in [Set::NONE, Set::ALL] {
+                for counts in [false, true] {
+                    let class = Class {
+                        bits,
+                        first: 5,
+                        counts,
+                    };
+                    let mut writer = Writer::new(Spot(0), 64);
+                    class.write(&mut writer, sinks, live);
+                    let code = writer.bytes;
+                    let found = read(&code, -1000).expect("a class");
+                    let sink = |case: u32| match counts {
+                        true => Sink::Counter(64 + 8 * (5 + case)),
+                        false => Sink::Mark(i64::from(5 + case)),
+                    };
+                    assert_eq!(found.sinks, [sink(0), sink(1), sink(2)]);
+                    assert_eq!((found.bits, found.length), (bits, code.len()));
+                    assert_eq!(found.keeps, live == Set::ALL);
+                    for at in 0..code.len() {
+                        let mut other = code.clone();
+                        other[at] ^= 0x11;
+                        assert_ne!(read(&other, -1000), Some(found), "byte {at}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Predicates are those of the run: what `tomo predicates` says of each branch and each result is what a debugger that
+//! executes the same run instruction by instruction saw.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde::Deserialize;
+use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build};
+use tomo_testkit::coverage::complete;
+use tomo_testkit::steps::{Kind, Outside, Trace, Transition, observe};
+use tomo_testkit::tomo;
+
+/// Far more steps than any workload takes.
+const LIMIT: u64 = 60_000_000;
+
+#[derive(Deserialize)]
+struct Document {
+    sites: Vec<Site>,
+    lost_threads: u64,
+}
+
+#[derive(Deserialize)]
+struct Site {
+    id: String,
+    function: String,
+    predicates: Vec<Predicate>,
+    bits: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Predicate {
+    id: String,
+    case: String,
+    #[serde(rename = "true")]
+    value: Option<Value>,
+    how: String,
+    to: Option<String>,
+}
+
+/// Whether it was true, or how often.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(untagged)]
+enum Value {
+    Ever(bool),
+    Times(u64),
+}
+
+impl Value {
+    fn agrees(self, times: u64) -> bool {
+        match self {
+            Self::Ever(ever) => ever == (times > 0),
+            Self::Times(count) => count == times,
+        }
+    }
+}
+
+fn address(text: &str) -> u64 {
+    let digits = text
+        .trim_start_matches(|c| c != '@')
+        .trim_start_matches('@');
+    let digits = if digits.is_empty() { text } else { digits };
+    let digits = digits.strip_prefix("0x").expect("an address");
+    u64::from_str_radix(digits, 16).expect("an address")
+}
+
+/// How often a predicate was true, by the debugger.
+fn times(site: &Site, predicate: &Predicate, trace: &Trace) -> u64 {
+    let place = address(&site.id);
+    if let Some(to) = &predicate.to {
+        let passage = Transition {
+            from: Some(place),
+            to: Some(address(to)),
+            kind: Kind::Flow,
+        };
+        return trace.transitions.get(&passage).copied().unwrap_or(0);
+    }
+    let width = match site.bits.expect("a width") {
+        8 => 0,
+        16 => 1,
+        32 => 2,
+        _ => 3,
+    };
+    let sign = match predicate.case.as_str() {
+        "negative" => 0,
+        "zero" => 1,
+        _ => 2,
+    };
+    let results = trace.results.get(&place);
+    results.map_or(0, |results| results[width][sign])
+}
+
+fn predicates(
+    program: &Path,
+    options: &[&str],
+    args: &[String],
+    input: &[u8],
+    cache: &Path,
+) -> Document {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("predicates");
+    let mut command = Command::new(tomo::path().expect("tomo"));
+    command
+        .env("TOMO_CACHE_DIR", cache)
+        .current_dir(folder.path());
+    command.args(["predicates", "--json", "--to"]).arg(&file);
+    command.args(options).arg("--").arg(program).args(args);
+    let output = complete(command, input).expect("run");
+    let text = std::fs::read(&file).unwrap_or_else(|error| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        panic!("{}: {error}: {said}", program.display())
+    });
+    serde_json::from_slice(&text).expect("a document")
+}
+
+/// What was compared.
+#[derive(Debug, Default)]
+struct Tally {
+    agreed: usize,
+    ran: usize,
+    inferred: usize,
+    unknown: usize,
+}
+
+/// Panics where one does not agree.
+fn compare(built: &Built, document: &Document, trace: &Trace) -> Tally {
+    let name = &built.name;
+    assert_eq!(document.lost_threads, 0, "{name}");
+    let (mut wrong, mut tally) = (Vec::new(), Tally::default());
+    for site in &document.sites {
+        for predicate in &site.predicates {
+            let times = times(site, predicate, trace);
+            let Some(value) = predicate.value else {
+                assert!(predicate.how.starts_with("unobservable"), "{name}");
+                tally.unknown += usize::from(times > 0);
+                continue;
+            };
+            tally.inferred += usize::from(predicate.how == "inferred");
+            tally.ran += usize::from(times > 0);
+            match value.agrees(times) {
+                true => tally.agreed += 1,
+                false => wrong.push(format!(
+                    "{}: {} was true {times} times, not {value:?} ({})",
+                    site.function, predicate.id, predicate.how
+                )),
+            }
+        }
+    }
+    let some: Vec<&String> = wrong.iter().take(20).collect();
+    assert!(wrong.is_empty(), "{name}: {} wrong: {some:#?}", wrong.len());
+    tally
+}
+
+fn check(recipes: impl IntoIterator<Item = Recipe>) {
+    for recipe in recipes {
+        let built = build(&recipe).expect("built");
+        let cache = tempfile::tempdir().expect("a folder");
+        for workload in &built.workloads {
+            let trace = observe(&built.program, workload, Outside::Leap, LIMIT).expect("traced");
+            let input = workload.stdin.as_deref().unwrap_or_default();
+            for options in [&[] as &[&str], &["--counts"]] {
+                let program = &built.program;
+                let document = predicates(program, options, &workload.args, input, cache.path());
+                let tally = compare(&built, &document, &trace);
+                println!("{} {options:?}: {tally:?}", built.name);
+                assert!(tally.ran > 100, "{}: {tally:?}", built.name);
+                let (ran, unknown) = (tally.ran, tally.unknown);
+                assert!(unknown * 20 < ran, "{}: {tally:?}", built.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn predicates_of_c_features_are_those_of_the_run() {
+    check(Recipe::family(Source::CFeatures));
+}
+
+#[test]
+fn predicates_of_cpp_exceptions_are_those_of_the_run() {
+    check(Recipe::family(Source::CppFeatures));
+}
+
+#[test]
+fn predicates_of_rust_panics_are_those_of_the_run() {
+    check(Recipe::family(Source::RustFeatures));
+}
+
+#[test]
+fn predicates_of_bzip2_are_those_of_the_run() {
+    check([
+        Recipe::new(Source::Bzip2, Compiler::Clang, Level::O2),
+        Recipe::new(Source::Bzip2, Compiler::Gcc, Level::O3),
+    ]);
+}
