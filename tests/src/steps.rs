@@ -84,6 +84,8 @@ pub struct Trace {
     pub steps: u64,
     /// How it ended.
     pub end: End,
+    /// The instructions of the executable in the order in which they were executed, where that was asked for.
+    pub order: Vec<u64>,
 }
 
 impl Trace {
@@ -138,6 +140,24 @@ pub fn observe(program: &Path, workload: &Workload, way: Outside, limit: u64) ->
     Run::new(tracee, way).complete(limit)
 }
 
+/// The same, and in which order instructions were executed.
+///
+/// # Errors
+/// As for [`observe`].
+pub fn observe_in_order(
+    program: &Path,
+    workload: &Workload,
+    way: Outside,
+    limit: u64,
+) -> Result<Trace> {
+    let turn = Turn::wait()?;
+    let tracee = Tracee::start(program, workload, turn.index())
+        .with_context(|| format!("cannot trace {}", program.display()))?;
+    let mut run = Run::new(tracee, way);
+    run.order = Some(Vec::new());
+    run.complete(limit)
+}
+
 /// A run in progress.
 struct Run {
     tracee: Tracee,
@@ -146,6 +166,7 @@ struct Run {
     transitions: FxHashMap<Transition, u64>,
     /// Where signals interrupted the program, the innermost last.
     interrupted: Vec<Pointers>,
+    order: Option<Vec<u64>>,
 }
 
 impl Run {
@@ -157,6 +178,7 @@ impl Run {
             shadow,
             transitions,
             interrupted: Vec::new(),
+            order: None,
         }
     }
 
@@ -190,6 +212,7 @@ impl Run {
             transitions: self.transitions,
             steps,
             end,
+            order: self.order.unwrap_or_default(),
         })
     }
 
@@ -246,6 +269,9 @@ impl Run {
     fn record(&mut self, at: Pointers, next: Pointers, kind: Kind) {
         let from = self.tracee.stated(at.instruction);
         let to = self.tracee.stated(next.instruction);
+        if let (Some(order), Some(from)) = (&mut self.order, from.filter(|_| kind != Kind::Signal)) {
+            order.push(from);
+        }
         if from.is_some() || to.is_some() {
             *self
                 .transitions

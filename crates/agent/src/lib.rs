@@ -26,6 +26,7 @@
 //! | `trap.rs` | the handler; all that may run in it |
 //! | `signals.rs` | the C library's functions on signals, kept from hiding SIGTRAP |
 //! | `slabs.rs` | a slab of counters for each thread |
+//! | `tracks.rs` | what threads record in order, and how it grows |
 //! | `tracer.rs` | whether a debugger traces the program |
 //! | `emulator.rs` | whether it runs in an emulator |
 //! | `names.rs` | names that are put together without allocating |
@@ -62,6 +63,7 @@ mod start;
 mod symbols;
 mod system;
 mod tracer;
+mod tracks;
 mod trap;
 
 /// The optimiser removes every panic (a test looks for this function in the library). If one were

@@ -20,6 +20,7 @@ mod report;
 mod run;
 mod serve;
 mod study;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,7 @@ enum Command {
     Calibrate(calibrate::Arguments),
     Env(cover::environment::Arguments),
     Count(count::Arguments),
+    Trace(trace::Arguments),
     Report(report::Arguments),
     Merge(merge::Arguments),
     Serve(serve::Arguments),
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Env(arguments) => cover::environment::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Count(arguments) => count::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments).map(|()| ExitCode::SUCCESS),

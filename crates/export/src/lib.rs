@@ -27,6 +27,7 @@ mod merged;
 mod module;
 mod paths;
 mod picture;
+pub mod traced;
 pub mod words;
 
 pub use counts::{Counts, FunctionCounts, counts, frequencies};

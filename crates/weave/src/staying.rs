@@ -17,3 +17,4 @@ pub(crate) mod live;
 pub(crate) mod moved;
 pub(crate) mod region;
 pub(crate) mod whole;
+pub(crate) mod witness;

@@ -8,6 +8,7 @@
 //! | [`plan`] | weaving | reports | what each probe observes, and what could not be observed |
 //! | [`disposal`] | weaving | launching | how each probe of an image is taken away from outside |
 //! | [`counting`] | weaving, the agent, live | reports | which counter counts what, and the slabs that hold them |
+//! | [`tracing`] | weaving, the agent, live | reports | the chart of what is traced, and the tracks of threads |
 //! | [`roster`] | launching | the agent | which image arms which module, and where its record is |
 //! | [`report`] | instances of a fleet | the collector | what one run has hit so far |
 //!
@@ -29,6 +30,7 @@ pub mod plan;
 pub mod record;
 pub mod report;
 pub mod roster;
+pub mod tracing;
 
 pub use door::{Refusal, checksum};
 pub use module::{FileStamp, LONGEST_BUILD_ID, ModuleId};

@@ -3,8 +3,9 @@
 //! An action changes no register and no flag that anybody looks at, nothing in memory but the slab of its thread (and what is below the
 //! red zone), and control goes on behind it.
 
-use super::increment;
 use super::live::Set;
+use super::witness::Word;
+use super::{increment, witness};
 use crate::trampoline::Writer;
 
 /// Something that is done at a point.
@@ -20,6 +21,8 @@ pub(crate) struct Action {
 pub(crate) enum What {
     /// One is added to the counter of this number.
     Count(u32),
+    /// A word is appended to the track of the thread.
+    Witness(Word),
 }
 
 impl Action {
@@ -27,6 +30,7 @@ impl Action {
     pub(crate) fn write(self, writer: &mut Writer, slab: u32) {
         match self.what {
             What::Count(counter) => increment::write(writer, slab + 8 * counter, self.live),
+            What::Witness(word) => witness::write(writer, word, self.live),
         }
     }
 }
@@ -36,6 +40,7 @@ impl What {
     pub(crate) fn renumbered(self, first: u32) -> Self {
         match self {
             Self::Count(counter) => Self::Count(first + counter),
+            Self::Witness(_) => self,
         }
     }
 }

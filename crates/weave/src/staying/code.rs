@@ -10,6 +10,7 @@ use crate::staying::action::{Action, What};
 use crate::staying::increment;
 use crate::staying::live::{Liveness, Set};
 use crate::staying::region::{Call, Piece};
+use crate::staying::witness;
 use crate::tactics::staying::{all_movable, displaced};
 use crate::window::JUMP_BYTES;
 
@@ -113,6 +114,17 @@ impl<'t> Code<'t> {
         self.instructions.last().is_some_and(is_call)
     }
 
+    /// Whether it ends in a return.
+    pub(crate) fn returns(&self) -> bool {
+        let last = self.instructions.last();
+        last.is_some_and(|last| last.flow_control() == FlowControl::Return)
+    }
+
+    /// Its bytes, counted.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The direct call in which it ends.
     pub(crate) fn call(&self) -> Option<Call> {
         let last = self.instructions.last()?;
@@ -155,6 +167,29 @@ impl<'t> Code<'t> {
         }
     }
 
+    /// What appending a word at its start costs once it is moved.
+    pub(crate) fn cost_of_word(&self) -> u64 {
+        let certain = self.live.iter().take(self.certain);
+        certain.map(|live| witness::cost(*live)).min().unwrap_or(10)
+    }
+
+    /// What appending a word on a way of its branch costs once it is moved; `None` where it has no such way to `to`.
+    pub(crate) fn cost_of_word_on(&self, taken: bool, to: Address) -> Option<u64> {
+        let target = self.instructions.last()?.near_branch_target();
+        match taken {
+            _ if !self.has_branch() => None,
+            true if target == to.0 => Some(1 + witness::cost(self.at_target)),
+            false if self.end() == to.0 => Some(witness::cost(self.live_at_end())),
+            _ => None,
+        }
+    }
+
+    /// What is done when control arrives at its start.
+    pub(crate) fn arrival(&self, what: What) -> Action {
+        let live = self.live.first().copied().unwrap_or(Set::ALL);
+        Action { what, live }
+    }
+
     fn live_at_end(&self) -> Set {
         self.live.last().copied().unwrap_or(Set::ALL)
     }
@@ -165,6 +200,18 @@ impl<'t> Code<'t> {
         certain
             .min_by_key(|at| increment::cost(self.live[*at]))
             .unwrap_or(0)
+    }
+
+    /// Before which instruction what is wanted at its start is done most cheaply.
+    fn cheapest_for(&self, wants: &Wants) -> usize {
+        match wants.start.first() {
+            Some(What::Witness(_)) => {
+                let certain = 0..self.certain;
+                let cheapest = certain.min_by_key(|at| witness::cost(self.live[*at]));
+                cheapest.unwrap_or(0)
+            }
+            _ => self.cheapest(),
+        }
     }
 
     /// The cheapest window for its start, before the instruction number `before`.
@@ -204,7 +251,7 @@ impl<'t> Code<'t> {
         let length = self.bytes.len() - call.map_or(0, Instruction::len);
         Piece {
             calls,
-            ..self.piece((0, length as u64), self.cheapest(), wants)
+            ..self.piece((0, length as u64), self.cheapest_for(wants), wants)
         }
     }
 

@@ -47,12 +47,22 @@ pub(crate) struct Region {
     pub(crate) pieces: Vec<Piece>,
     /// Starts of pieces to which the module's text leads.
     pub(crate) entrances: Vec<Address>,
+    /// What is done when an entrance is passed, by address: not by those who come from within regions.
+    pub(crate) arrivals: Vec<(Address, Action)>,
 }
 
-/// Where the pieces of a region lie in its code, by their starts, and how long that is.
+/// Where the pieces of a region lie in its code, by their starts.
+#[derive(Debug, Default)]
+struct Offsets {
+    pieces: HashMap<Address, usize>,
+    /// Entrances at which something is done before the piece begins.
+    arrivals: HashMap<Address, usize>,
+}
+
+/// That, and how long the code is.
 #[derive(Debug)]
 struct Layout {
-    offsets: HashMap<Address, usize>,
+    offsets: Offsets,
     length: usize,
 }
 
@@ -70,6 +80,8 @@ pub(crate) struct Regions {
     calls: Vec<Call>,
     /// Where each piece is, in bytes from where the first region's code starts.
     pieces: HashMap<Address, usize>,
+    /// The same of where something is done on arriving.
+    arrivals: HashMap<Address, usize>,
     /// Bytes of their code.
     pub(crate) length: usize,
 }
@@ -78,17 +90,20 @@ impl Regions {
     /// Lays them out one behind the other, on all processors.
     pub(crate) fn new(regions: Vec<Region>, calls: Vec<Call>, text: &Text) -> Self {
         let layouts: Vec<Layout> = regions.par_iter().map(|each| each.layout(text)).collect();
-        let mut pieces = HashMap::with_capacity(layouts.iter().map(|l| l.offsets.len()).sum());
+        let mut pieces = HashMap::with_capacity(layouts.iter().map(|l| l.offsets.pieces.len()).sum());
+        let mut arrivals = HashMap::new();
         let mut length = 0;
         for layout in layouts {
-            let offsets = layout.offsets.into_iter();
-            pieces.extend(offsets.map(|(start, offset)| (start, length + offset)));
+            let moved = |(start, offset)| (start, length + offset);
+            pieces.extend(layout.offsets.pieces.into_iter().map(moved));
+            arrivals.extend(layout.offsets.arrivals.into_iter().map(moved));
             length += layout.length;
         }
         Self {
             regions,
             calls,
             pieces,
+            arrivals,
             length,
         }
     }
@@ -121,7 +136,11 @@ impl Regions {
     /// The jumps into code that begins at `code`: the address that each is at, and where it leads.
     pub(crate) fn ways_in(&self, code: Spot) -> impl Iterator<Item = (Address, Spot)> {
         let entrances = self.regions.iter().flat_map(|region| &region.entrances);
-        entrances.filter_map(move |&entrance| Some((entrance, self.piece(entrance, code)?)))
+        entrances.filter_map(move |&entrance| {
+            let arrival = self.arrivals.get(&entrance);
+            let arrival = arrival.map(|offset| code.plus(*offset as i64));
+            Some((entrance, arrival.or_else(|| self.piece(entrance, code))?))
+        })
     }
 
     /// The calls of what is executed elsewhere: the address of each, and where it leads.
@@ -150,6 +169,7 @@ impl Region {
         Self {
             entrances: vec![piece.start],
             pieces: vec![piece],
+            arrivals: Vec::new(),
         }
     }
 
@@ -182,9 +202,12 @@ impl Region {
         slab: u32,
         spot: impl Fn(Address) -> Spot,
         to: impl Fn(Address) -> Spot,
-    ) -> HashMap<Address, usize> {
+    ) -> Offsets {
         let start = writer.bytes.len();
-        let mut offsets = HashMap::with_capacity(self.pieces.len());
+        let mut offsets = Offsets {
+            pieces: HashMap::with_capacity(self.pieces.len()),
+            arrivals: HashMap::with_capacity(self.arrivals.len()),
+        };
         let mut writing = Writing {
             writer,
             slab,
@@ -193,11 +216,19 @@ impl Region {
             taken: Vec::new(),
         };
         for (index, piece) in self.pieces.iter().enumerate() {
-            offsets.insert(piece.start, writing.writer.bytes.len() - start);
+            offsets.pieces.insert(piece.start, writing.writer.bytes.len() - start);
             let next = self.pieces.get(index + 1).map(|next| next.start);
             writing.piece(piece, text, next);
         }
         writing.ways_taken();
+        for (address, action) in &self.arrivals {
+            let here = writing.writer.bytes.len() - start;
+            offsets.arrivals.insert(*address, here);
+            writing.act(std::slice::from_ref(action));
+            let piece = (writing.to)(*address);
+            writing.writer.jump(piece);
+        }
+        writing.writer.write_seldom();
         offsets
     }
 }
