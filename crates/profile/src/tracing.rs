@@ -142,6 +142,7 @@ impl<'c> Atlas<'c> {
                 }
             }
         }
+        sites.sort_unstable();
         sites
     }
 

@@ -14,6 +14,8 @@ use crate::reconstruction::Verdict;
 
 /// Takes what happened.
 pub trait Sink {
+    /// A function is entered at this block, `depth` calls deep.
+    fn enter(&mut self, _block: u32, _depth: u32) {}
     /// A block begins, `depth` calls deep.
     fn block(&mut self, block: u32, depth: u32);
 }
@@ -202,7 +204,7 @@ impl<S: Sink> Walk<'_, '_, S> {
         if let Err(next) = self.pass(row.witness.get(), Resume::Run(block)) {
             return next;
         }
-        let depth = self.stack.len() as u32 - 1;
+        let depth = self.depth();
         self.sink.block(block, depth);
         self.ended.steps += 1;
         self.last = block;
@@ -216,7 +218,7 @@ impl<S: Sink> Walk<'_, '_, S> {
         let flags = row.flags.get();
         if flags & (block::CALLS | block::CALLS_ON) != 0 {
             self.push(Frame::Caller(block));
-            return Next::Block(row.callee.get());
+            return self.enter(row.callee.get());
         }
         if flags & block::CALLS_AWAY != 0 {
             self.push(Frame::Caller(block));
@@ -258,7 +260,11 @@ impl<S: Sink> Walk<'_, '_, S> {
             return self.go(way, block);
         }
         match tail() {
-            Some(way) => self.go(way, block),
+            Some(way) => {
+                let depth = self.depth();
+                self.sink.enter(way.to.get(), depth);
+                self.go(way, block)
+            }
             None if flags & block::RETURNS != 0 => self.leave(),
             None if flags & block::LEAVES != 0 => self.leave_away(),
             // Nothing follows: an instruction that ends the program.
@@ -344,7 +350,7 @@ impl<S: Sink> Walk<'_, '_, S> {
         self.ended.interruptions += 1;
         self.push(Frame::Interrupted(resume));
         self.take(block, stack);
-        Some(Next::Block(block))
+        Some(self.enter(block))
     }
 
     /// Control returns to who waits.
@@ -409,8 +415,22 @@ impl<S: Sink> Walk<'_, '_, S> {
         {
             self.ended.inferred += 1;
             self.unwind(depth);
+        } else {
+            self.take(block, stack);
+            return self.enter(block);
         }
         self.take(block, stack);
+        Next::Block(block)
+    }
+
+    fn depth(&self) -> u32 {
+        self.stack.len() as u32 - 1
+    }
+
+    /// A new activation begins at this block.
+    fn enter(&mut self, block: u32) -> Next {
+        let depth = self.depth();
+        self.sink.enter(block, depth);
         Next::Block(block)
     }
 
