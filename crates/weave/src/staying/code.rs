@@ -120,6 +120,12 @@ impl<'t> Code<'t> {
         last.is_some_and(|last| last.flow_control() == FlowControl::Return)
     }
 
+    /// Whether it ends in a jump through a register or memory.
+    pub(crate) fn jumps_by_address(&self) -> bool {
+        let last = self.instructions.last();
+        last.is_some_and(|last| last.flow_control() == FlowControl::IndirectBranch)
+    }
+
     /// Its bytes, counted.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len()

@@ -148,7 +148,8 @@ impl Drawing<'_, '_> {
     }
 
     fn ways(&self, n: usize, end: &End, ways: &mut Vec<Way>) {
-        let is_moved = self.subject.moved.has(n);
+        // Only what is moved, and jumps there directly, leads from region to region.
+        let is_moved = self.subject.moved.has(n) && !self.subject.codes[n].jumps_by_address();
         let by_address = |is: bool| if is { way::BY_ADDRESS } else { 0 };
         for (number, edge) in self.subject.edges.iter().enumerate() {
             if edge.from != n {
