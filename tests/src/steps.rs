@@ -86,6 +86,8 @@ pub struct Trace {
     pub steps: u64,
     /// How it ended.
     pub end: End,
+    /// The instructions of the executable in the order in which they were executed, where that was asked for.
+    pub order: Vec<u64>,
 }
 
 /// How often each sign was found in `rax` behind a call: negative, zero, positive; by how many of its bits
@@ -186,6 +188,25 @@ pub fn observe_each(
     Run::new(tracee, way, each).complete(limit)
 }
 
+/// The same, and in which order instructions were executed.
+///
+/// # Errors
+/// As for [`observe`].
+pub fn observe_in_order(
+    program: &Path,
+    workload: &Workload,
+    way: Outside,
+    limit: u64,
+) -> Result<Trace> {
+    let turn = Turn::wait()?;
+    let tracee = Tracee::start(program, workload, turn.index())
+        .with_context(|| format!("cannot trace {}", program.display()))?;
+    let mut each = |_: &Step| {};
+    let mut run = Run::new(tracee, way, &mut each);
+    run.order = Some(Vec::new());
+    run.complete(limit)
+}
+
 /// A run in progress.
 struct Run<'e> {
     each: &'e mut dyn FnMut(&Step),
@@ -196,6 +217,7 @@ struct Run<'e> {
     results: FxHashMap<u64, Results>,
     /// Where signals interrupted the program, the innermost last.
     interrupted: Vec<Pointers>,
+    order: Option<Vec<u64>>,
 }
 
 impl<'e> Run<'e> {
@@ -208,6 +230,7 @@ impl<'e> Run<'e> {
             transitions: FxHashMap::default(),
             results: FxHashMap::default(),
             interrupted: Vec::new(),
+            order: None,
         }
     }
 
@@ -242,6 +265,7 @@ impl<'e> Run<'e> {
             results: self.results,
             steps,
             end,
+            order: self.order.unwrap_or_default(),
         })
     }
 
@@ -300,6 +324,10 @@ impl<'e> Run<'e> {
         let to = self.tracee.stated(next.instruction);
         if let (Some(to), Kind::Return { .. } | Kind::Landing { .. }) = (to, kind) {
             add_result(self.results.entry(to).or_default(), self.tracee.result());
+        }
+        if let (Some(order), Some(from)) = (&mut self.order, from.filter(|_| kind != Kind::Signal))
+        {
+            order.push(from);
         }
         if from.is_some() || to.is_some() {
             let passage = Transition { from, to, kind };

@@ -27,6 +27,7 @@
 //! | `signals.rs` | the C library's functions on signals, kept from hiding SIGTRAP |
 //! | `slabs.rs` | a slab of counters for each thread |
 //! | `shadow.rs` | a shadow of the thread's stacks behind it |
+//! | `tracks.rs` | what threads record in order, and how it grows |
 //! | `tracer.rs` | whether a debugger traces the program |
 //! | `emulator.rs` | whether it runs in an emulator |
 //! | `names.rs` | names that are put together without allocating |
@@ -64,6 +65,7 @@ mod start;
 mod symbols;
 mod system;
 mod tracer;
+mod tracks;
 mod trap;
 
 /// The optimiser removes every panic (a test looks for this function in the library). If one were

@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use tomo_wire::counting::{FORKS, LOST, MOST_SLABS, OWNERS, Slabs, USED};
 
 use crate::system::{self, Access, File, Protection};
-use crate::{door, forked, shadow};
+use crate::{door, forked, shadow, tracks};
 
 /// Where in memory this process has mapped each slab; 0 where it has not.
 static PLACES: [AtomicUsize; MOST_SLABS as usize] =
@@ -70,6 +70,9 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
     NOWHERE.store(nowhere, Ordering::Relaxed);
     SIZE.store(size, Ordering::Relaxed);
     HEAD.store(head as usize, Ordering::Release);
+    if tracks::are_kept() {
+        tracks::prepare_nowhere(nowhere)?;
+    }
     own();
     forked::tell(in_child);
     Some(())
@@ -90,7 +93,8 @@ fn remember(path: &CStr) -> Option<()> {
     Some(())
 }
 
-fn open() -> Option<File> {
+/// The file.
+pub(crate) fn open() -> Option<File> {
     let path = PATH.as_ptr().cast();
     // SAFETY: `remember` left a string there that ends with a zero byte, before `HEAD` was set.
     let path = unsafe { CStr::from_ptr(path) };
@@ -98,7 +102,7 @@ fn open() -> Option<File> {
 }
 
 /// A number in the head of the file that all processes change.
-fn shared(offset: u64) -> Option<&'static AtomicU64> {
+pub(crate) fn shared(offset: u64) -> Option<&'static AtomicU64> {
     let head = HEAD.load(Ordering::Acquire);
     if head == 0 {
         return None;
@@ -118,11 +122,15 @@ fn name(thread: u32) -> u64 {
 /// Gives the calling thread a slab of its own, and counts it as lost if there is none.
 fn own() {
     let place = take(system::thread()).map(|(_, place)| place);
+    let is_lost = place.is_none();
     let place = place.unwrap_or_else(|| {
         lose();
         NOWHERE.load(Ordering::Relaxed)
     });
     point_to(place);
+    if !is_lost && tracks::are_kept() {
+        tracks::begin(place);
+    }
 }
 
 /// Lets the calling thread count in the slab at `place`.
@@ -140,7 +148,12 @@ fn lose() {
 fn take(thread: u32) -> Option<(u32, usize)> {
     let slab = claim(thread)?;
     match place(slab) {
-        Some(place) => Some((slab, place)),
+        Some(place) => {
+            if tracks::are_kept() {
+                tracks::number_thread(slab);
+            }
+            Some((slab, place))
+        }
         None => {
             owner(slab)?.store(0, Ordering::Relaxed);
             None
@@ -170,7 +183,14 @@ fn abandoned(thread: u32) -> Option<u32> {
         let slab = first.wrapping_add(step).checked_rem(used)?;
         let owner = owner(slab)?;
         let known = owner.load(Ordering::Relaxed);
-        if !is_gone(known) {
+        // Where a track lies in memory only its own process knows.
+        let is_ours = || {
+            let mapped = PLACES.get(slab as usize);
+            let mapped = mapped.is_some_and(|place| place.load(Ordering::Relaxed) != 0);
+            mapped && (known >> 32) as u32 == system::process()
+        };
+        let elsewhere = tracks::are_kept() && !is_ours();
+        if elsewhere || !is_gone(known) {
             return None;
         }
         let ours = name(thread);
@@ -202,6 +222,9 @@ fn place(slab: u32) -> Option<usize> {
                     place
                 }
             };
+            if tracks::are_kept() {
+                tracks::prepare(place, slab)?;
+            }
             known.store(place, Ordering::Relaxed);
             Some(place)
         }
@@ -301,6 +324,9 @@ extern "C" fn possess(slab: usize) -> Begin {
     point_to(place);
     if let Some(owner) = owner(slab as u32) {
         owner.store(name(system::thread()), Ordering::Relaxed);
+    }
+    if tracks::are_kept() {
+        tracks::begin(place);
     }
     let [function, first] = STARTS.get(slab).unwrap_or(&STARTS[0]);
     let argument = first.load(Ordering::Acquire);

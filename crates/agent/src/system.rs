@@ -247,6 +247,25 @@ pub(crate) fn reserve(address: usize, length: usize) -> Result<(), Errno> {
     Err(EXISTS)
 }
 
+/// Takes `length` bytes wherever there is room, so that nothing else gets them.
+pub(crate) fn reserve_anywhere(length: usize) -> Result<usize, Errno> {
+    let flags = PRIVATE | ANONYMOUS | NO_RESERVE;
+    let none = Protection::None as usize;
+    // SAFETY: the kernel chooses a place where nothing is.
+    unsafe { call(MAP, [0, length, none, flags, usize::MAX, 0]) }
+}
+
+/// Maps memory of zeros over what is at `address`.
+///
+/// # Safety
+/// What is mapped there may be replaced.
+pub(crate) unsafe fn map_nothing_over(address: usize, length: usize) -> Result<(), Errno> {
+    let flags = PRIVATE | ANONYMOUS | NO_RESERVE | FIXED;
+    let access = Protection::ReadWrite as usize;
+    // SAFETY: the caller's.
+    unsafe { call(MAP, [address, length, access, flags, usize::MAX, 0]) }.map(|_| ())
+}
+
 /// Maps `length` bytes of `file` from `offset` over what is at `address`.
 ///
 /// # Safety

@@ -22,6 +22,7 @@ mod report;
 mod run;
 mod serve;
 mod study;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -58,6 +59,7 @@ enum Command {
     Count(count::Arguments),
     Paths(paths::Arguments),
     Predicates(predicates::Arguments),
+    Trace(trace::Arguments),
     Report(report::Arguments),
     Merge(merge::Arguments),
     Serve(serve::Arguments),
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
         Command::Count(arguments) => count::run(&arguments),
         Command::Paths(arguments) => paths::run(&arguments),
         Command::Predicates(arguments) => predicates::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments).map(|()| ExitCode::SUCCESS),

@@ -31,6 +31,7 @@ mod path_counts;
 mod paths;
 mod picture;
 pub mod predicates;
+pub mod traced;
 pub mod words;
 
 pub use counts::{Counts, FunctionCounts, counts, frequencies};

@@ -196,7 +196,17 @@ impl RunFolder {
         Ok(())
     }
 
-    fn add(&mut self, module: &Observed, baked: &Baked, kind: &str) -> Result<(), FolderError> {
+    /// Its threads record into the file at `path`.
+    pub(crate) fn set_slabs(&mut self, path: PathBuf) {
+        self.slabs = Some(path);
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        module: &Observed,
+        baked: &Baked,
+        kind: &str,
+    ) -> Result<(), FolderError> {
         let file = |kind: &str| self.path.join(format!("{}.{kind}", module.stem));
         let (record, plan) = (file("record"), file(kind));
         let at = |path: &Path| {

@@ -296,8 +296,13 @@ impl Images {
         })
     }
 
+    /// Where they are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The module's file and its model.
-    fn load(
+    pub(crate) fn load(
         &self,
         module: &Observed,
         progress: &dyn Progress,
@@ -371,7 +376,7 @@ fn read_paths(image: &Path, paths: &Path) -> Option<Image> {
     (paths.name() == header.plan.get()).then_some(header)
 }
 
-fn read_header(image: &Path) -> Option<Image> {
+pub(crate) fn read_header(image: &Path) -> Option<Image> {
     let file = private::open(image, false).ok()?;
     let mut head = [0; size_of::<Image>()];
     file.read_exact_at(&mut head, 0).ok()?;
@@ -380,7 +385,7 @@ fn read_header(image: &Path) -> Option<Image> {
 
 /// Whether the text of the module is still the one that the image was made of, though its file was
 /// touched or copied.
-fn is_unchanged(header: &Image, path: &Path) -> bool {
+pub(crate) fn is_unchanged(header: &Image, path: &Path) -> bool {
     let Ok(bytes) = fs::read(path) else {
         return false;
     };

@@ -38,6 +38,7 @@ mod private;
 mod room;
 mod start;
 mod target;
+mod tracing;
 mod variant;
 
 pub use agent::{Agent, AgentError};
@@ -51,6 +52,7 @@ pub use private::NotPrivate;
 pub use room::Placed;
 pub use start::{Arming, Ended, StartError, Started, keep_going, run, start};
 pub use target::{Target, TargetError};
+pub use tracing::{HowTraced, TRACKS, TraceImages};
 pub use variant::{
     Carried, Master, VariantError, equip, masters, new_folder, private_folder, read_record,
 };

@@ -62,4 +62,4 @@ pub use distribution::{
 pub use first::{Clash, Firsts};
 pub use flow::{Ends, Entered, Flow, Place};
 pub use place::{Effort, NotRealizable, Placement, place};
-pub use program::{Call, Function, FunctionId, Program, ProgramError, Step};
+pub use program::{Call, Function, FunctionId, Loose, Program, ProgramError, Step};

@@ -2,7 +2,8 @@
 //! answers to (`tomo-plan`).
 //!
 //! [`records`] are read and [`merge`]d; [`units`] and [`coverage`] say what ran, [`counts`] how often,
-//! [`paths`] along which paths, and [`reconstruction`] in which order; [`scores`] say what foretells
+//! [`paths`] along which paths, and [`reconstruction`] in which order
+//! ([`tracing`] does so for real programs); [`scores`] say what foretells
 //! failure, [`award`] what a distribution of probes shows.
 
 #![forbid(unsafe_code)]
@@ -15,4 +16,5 @@ pub mod paths;
 pub mod reconstruction;
 pub mod records;
 pub mod scores;
+pub mod tracing;
 pub mod units;

@@ -32,6 +32,7 @@ mod run;
 
 use tomo_plan::witnesses::{Criterion, Distribution, Program, Step, WitnessId};
 
+pub(crate) use decide::{Decider, Verdict};
 pub use error::{Position, TraceError};
 
 /// How a run ended.

@@ -20,6 +20,7 @@
 //! | which counters a function gets | `counting.rs` |
 //! | which functions have their paths counted, and how | `pathing.rs`, `paths.rs` |
 //! | which predicates there are, and what observes each | `predicates.rs`, `predicates/` |
+//! | which functions are traced, and with which witnesses | `tracing.rs`, `tracing/` |
 //! | what is executed elsewhere, and what is done there | `staying/` |
 //! | machine code of trampolines | `trampoline.rs` |
 //! | one file of it all | `image.rs` |
@@ -47,6 +48,7 @@ mod spots;
 mod staying;
 mod tactics;
 mod text;
+mod tracing;
 mod trampoline;
 mod window;
 
@@ -60,6 +62,8 @@ pub use disposal::dispose;
 pub use error::WeaveError;
 pub use paths::{WovenPaths, weave_paths};
 pub use predicates::{Asked, Wanted};
+pub use tomo_plan::witnesses::Strategy;
+pub use tracing::{Kind, Tracing};
 
 use staying::region::Regions;
 use tomo_program::{ANALYSIS_VERSION, Binary, Model};
@@ -329,5 +333,63 @@ pub fn weave_predicates(
         image,
         predicates: [file.as_bytes(), planned.rows.as_bytes()].concat(),
         header,
+    })
+}
+
+/// A module's witnesses, made into machine code: an image for each run.
+#[derive(Debug)]
+pub struct WovenTraces {
+    /// The image file of each run, with its header.
+    pub images: Vec<(Vec<u8>, Image)>,
+    /// The file of the chart (`tomo_wire::tracing`).
+    pub chart: Vec<u8>,
+}
+
+/// Makes the images of a module in which witnesses tell, all runs taken together, what each thread did block for
+/// block.
+///
+/// # Errors
+/// Where the module cannot be armed, whatever the plan.
+pub fn weave_traces(
+    binary: &Binary<'_>,
+    bytes: &[u8],
+    model: &Model,
+    module: ModuleId,
+    stamp: FileStamp,
+    distance: Option<i64>,
+    tracing: &Tracing<'_>,
+) -> Result<WovenTraces, WeaveError> {
+    let text = text::Text::read(bytes)?;
+    let graphs = model.graphs()?;
+    let ways = spots::Ways::of(&text, binary, &graphs);
+    let around = place::Surroundings {
+        text: &text,
+        binary,
+        ways: &ways,
+    };
+    let traced = tracing::all(&around, &graphs, tracing);
+    let drawn = traced.chart(&around);
+    let (chart, name) = drawn.file(module, ANALYSIS_VERSION, traced.profiles());
+    let images = (0..traced.profiles()).map(|profile| {
+        let tracing::Elsewhere { regions, calls } = traced.elsewhere(&drawn, profile);
+        let weaving = image::Weaving {
+            text: &text,
+            units: &[],
+            regions: &Regions::new(regions, calls, &text),
+            module,
+            stamp,
+            plan: name,
+            fixed: !binary.is_position_independent(),
+            distance,
+            slab: Some(tomo_wire::tracing::SLAB as u32),
+            shadowed: false,
+            probes: 0,
+            counters: 0,
+        };
+        weaving.image()
+    });
+    Ok(WovenTraces {
+        images: images.collect::<Result<_, _>>()?,
+        chart,
     })
 }

@@ -23,3 +23,4 @@ pub(crate) mod moved;
 pub(crate) mod path;
 pub(crate) mod region;
 pub(crate) mod whole;
+pub(crate) mod witness;

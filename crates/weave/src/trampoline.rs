@@ -25,6 +25,8 @@ pub(crate) struct Writer {
     start: Spot,
     /// Whether all displacements fitted in 32 bits.
     pub(crate) fits: bool,
+    /// What seldom happens and is written behind all else: where the branch to it ends, and what writes it.
+    seldom: Vec<(usize, fn(&mut Self))>,
 }
 
 impl Writer {
@@ -33,6 +35,7 @@ impl Writer {
             bytes: Vec::with_capacity(capacity),
             start,
             fits: true,
+            seldom: Vec::new(),
         }
     }
 
@@ -130,6 +133,21 @@ impl Writer {
         self.fits &= way.is_ok();
         if let Some(field) = self.bytes.get_mut(branch - 1) {
             *field = way.unwrap_or_default().cast_unsigned();
+        }
+    }
+
+    /// Lets the branch that ends at `branch` lead to code that `write` appends once all else is written, and that leads back
+    /// to behind the branch.
+    pub(crate) fn later(&mut self, branch: usize, write: fn(&mut Self)) {
+        self.seldom.push((branch, write));
+    }
+
+    /// Appends what was put off.
+    pub(crate) fn write_seldom(&mut self) {
+        for (branch, write) in std::mem::take(&mut self.seldom) {
+            self.land(branch);
+            write(self);
+            self.jump(self.start.plus(branch as i64));
         }
     }
 

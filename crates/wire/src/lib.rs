@@ -9,6 +9,7 @@
 //! | [`disposal`] | weaving | launching | how each probe of an image is taken away from outside |
 //! | [`counting`] | weaving, the agent, live | reports | which counter counts what, and the slabs that hold them |
 //! | [`predicates`] | weaving | reports | which mark or counter tells of which predicate |
+//! | [`tracing`] | weaving, the agent, live | reports | the chart of what is traced, and the tracks of threads |
 //! | [`roster`] | launching | the agent | which image arms which module, and where its record is |
 //! | [`report`] | instances of a fleet | the collector | what one run has hit so far |
 //!
@@ -32,6 +33,7 @@ pub mod predicates;
 pub mod record;
 pub mod report;
 pub mod roster;
+pub mod tracing;
 
 pub use door::{Refusal, checksum};
 pub use module::{FileStamp, LONGEST_BUILD_ID, ModuleId};

@@ -102,7 +102,14 @@ const ROWS: [Row; 16] = [
     },
     Row {
         name: "tomo-testkit",
-        may_use: &["tomo-graph", "tomo-program", "tomo-wire", "tomo-cli"],
+        may_use: &[
+            "tomo-graph",
+            "tomo-program",
+            "tomo-wire",
+            "tomo-cli",
+            "tomo-export",
+            "tomo-profile",
+        ],
     },
     Row {
         name: "xtask",

@@ -25,9 +25,14 @@
 //! Where blocks end at calls there is none: what follows the call is a place of its own.
 //!
 //! **Unreachable nodes** have no moves: they never run.
+//!
+//! Of a function that is *loose* ([`Loose`]) nothing is believed but its own graph: each call may give control away for
+//! good, or to another activation of the same function. Where blocks end at calls this costs little: what
+//! separates two ways then stands before the next call.
 
 use tomo_graph::{DepthFirst, EdgeId, ExitEdge, FlowGraph, Graph, NodeId, WithExit, Without};
 
+use super::program::Loose;
 use super::{FunctionId, Program};
 
 /// Where a witness can be, in a function.
@@ -99,6 +104,9 @@ impl Flow {
     #[must_use]
     pub fn of_function(program: &Program, id: FunctionId, ends: Ends) -> Self {
         let function = program.function(id);
+        if let Some(loose) = program.loose(id) {
+            return Sketch::of_loose(&function.graph, loose).finish(&function.graph);
+        }
         let around = Around {
             again: program.entered_again(id),
             calls: |node| Calls::of(program, id, node, ends),
@@ -264,6 +272,43 @@ impl Sketch {
         for &node in walk.preorder() {
             if let Some(from) = sketch.calls(graph, node, calls[node.index()]) {
                 sketch.choices(graph, &exits, around.halts, node, from);
+            }
+        }
+        sketch
+    }
+
+    /// From a cut everything may follow that may follow when the function is not active, and other way round: what
+    /// was given away may come back to any activation.
+    fn of_loose(graph: &FlowGraph, loose: &Loose) -> Self {
+        let nodes = graph.node_count() as u32;
+        let mut split: Vec<u32> = loose.cuts.iter().map(|node| node.0).collect();
+        split.sort_unstable();
+        split.dedup();
+        let mut sketch = Self {
+            arcs: Vec::with_capacity(graph.edge_count() + graph.node_count()),
+            split,
+            live: vec![true; graph.node_count()],
+        };
+        let (left, end) = (nodes, nodes + 1);
+        sketch.silent(left, end);
+        sketch.silent(left, graph.entry().0);
+        for landing in &loose.landings {
+            sketch.silent(left, landing.0);
+        }
+        for node in graph.nodes() {
+            let mut from = node.0;
+            if let Ok(at) = sketch.split.binary_search(&node.0) {
+                let choice = end + 1 + at as u32;
+                sketch.silent(node.0, left);
+                sketch.silent(left, choice);
+                from = choice;
+            }
+            for hop in graph.out_edges(node) {
+                let (to, place) = (hop.node.0, nodes + hop.edge.0);
+                sketch.arcs.push((from, Move { to, place }));
+            }
+            if graph.is_exit(node) {
+                sketch.silent(from, left);
             }
         }
         sketch

@@ -80,6 +80,18 @@ pub struct Program {
     functions: Vec<Function>,
     main: FunctionId,
     facts: Vec<facts::Facts>,
+    /// Where nothing is believed of calls, by function; empty where calls are known.
+    loose: Vec<Loose>,
+}
+
+/// A function of which nothing is known but its own graph: whoever may enter it, again and again, also while it is
+/// active, and what it calls may come back or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loose {
+    /// Nodes at whose end control is given away: to what is called, and perhaps for good.
+    pub cuts: Vec<NodeId>,
+    /// Nodes at which control may arrive from elsewhere, besides the entry and behind cuts: landing pads.
+    pub landings: Vec<NodeId>,
 }
 
 impl Program {
@@ -108,7 +120,30 @@ impl Program {
             functions,
             main,
             facts,
+            loose: Vec::new(),
         })
+    }
+
+    /// Functions of which each is for itself: who calls whom is told by something else than witnesses (real
+    /// programs have callbacks, long jumps, exceptions, signals). O(functions + nodes + edges).
+    pub fn of_loose(functions: Vec<(FlowGraph, Loose)>) -> Result<Self, ProgramError> {
+        for (id, (graph, loose)) in (0..).map(FunctionId).zip(&functions) {
+            let mut named = loose.cuts.iter().chain(&loose.landings);
+            if let Some(node) = named.find(|node| node.index() >= graph.node_count()) {
+                return Err(ProgramError::NoSuchNode(id, *node));
+            }
+        }
+        let (graphs, loose): (Vec<_>, Vec<_>) = functions.into_iter().unzip();
+        let functions = graphs.into_iter().map(Function::leaf).collect();
+        Ok(Self {
+            loose,
+            ..Self::new(functions, FunctionId(0))?
+        })
+    }
+
+    /// What is around a function of which nothing is known but its own graph.
+    pub(crate) fn loose(&self, id: FunctionId) -> Option<&Loose> {
+        self.loose.get(id.index())
     }
 
     /// The functions by id.

@@ -1,12 +1,13 @@
 //! Telling the way out of a branch from what comes next (DPT Figure 8).
 
+use tomo_plan::witnesses::WitnessId;
 use tomo_plan::witnesses::criterion::{Decision, Head};
 
 use super::code::NONE;
 
 /// What tells the ways of a branch apart. Heads are witnesses, or [`NONE`] for the end.
 #[derive(Debug)]
-pub(super) struct Decider {
+pub(crate) struct Decider {
     kind: Kind,
     /// Whether heads are those of whole profiles, not of the function's own witnesses.
     pub(super) is_whole: bool,
@@ -28,7 +29,7 @@ enum Kind {
 
 /// What a decider says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// This way was taken.
     Way(u32),
     /// The run may have been cut off before it tells.
@@ -52,9 +53,34 @@ impl Decider {
         }
     }
 
+    /// That of a branch, where heads are called what `number` calls them.
+    pub(crate) fn named(decision: &Decision, number: impl Fn(WitnessId) -> u32) -> Self {
+        let mut decider = Self::of_branch(decision);
+        let rename = |heads: &mut Vec<u32>| {
+            for head in heads.iter_mut().filter(|head| **head != NONE) {
+                *head = number(WitnessId(*head));
+            }
+        };
+        match &mut decider.kind {
+            Kind::One { heads, ways, .. } => {
+                rename(heads);
+                let mut both: Vec<_> = heads.iter().copied().zip(ways.iter().copied()).collect();
+                both.sort_unstable();
+                (*heads, *ways) = both.into_iter().unzip();
+            }
+            Kind::Pairs { sets, .. } => {
+                for heads in sets.iter_mut().flat_map(|(_, sets)| sets) {
+                    rename(heads);
+                    heads.sort_unstable();
+                }
+            }
+        }
+        decider
+    }
+
     /// The way that follows from `head`, a function from profiles to what comes next there. If
     /// `open`, the end of a record says nothing.
-    pub(super) fn decide(&self, head: impl Fn(u32) -> u32, open: bool) -> Verdict {
+    pub(crate) fn decide(&self, head: impl Fn(u32) -> u32, open: bool) -> Verdict {
         match &self.kind {
             Kind::One {
                 profile,

@@ -6,6 +6,7 @@
 use super::frame::Slot;
 use super::live::Set;
 use super::path::{self, PathEnd, PathOp};
+use super::witness::{self, Word};
 use super::{class, increment};
 use crate::trampoline::{Spot, Writer};
 
@@ -30,6 +31,8 @@ pub(crate) enum What {
     Mark(u32),
     /// What is in `rax` is told by its sign.
     Class(class::Class),
+    /// A word is appended to the track of the thread.
+    Witness(Word),
 }
 
 /// Where actions record.
@@ -78,6 +81,7 @@ impl Action {
                     path::write(writer, &op, slot, self.live, sinks.slab);
                 }
             }
+            What::Witness(word) => witness::write(writer, word, self.live),
         }
     }
 }
@@ -90,6 +94,7 @@ impl What {
             Self::Path(op) => path::cost(op, live),
             Self::Mark(_) => 2,
             Self::Class(_) => 8,
+            Self::Witness(_) => witness::cost(live),
         }
     }
 
@@ -112,6 +117,7 @@ impl What {
                 first: first + class.first,
                 ..class
             }),
+            Self::Witness(_) => self,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::staying::frame::{Frame, Slot};
 use crate::staying::increment;
 use crate::staying::live::{Liveness, Set};
 use crate::staying::region::{Call, Piece};
+use crate::staying::witness;
 use crate::tactics::staying::{all_movable, displaced};
 use crate::window::JUMP_BYTES;
 
@@ -174,6 +175,23 @@ impl<'t> Code<'t> {
         self.instructions.last().is_some_and(is_call)
     }
 
+    /// Whether it ends in a return.
+    pub(crate) fn returns(&self) -> bool {
+        let last = self.instructions.last();
+        last.is_some_and(|last| last.flow_control() == FlowControl::Return)
+    }
+
+    /// Whether it ends in a jump through a register or memory.
+    pub(crate) fn jumps_by_address(&self) -> bool {
+        let last = self.instructions.last();
+        last.is_some_and(|last| last.flow_control() == FlowControl::IndirectBranch)
+    }
+
+    /// Its bytes, counted.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The direct call in which it ends.
     pub(crate) fn call(&self) -> Option<Call> {
         let last = self.instructions.last()?;
@@ -255,6 +273,29 @@ impl<'t> Code<'t> {
             false if self.end() == to.0 => Some(jumps + increment::cost(self.live_at_end())),
             _ => None,
         }
+    }
+
+    /// What appending a word at its start costs once it is moved.
+    pub(crate) fn cost_of_word(&self) -> u64 {
+        let certain = self.live.iter().take(self.certain);
+        certain.map(|live| witness::cost(*live)).min().unwrap_or(10)
+    }
+
+    /// What appending a word on a way of its branch costs once it is moved; `None` where it has no such way to `to`.
+    pub(crate) fn cost_of_word_on(&self, taken: bool, to: Address) -> Option<u64> {
+        let target = self.instructions.last()?.near_branch_target();
+        match taken {
+            _ if !self.has_branch() => None,
+            true if target == to.0 => Some(1 + witness::cost(self.at_target)),
+            false if self.end() == to.0 => Some(witness::cost(self.live_at_end())),
+            _ => None,
+        }
+    }
+
+    /// What is done when control arrives at its start.
+    pub(crate) fn arrival(&self, what: What) -> Action {
+        let live = self.live.first().copied().unwrap_or(Set::ALL);
+        Action::of(what, live)
     }
 
     fn live_at_end(&self) -> Set {

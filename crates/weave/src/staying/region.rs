@@ -63,7 +63,7 @@ pub(crate) struct Passage {
     pub(crate) actions: Vec<Action>,
 }
 
-/// Where the pieces of a region lie in its code, by their starts, and how long that is.
+/// Where things lie in the code of a region, and how long that is.
 #[derive(Debug)]
 struct Layout {
     offsets: Offsets,
@@ -282,6 +282,7 @@ impl Region {
             offsets.passages.insert(passage.from, here);
             writing.passage(passage);
         }
+        writing.writer.write_seldom();
         offsets
     }
 

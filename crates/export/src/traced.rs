@@ -1,0 +1,236 @@
+//! Traces: what each thread of a program did, block for block, from the tracks of one run or of several.
+//!
+//! | what | file |
+//! |---|---|
+//! | the folder of a trace read | this |
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tomo_profile::tracing::{Atlas, AtlasError, Ended, Lane, Sink, threads_of, walk};
+use tomo_program::{Cache, Progress};
+use tomo_wire::Refusal;
+use tomo_wire::tracing::{ChartView, Tracks};
+
+use crate::{Located, ModuleError, locate};
+
+/// Why there is no trace.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// A file cannot be read.
+    #[error("{path}: {1}", path = .0.display())]
+    Io(PathBuf, std::io::Error),
+    /// It is not what a trace's folder has.
+    #[error("{path}: {1}", path = .0.display())]
+    Refused(PathBuf, Refusal),
+    /// It says nothing of a trace.
+    #[error("{path}: it is no trace", path = .0.display())]
+    NoTrace(PathBuf),
+    /// Runs are missing.
+    #[error("{path}: {1} of {2} runs are there: run it once more, as a whole", path = .0.display())]
+    Missing(PathBuf, usize, usize),
+    /// A run was recorded by another plan.
+    #[error("{path}: it was recorded by another plan than the others", path = .0.display())]
+    OtherPlan(PathBuf),
+    /// There is no model.
+    #[error(transparent)]
+    Module(#[from] ModuleError),
+    /// The chart cannot be used.
+    #[error(transparent)]
+    Atlas(#[from] AtlasError),
+}
+
+/// One run of the traced program.
+#[derive(Debug)]
+pub struct TracedRun {
+    /// Its folder.
+    pub path: PathBuf,
+    /// Whether it ended by itself.
+    pub exited: bool,
+    /// How it ended, as its folder says.
+    pub outcome: Value,
+    tracks: Vec<u8>,
+}
+
+/// A program that was traced.
+#[derive(Debug)]
+pub struct Traced {
+    /// Its file and model.
+    pub located: Located,
+    /// What was run.
+    pub command: Vec<String>,
+    /// The runs, in the order of profiles.
+    pub runs: Vec<TracedRun>,
+    chart: Vec<u8>,
+}
+
+/// What one thread recorded in all runs.
+#[derive(Debug)]
+pub struct TracedThread {
+    /// Its number, by when it was made.
+    pub serial: u32,
+    /// Its process, in the first run.
+    pub process: u32,
+    /// Its words, by run; none where the run has no such thread.
+    pub words: Vec<Vec<u32>>,
+}
+
+impl Traced {
+    /// The trace in the folder at `path`.
+    ///
+    /// # Errors
+    /// Where there is none, or something of it is missing.
+    pub fn read(
+        path: &Path,
+        cache: Option<&Cache>,
+        progress: &dyn Progress,
+    ) -> Result<Self, TraceError> {
+        let document = path.join("trace.json");
+        let none = || TraceError::NoTrace(document.clone());
+        let text = file(&document)?;
+        let stated: Value = serde_json::from_slice(&text).map_err(|_| none())?;
+        if stated["schema"] != "tomo.trace/1" {
+            return Err(none());
+        }
+        let stem = stated["stem"].as_str().ok_or_else(none)?;
+        let program = stated["program"].as_str().ok_or_else(none)?;
+        let words = |value: &Value| -> Vec<String> {
+            let list = value.as_array().into_iter().flatten();
+            list.filter_map(|word| Some(word.as_str()?.to_owned()))
+                .collect()
+        };
+        let names = words(&stated["runs"]);
+        let mut runs = Vec::new();
+        let mut chart = Vec::new();
+        for name in &names {
+            let folder = path.join(name);
+            let place = folder.join(format!("{stem}.chart"));
+            let own = file(&place)?;
+            if chart.is_empty() {
+                chart = own;
+            } else if chart != own {
+                return Err(TraceError::OtherPlan(folder));
+            }
+            runs.push(TracedRun::read(folder)?);
+        }
+        let place = path.join(format!("{stem}.chart"));
+        let view = ChartView::read(&chart).map_err(|why| TraceError::Refused(place, why))?;
+        let wanted = view.header.profiles.get() as usize;
+        if runs.len() != wanted {
+            return Err(TraceError::Missing(path.into(), runs.len(), wanted));
+        }
+        let located = locate(view.header.module, [Path::new(program)], cache, progress)?;
+        Ok(Self {
+            located,
+            command: words(&stated["command"]),
+            runs,
+            chart,
+        })
+    }
+
+    /// What is known of the program.
+    ///
+    /// # Errors
+    /// Where the chart is damaged.
+    pub fn atlas(&self) -> Result<Atlas<'_>, TraceError> {
+        let refused = |why| TraceError::Refused(self.located.path.clone(), why);
+        let view = ChartView::read(&self.chart).map_err(refused)?;
+        Ok(Atlas::of(view)?)
+    }
+
+    /// The threads of the first run with what the others recorded of them.
+    ///
+    /// # Errors
+    /// Where tracks are damaged.
+    pub fn threads(&self) -> Result<Vec<TracedThread>, TraceError> {
+        let mut threads: Vec<TracedThread> = Vec::new();
+        for (number, run) in self.runs.iter().enumerate() {
+            let refused = |why| TraceError::Refused(run.path.clone(), why);
+            let tracks = Tracks::read(&run.tracks).map_err(refused)?;
+            for thread in words_of(&tracks).iter().flat_map(|words| threads_of(words)) {
+                let known = threads
+                    .iter_mut()
+                    .find(|known| known.serial == thread.serial);
+                match known {
+                    Some(known) => known.words[number] = thread.words,
+                    None => {
+                        let mut words = vec![Vec::new(); self.runs.len()];
+                        words[number] = thread.words;
+                        threads.push(TracedThread {
+                            serial: thread.serial,
+                            process: thread.process,
+                            words,
+                        });
+                    }
+                }
+            }
+        }
+        threads.sort_by_key(|thread| thread.serial);
+        Ok(threads)
+    }
+
+    /// How many threads found no room for all that they did, and how many for none of it.
+    ///
+    /// # Errors
+    /// Where tracks are damaged.
+    pub fn lost(&self) -> Result<(u64, u64), TraceError> {
+        let mut all = (0, 0);
+        for run in &self.runs {
+            let refused = |why| TraceError::Refused(run.path.clone(), why);
+            let (full, none) = Tracks::read(&run.tracks).map_err(refused)?.lost();
+            all = (all.0 + full, all.1 + none);
+        }
+        Ok(all)
+    }
+
+    /// Hands to `sink` what a thread did.
+    pub fn walk<S: Sink>(&self, atlas: &Atlas<'_>, thread: &TracedThread, sink: &mut S) -> Ended {
+        let mut lanes: Vec<Lane> = thread
+            .words
+            .iter()
+            .map(|words| Lane::of(atlas, words))
+            .collect();
+        let exited = self.runs.iter().all(|run| run.exited);
+        let is_broken = lanes.iter().any(|lane| lane.is_broken);
+        let is_cut = !exited || is_broken || thread.serial != 0;
+        walk(atlas, &mut lanes, is_cut, sink)
+    }
+}
+
+impl TracedRun {
+    fn read(path: PathBuf) -> Result<Self, TraceError> {
+        let stated: Value = serde_json::from_slice(&file(&path.join("run.json"))?)
+            .map_err(|_| TraceError::NoTrace(path.clone()))?;
+        let outcome = stated["outcome"].clone();
+        Ok(Self {
+            tracks: file(&path.join("tracks"))?,
+            exited: outcome.get("exit").is_some(),
+            outcome,
+            path,
+        })
+    }
+}
+
+fn file(path: &Path) -> Result<Vec<u8>, TraceError> {
+    fs::read(path).map_err(|error| TraceError::Io(path.into(), error))
+}
+
+/// The words of each slab.
+fn words_of(tracks: &Tracks<'_>) -> Vec<Vec<u32>> {
+    let mut units: Vec<(u32, u32, &[u8])> = (0..tracks.unit_count())
+        .filter_map(|unit| tracks.unit(unit))
+        .collect();
+    units.sort_unstable_by_key(|(slab, position, _)| (*slab, *position));
+    let words = |slab: u32| {
+        let first = units.partition_point(|unit| unit.0 < slab);
+        let behind = units.partition_point(|unit| unit.0 <= slab);
+        let length = (tracks.length(slab) / 4) as usize;
+        let bytes = units[first..behind]
+            .iter()
+            .flat_map(|unit| unit.2.as_chunks::<4>().0);
+        let words = bytes.map(|word| u32::from_le_bytes(*word));
+        words.take(length).collect()
+    };
+    (0..tracks.count()).map(words).collect()
+}

@@ -1,0 +1,173 @@
+//! Images of programs that are traced, and what a run's threads record into.
+
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use tomo_program::{AnalyseError, Binary, Progress};
+use tomo_weave::{Kind, Strategy, Tracing, WEAVE_VERSION, weave_traces};
+use tomo_wire::checksum;
+use tomo_wire::counting::Slabs;
+use tomo_wire::tracing::{ChartView, MARK, MARK_AT, SLAB};
+
+use crate::images::{Baked, is_unchanged, read_header};
+use crate::{FolderError, ImageError, Images, Observed, RunFolder, Weighed, private};
+
+/// How a program is traced.
+#[derive(Debug)]
+pub struct HowTraced {
+    /// In how many runs.
+    pub runs: u32,
+    /// How many witnesses on ways a run may have.
+    pub limit: Option<u32>,
+    /// How witnesses are distributed over the runs.
+    pub strategy: Strategy,
+    /// Where they may be.
+    pub kind: Kind,
+    /// How often things ran before.
+    pub weighed: Weighed,
+    /// Names of the functions that are traced; all if there is none.
+    pub functions: Vec<String>,
+}
+
+impl HowTraced {
+    /// What names images that are made so.
+    fn name(&self) -> String {
+        let named = format!("{:?}", self.functions);
+        format!(
+            "{}-{:?}-{:?}-{}-{:x}-{:x}",
+            self.runs,
+            self.strategy,
+            self.kind,
+            self.limit.unwrap_or(0),
+            self.weighed.name,
+            checksum(named.as_bytes())
+        )
+        .to_lowercase()
+    }
+}
+
+/// The images of one program, one for each run.
+#[derive(Clone, Debug)]
+pub struct TraceImages {
+    baked: Vec<Baked>,
+}
+
+impl TraceImages {
+    /// How many runs it takes.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.baked.len()
+    }
+}
+
+impl Images {
+    /// The images in which `module` is traced, baked if they are not there.
+    ///
+    /// # Errors
+    /// Where it has none.
+    pub fn traces(
+        &self,
+        module: &Observed,
+        how: &HowTraced,
+        progress: &dyn Progress,
+    ) -> Result<TraceImages, ImageError> {
+        let name = format!(
+            "{}-trace-v{WEAVE_VERSION}.{}-{}",
+            module.stem,
+            tomo_program::ANALYSIS_VERSION,
+            how.name()
+        );
+        let file = |kind: &str| self.folder().join(format!("{name}.{kind}"));
+        let chart = file("chart");
+        let image = |run: u32| file(&format!("{run}.image"));
+        if let Some(baked) = known(module, &chart, image) {
+            return Ok(TraceImages { baked });
+        }
+        let (bytes, loaded) = self.load(module, progress)?;
+        let path = &module.path;
+        let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
+        let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
+        let tracing = Tracing {
+            runs: how.runs,
+            limit: how.limit,
+            strategy: how.strategy,
+            kind: how.kind,
+            weights: &how.weighed.weights,
+            functions: &how.functions,
+        };
+        let (id, stamp) = (module.id, module.stamp);
+        let woven = weave_traces(&binary, &bytes, &loaded.model, id, stamp, None, &tracing);
+        let woven = woven.map_err(|error| ImageError::Weave(path.clone(), error))?;
+        let write = |path: &Path, bytes: &[u8]| {
+            private::replace(path, &[bytes]).map_err(|error| ImageError::Io(path.into(), error))
+        };
+        write(&chart, &woven.chart)?;
+        let mut baked = Vec::new();
+        for (run, (bytes, header)) in (0..).zip(woven.images) {
+            write(&image(run), &bytes)?;
+            baked.push(Baked {
+                image: image(run),
+                plan: chart.clone(),
+                disposals: PathBuf::new(),
+                header,
+            });
+        }
+        Ok(TraceImages { baked })
+    }
+}
+
+/// The images that are there, if they are sound and belong to the chart.
+fn known(module: &Observed, chart: &Path, image: impl Fn(u32) -> PathBuf) -> Option<Vec<Baked>> {
+    let bytes = fs::read(chart).ok()?;
+    let view = ChartView::read(&bytes).ok()?;
+    let baked = (0..view.header.profiles.get()).map(|run| {
+        let header = read_header(&image(run))?;
+        let same = header.plan.get() == view.name() && header.module == module.id;
+        let same = same && (header.stamp == module.stamp || is_unchanged(&header, &module.path));
+        same.then(|| Baked {
+            image: image(run),
+            plan: chart.into(),
+            disposals: PathBuf::new(),
+            header,
+        })
+    });
+    baked.collect()
+}
+
+impl RunFolder {
+    /// Sees to it that `module` is traced in this run, the one with this number.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written, or there is no such run.
+    pub fn trace(
+        &mut self,
+        module: &Observed,
+        images: &TraceImages,
+        run: usize,
+    ) -> Result<(), FolderError> {
+        let nothing = std::io::Error::other("there is no such run");
+        let baked = images.baked.get(run);
+        let baked = baked.ok_or_else(|| FolderError::Io(self.path().into(), nothing))?;
+        self.add(module, baked, "chart")?;
+        self.make_tracks()
+    }
+
+    /// Makes the file of tracks.
+    fn make_tracks(&mut self) -> Result<(), FolderError> {
+        let path = self.path().join(TRACKS);
+        let make = || -> std::io::Result<()> {
+            let header = Slabs::of(SLAB).ok_or_else(|| std::io::Error::other("no slab"))?;
+            let file = private::create(&path)?;
+            private::allocate(&file, Slabs::head())?;
+            file.write_all_at(header.as_bytes(), 0)?;
+            file.write_all_at(&MARK.to_le_bytes(), MARK_AT)
+        };
+        make().map_err(|error| FolderError::Io(path.clone(), error))?;
+        self.set_slabs(path);
+        Ok(())
+    }
+}
+
+/// The file of a run's tracks.
+pub const TRACKS: &str = "tracks";

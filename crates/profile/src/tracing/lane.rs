@@ -1,0 +1,179 @@
+//! The events of one thread in one run, in order, and those of each function among them.
+
+use tomo_wire::tracing::{BEGIN, BEGIN_WORDS};
+
+use super::{Atlas, Witness};
+
+/// Words of a thread that begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// Its process.
+    pub process: u32,
+    /// Its number in the run, by when it was made.
+    pub serial: u32,
+    /// What it recorded.
+    pub words: Vec<u32>,
+}
+
+/// The threads in a track: who goes on in the slab of a thread that is gone records behind it.
+#[must_use]
+pub fn threads_of(words: &[u32]) -> Vec<Thread> {
+    let mut threads: Vec<Thread> = Vec::new();
+    let mut at = 0;
+    while let Some(&word) = words.get(at) {
+        match words.get(at..at + BEGIN_WORDS) {
+            Some(&[BEGIN, process, _, serial]) => {
+                threads.push(Thread {
+                    process,
+                    serial,
+                    words: Vec::new(),
+                });
+                at += BEGIN_WORDS;
+            }
+            _ => {
+                if let Some(thread) = threads.last_mut() {
+                    thread.words.push(word);
+                }
+                at += 1;
+            }
+        }
+    }
+    for thread in &mut threads {
+        let written = thread.words.iter().rposition(|word| *word != 0);
+        thread.words.truncate(written.map_or(0, |last| last + 1));
+    }
+    threads
+}
+
+/// An event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A witness of a function.
+    Own(u32),
+    /// Control arrives at a block; with the low half of the stack pointer if that is recorded there.
+    Arrival { block: u32, stack: u32 },
+}
+
+/// No event.
+pub(super) const NONE: u32 = u32::MAX;
+/// Set in what stands for an arrival.
+const ARRIVAL: u32 = 1 << 31;
+
+/// The events of one thread in one run.
+#[derive(Clone, Debug, Default)]
+pub struct Lane {
+    /// In order: a witness, or a position among arrivals.
+    events: Vec<u32>,
+    arrivals: Vec<(u32, u32)>,
+    /// How many were passed.
+    pub(super) position: usize,
+    /// By function, in order: positions among events.
+    of_function: Vec<u32>,
+    /// Per function, where its next one is in that, and where its last one is.
+    next: Vec<u32>,
+    ends: Vec<u32>,
+    /// Whether there is a word that nobody came to write, or that means nothing, behind the last event.
+    pub is_broken: bool,
+}
+
+impl Lane {
+    /// The events that `words` are.
+    #[must_use]
+    pub fn of(atlas: &Atlas<'_>, words: &[u32]) -> Self {
+        let mut lane = Self::default();
+        let mut owners = Vec::new();
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            let number = word.wrapping_sub(1) as usize;
+            match atlas
+                .witnesses
+                .get(number)
+                .copied()
+                .unwrap_or(Witness::Unknown)
+            {
+                Witness::Own { function } => {
+                    owners.push((function, lane.events.len() as u32));
+                    lane.events.push(number as u32);
+                }
+                Witness::Arrival { block, with_stack } => {
+                    let stack = match with_stack {
+                        true => words.next().copied().unwrap_or(0),
+                        false => 0,
+                    };
+                    lane.events.push(ARRIVAL | lane.arrivals.len() as u32);
+                    lane.arrivals.push((block, stack));
+                }
+                Witness::Unknown => {
+                    lane.is_broken = true;
+                    break;
+                }
+            }
+        }
+        lane.sort(atlas.chart.functions.len(), &owners);
+        lane
+    }
+
+    /// Sorts positions by function, keeping their order: by counting.
+    fn sort(&mut self, functions: usize, owners: &[(u32, u32)]) {
+        let mut starts = vec![0u32; functions + 1];
+        for (function, _) in owners {
+            starts[*function as usize + 1] += 1;
+        }
+        for at in 0..functions {
+            starts[at + 1] += starts[at];
+        }
+        self.next = starts[..functions].to_vec();
+        self.ends = starts[1..].to_vec();
+        self.of_function = vec![0; owners.len()];
+        let mut at = starts;
+        for (function, event) in owners {
+            let slot = &mut at[*function as usize];
+            self.of_function[*slot as usize] = *event;
+            *slot += 1;
+        }
+    }
+
+    /// How many events there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// The next witness of a function, or [`NONE`].
+    pub(super) fn head(&self, function: u32) -> u32 {
+        let (next, end) = (self.next[function as usize], self.ends[function as usize]);
+        match next < end {
+            true => self.events[self.of_function[next as usize] as usize],
+            false => NONE,
+        }
+    }
+
+    /// The next event.
+    pub(super) fn peek(&self) -> Option<Event> {
+        let event = *self.events.get(self.position)?;
+        Some(match event & ARRIVAL {
+            0 => Event::Own(event),
+            _ => {
+                let (block, stack) = self.arrivals[(event & !ARRIVAL) as usize];
+                Event::Arrival { block, stack }
+            }
+        })
+    }
+
+    /// Passes the next event, which is a witness of this function.
+    pub(super) fn pass_own(&mut self, function: u32) {
+        self.position += 1;
+        self.next[function as usize] += 1;
+    }
+
+    /// Passes the next event, which is an arrival.
+    pub(super) fn pass_arrival(&mut self) {
+        self.position += 1;
+    }
+}

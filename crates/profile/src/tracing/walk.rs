@@ -1,0 +1,486 @@
+//! One thread run along its events.
+//!
+//! Invariant: what was handed to the sink is passed by every execution that agrees with the events. Blocks that follow
+//! from others without an event in between are handed over with those; where the run was cut off, only what lies before
+//! the last event is certain, and the sink is told how much that is.
+
+use std::collections::HashMap;
+
+use tomo_wire::tracing::{NONE as NOTHING, block, way};
+
+use super::Atlas;
+use super::lane::{Event, Lane, NONE};
+use crate::reconstruction::Verdict;
+
+/// Takes what happened.
+pub trait Sink {
+    /// A function is entered at this block, `depth` calls deep.
+    fn enter(&mut self, _block: u32, _depth: u32) {}
+    /// A block begins, `depth` calls deep.
+    fn block(&mut self, block: u32, depth: u32);
+}
+
+impl<F: FnMut(u32, u32)> Sink for F {
+    fn block(&mut self, block: u32, depth: u32) {
+        self(block, depth);
+    }
+}
+
+/// How a trace ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Blocks that were handed over.
+    pub steps: u64,
+    /// How many of them are certain.
+    pub certain: u64,
+    /// Why there are no more, if it is not that the thread had come to its end.
+    pub divergence: Option<Divergence>,
+    /// Whether the thread was in code that is not traced when its events ended.
+    pub is_outside: bool,
+    /// Signal handlers that came between two events: where exactly is not recorded.
+    pub interruptions: u64,
+    /// Arrivals for which several activations could have been meant, of which the innermost was taken.
+    pub inferred: u64,
+}
+
+/// What does not fit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Divergence {
+    /// The events of a run end before the trace does.
+    #[error("the record of run {run} ends here")]
+    Ends {
+        /// The run.
+        run: usize,
+    },
+    /// A run goes on otherwise than the others do.
+    #[error(
+        "run {run} goes on differently from the others after {position} of its events, behind the block {block}"
+    )]
+    Differs {
+        /// The run.
+        run: usize,
+        /// How many of its events fit.
+        position: usize,
+        /// The last block that all agree on.
+        block: u32,
+    },
+    /// So many blocks without an event that something must be wrong.
+    #[error(
+        "no run has an event any more, and the program would run on for ever behind the block {block}"
+    )]
+    Endless {
+        /// A block of them.
+        block: u32,
+    },
+}
+
+/// Who waits below on the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frame {
+    /// A block that called.
+    Caller(u32),
+    /// Code that is not traced.
+    Outside,
+    /// Code that a signal handler has interrupted, which goes on so.
+    Interrupted(Resume),
+}
+
+/// What was about to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resume {
+    /// This block was to begin.
+    Run(u32),
+    /// Control was to leave this block.
+    Choose(u32),
+    /// Control was to arrive at this block by its address.
+    Arrive(u32),
+}
+
+/// Blocks in a row without an event, at most.
+const QUIET: u64 = 1 << 28;
+
+struct Walk<'w, 'c, S> {
+    atlas: &'w Atlas<'c>,
+    lanes: &'w mut [Lane],
+    sink: &'w mut S,
+    /// Whether the ends of records say nothing.
+    is_cut: bool,
+    stack: Vec<Frame>,
+    /// Who called at a given place of the stack what comes back twice: depth and block of the activation, by where
+    /// it came back to and the stack pointer there.
+    marks: HashMap<(u32, u32), (usize, u64)>,
+    /// How many activations there were when each frame was pushed.
+    ended: Ended,
+    quiet: u64,
+    last: u32,
+    entered: u64,
+    serials: Vec<u64>,
+    serial: u64,
+}
+
+/// What is next.
+enum Next {
+    /// This block begins.
+    Block(u32),
+    /// Code that is not traced.
+    Outside,
+    /// What a signal handler has interrupted.
+    Resume(Resume),
+    Stop,
+}
+
+/// Runs a thread along its events in all runs, in the order of profiles. If `is_cut`, the records may end anywhere.
+pub fn walk<S: Sink>(atlas: &Atlas<'_>, lanes: &mut [Lane], is_cut: bool, sink: &mut S) -> Ended {
+    let mut walk = Walk {
+        atlas,
+        lanes,
+        sink,
+        is_cut,
+        stack: vec![Frame::Outside],
+        marks: HashMap::new(),
+        ended: Ended {
+            steps: 0,
+            certain: 0,
+            divergence: None,
+            is_outside: false,
+            interruptions: 0,
+            inferred: 0,
+        },
+        quiet: 0,
+        last: NONE,
+        entered: 0,
+        serials: vec![0],
+        serial: 0,
+    };
+    let mut next = Next::Outside;
+    loop {
+        next = match next {
+            Next::Block(block) => walk.run(block),
+            Next::Outside => walk.outside(),
+            Next::Resume(Resume::Run(block)) => walk.run(block),
+            Next::Resume(Resume::Choose(block)) => walk.choose(block),
+            Next::Resume(Resume::Arrive(block)) => walk.arrive(block),
+            Next::Stop => break,
+        };
+    }
+    walk.ended
+}
+
+impl<S: Sink> Walk<'_, '_, S> {
+    fn push(&mut self, frame: Frame) {
+        self.stack.push(frame);
+        self.serials.push(self.serial);
+        self.entered += 1;
+        self.serial = self.entered;
+    }
+
+    fn pop(&mut self) -> Option<Frame> {
+        let frame = self.stack.pop()?;
+        self.serial = self.serials.pop().unwrap_or(0);
+        Some(frame)
+    }
+
+    fn stop(&mut self, why: Divergence) -> Next {
+        self.ended.divergence = Some(why);
+        Next::Stop
+    }
+
+    fn differs(&mut self, run: usize) -> Next {
+        let position = self.lanes[run].position;
+        match self.lanes[run].peek() {
+            None if self.is_cut => self.stop(Divergence::Ends { run }),
+            _ => self.stop(Divergence::Differs {
+                run,
+                position,
+                block: self.last,
+            }),
+        }
+    }
+
+    fn passed(&mut self) {
+        self.quiet = 0;
+        self.ended.certain = self.ended.steps;
+    }
+
+    /// A block begins; what follows it.
+    fn run(&mut self, block: u32) -> Next {
+        let row = self.atlas.block(block);
+        if let Err(next) = self.pass(row.witness.get(), Resume::Run(block)) {
+            return next;
+        }
+        let depth = self.depth();
+        self.sink.block(block, depth);
+        self.ended.steps += 1;
+        self.last = block;
+        if row.witness.get() != NOTHING {
+            self.passed();
+        }
+        self.quiet += 1;
+        if self.quiet > QUIET {
+            return self.stop(Divergence::Endless { block });
+        }
+        let flags = row.flags.get();
+        if flags & (block::CALLS | block::CALLS_ON) != 0 {
+            self.push(Frame::Caller(block));
+            return self.enter(row.callee.get());
+        }
+        if flags & block::CALLS_AWAY != 0 {
+            self.push(Frame::Caller(block));
+            self.push(Frame::Outside);
+            return Next::Outside;
+        }
+        self.choose(block)
+    }
+
+    /// The way out of a block that calls nothing.
+    fn choose(&mut self, block: u32) -> Next {
+        let atlas = self.atlas;
+        let flags = atlas.block(block).flags.get();
+        let number = match &atlas.deciders[block as usize] {
+            None => 0,
+            Some(decider) => {
+                let function = atlas.function_of(block);
+                let lanes = &*self.lanes;
+                let head = |profile: u32| lanes[profile as usize].head(function);
+                match decider.decide(head, self.is_cut) {
+                    Verdict::Way(way) => way as usize,
+                    Verdict::Unknown => {
+                        let run = lanes.iter().position(|lane| lane.peek().is_none());
+                        return self.stop(Divergence::Ends {
+                            run: run.unwrap_or(0),
+                        });
+                    }
+                    Verdict::Contradiction(run) => match self.interruption(Resume::Choose(block)) {
+                        Some(next) => return next,
+                        None => return self.differs(run as usize),
+                    },
+                }
+            }
+        };
+        let inner = atlas.inner(block).nth(number);
+        let tail = || {
+            let mut ways = atlas.chart.ways_of(block).iter();
+            ways.find(|way| way.flags.get() & way::TAIL != 0)
+        };
+        if let Some(way) = inner {
+            return self.go(way, block);
+        }
+        match tail() {
+            Some(way) => {
+                let depth = self.depth();
+                self.sink.enter(way.to.get(), depth);
+                self.go(way, block)
+            }
+            None if flags & block::RETURNS != 0 => self.leave(),
+            None if flags & block::LEAVES != 0 => self.leave_away(),
+            // Nothing follows: an instruction that ends the program.
+            None => Next::Stop,
+        }
+    }
+
+    /// Along a way.
+    fn go(&mut self, way: &tomo_wire::tracing::Way, from: u32) -> Next {
+        if let Err(next) = self.pass(way.witness.get(), Resume::Choose(from)) {
+            return next;
+        }
+        let to = way.to.get();
+        match way.flags.get() & way::BY_ADDRESS {
+            0 => Next::Block(to),
+            _ => self.arrive(to),
+        }
+    }
+
+    /// At a block by its address.
+    fn arrive(&mut self, block: u32) -> Next {
+        let row = self.atlas.block(block);
+        if row.arrival.get() == NOTHING {
+            return Next::Block(block);
+        }
+        match self.lanes[0].peek() {
+            Some(Event::Arrival { block: at, stack }) if at == block => {
+                self.take(block, stack);
+                Next::Block(block)
+            }
+            _ => match self.interruption(Resume::Arrive(block)) {
+                Some(next) => next,
+                None => self.differs(0),
+            },
+        }
+    }
+
+    /// Passes an arrival.
+    fn take(&mut self, block: u32, stack: u32) {
+        self.lanes[0].pass_arrival();
+        self.passed();
+        if self.atlas.block(block).flags.get() & block::WITH_STACK != 0 {
+            let place = (self.stack.len(), self.serial);
+            self.marks.insert((block, stack), place);
+        }
+    }
+
+    /// Passes a witness in all runs that hold it. What comes instead, where it is not next.
+    fn pass(&mut self, witness: u32, resume: Resume) -> Result<(), Next> {
+        if witness == NOTHING {
+            return Ok(());
+        }
+        let function = match self.atlas.witnesses[witness as usize] {
+            super::Witness::Own { function } => function,
+            _ => return Err(self.differs(0)),
+        };
+        let held = self.atlas.chart.witnesses[witness as usize].get();
+        for run in 0..self.lanes.len() {
+            if held >> run & 1 != 0 && self.lanes[run].peek() != Some(Event::Own(witness)) {
+                return Err(match self.interruption(resume) {
+                    Some(next) => next,
+                    None => self.differs(run),
+                });
+            }
+        }
+        for run in 0..self.lanes.len() {
+            if held >> run & 1 != 0 {
+                self.lanes[run].pass_own(function);
+            }
+        }
+        self.passed();
+        Ok(())
+    }
+
+    /// A signal handler, if it is one that comes next.
+    fn interruption(&mut self, resume: Resume) -> Option<Next> {
+        let Some(Event::Arrival { block, stack }) = self.lanes[0].peek() else {
+            return None;
+        };
+        if self.atlas.block(block).flags.get() & block::ENTRY == 0 {
+            return None;
+        }
+        self.ended.interruptions += 1;
+        self.push(Frame::Interrupted(resume));
+        self.take(block, stack);
+        Some(self.enter(block))
+    }
+
+    /// Control returns to who waits.
+    fn leave(&mut self) -> Next {
+        match self.pop() {
+            Some(Frame::Caller(caller)) => self.back(caller),
+            Some(Frame::Outside) => {
+                self.push(Frame::Outside);
+                Next::Outside
+            }
+            Some(Frame::Interrupted(resume)) => Next::Resume(resume),
+            None => Next::Stop,
+        }
+    }
+
+    /// Control leaves for code that is not traced, which returns in place of the function.
+    fn leave_away(&mut self) -> Next {
+        if self.stack.last() != Some(&Frame::Outside) {
+            self.push(Frame::Outside);
+        }
+        Next::Outside
+    }
+
+    /// Behind the call in which this block ends.
+    fn back(&mut self, caller: u32) -> Next {
+        match self.behind(caller) {
+            Some(behind) => self.arrive(behind),
+            // It was not to come back.
+            None => self.differs(0),
+        }
+    }
+
+    fn behind(&self, caller: u32) -> Option<u32> {
+        let mut ways = self.atlas.chart.ways_of(caller).iter();
+        let way = ways.find(|way| way.flags.get() & way::BEHIND != 0)?;
+        Some(way.to.get())
+    }
+
+    /// In code that is not traced: an arrival tells what comes of it.
+    fn outside(&mut self) -> Next {
+        let Some(event) = self.lanes[0].peek() else {
+            self.ended.is_outside = true;
+            if let Some(run) = self.lanes.iter().position(|lane| lane.peek().is_some()) {
+                return self.differs(run);
+            }
+            return Next::Stop;
+        };
+        let Event::Arrival { block, stack } = event else {
+            return self.differs(0);
+        };
+        let flags = self.atlas.block(block).flags.get();
+        if let Some(depth) = self.returns_to(block) {
+            self.unwind(depth);
+        } else if let Some(depth) = self.lands_in(block) {
+            self.unwind(depth);
+        } else if let Some(depth) = self.marked(block, stack) {
+            while self.stack.len() > depth {
+                self.pop();
+            }
+        } else if flags & block::ENTRY == 0
+            && let Some(depth) = self.waits_for(block)
+        {
+            self.ended.inferred += 1;
+            self.unwind(depth);
+        } else {
+            self.take(block, stack);
+            return self.enter(block);
+        }
+        self.take(block, stack);
+        Next::Block(block)
+    }
+
+    fn depth(&self) -> u32 {
+        self.stack.len() as u32 - 1
+    }
+
+    /// A new activation begins at this block.
+    fn enter(&mut self, block: u32) -> Next {
+        let depth = self.depth();
+        self.sink.enter(block, depth);
+        Next::Block(block)
+    }
+
+    /// Down to the activation that waits at this depth, which goes on.
+    fn unwind(&mut self, depth: usize) {
+        while self.stack.len() > depth {
+            self.pop();
+        }
+    }
+
+    /// Whether who waits first waits for this: the call returns.
+    fn returns_to(&self, block: u32) -> Option<usize> {
+        let depth = self.stack.len().checked_sub(2)?;
+        match self.stack.get(depth) {
+            Some(Frame::Caller(caller)) if self.behind(*caller) == Some(block) => Some(depth),
+            _ => None,
+        }
+    }
+
+    /// The innermost activation that lands here. An unwinder goes from the inside out, and stops at the first call
+    /// for which its function has a landing pad; who waits at the same call lands at the same pad.
+    fn lands_in(&self, block: u32) -> Option<usize> {
+        let lands = |frame: &Frame| match frame {
+            Frame::Caller(caller) => {
+                let mut ways = self.atlas.chart.ways_of(*caller).iter();
+                ways.any(|way| way.flags.get() & way::PAD != 0 && way.to.get() == block)
+            }
+            _ => false,
+        };
+        self.stack.iter().rposition(lands)
+    }
+
+    /// The activation that has come by here with this stack before.
+    fn marked(&self, block: u32, stack: u32) -> Option<usize> {
+        let (depth, serial) = *self.marks.get(&(block, stack))?;
+        (self.serials.get(depth).or(Some(&self.serial)) == Some(&serial)).then_some(depth)
+    }
+
+    /// The innermost activation that waits for this.
+    fn waits_for(&self, block: u32) -> Option<usize> {
+        let waits = |frame: &Frame| match frame {
+            Frame::Caller(caller) => self.behind(*caller) == Some(block),
+            _ => false,
+        };
+        self.stack.iter().rposition(waits)
+    }
+}

@@ -1,0 +1,191 @@
+//! The chart of what is traced: blocks, ways and witnesses as reconstruction reads them.
+
+use tomo_graph::{EdgeId, NodeId};
+use tomo_plan::witnesses::{FunctionId, Place};
+use tomo_wire::ModuleId;
+use tomo_wire::checksum;
+use tomo_wire::tracing::{Block, ChartView, Function, NONE, Way, block, way};
+use zerocopy::IntoBytes as _;
+use zerocopy::little_endian::U64;
+
+use super::subject::{End, Subject};
+use super::{Traced, is_closed};
+use crate::place::Surroundings;
+
+/// A chart's parts.
+#[derive(Debug, Default)]
+pub(crate) struct Drawn {
+    pub(super) functions: Vec<Function>,
+    pub(super) blocks: Vec<Block>,
+    ways: Vec<Way>,
+    witnesses: Vec<U64>,
+    untraced: Vec<U64>,
+}
+
+impl Drawn {
+    /// The file of it, and what names it.
+    pub(crate) fn file(&self, module: ModuleId, analysis: u32, profiles: u32) -> (Vec<u8>, u64) {
+        let body = [
+            self.functions.as_bytes(),
+            self.blocks.as_bytes(),
+            self.ways.as_bytes(),
+            self.witnesses.as_bytes(),
+            self.untraced.as_bytes(),
+        ]
+        .concat();
+        let parts = (
+            &self.functions[..],
+            &self.blocks[..],
+            &self.ways[..],
+            &self.witnesses[..],
+            &self.untraced[..],
+        );
+        let header = ChartView::seal(module, analysis, profiles, parts, checksum(&body));
+        let name = checksum(header.as_bytes());
+        ([header.as_bytes(), &body].concat(), name)
+    }
+}
+
+/// The chart of `traced`.
+pub(super) fn draw(traced: &Traced<'_>, around: &Surroundings<'_>) -> Drawn {
+    let witnesses = traced.distribution.sites().len() as u32;
+    let mask = |witness: u32| {
+        let profiles = traced
+            .distribution
+            .profiles_of(tomo_plan::witnesses::WitnessId(witness));
+        U64::new(profiles.iter().fold(0, |mask, profile| mask | 1 << profile))
+    };
+    let mut drawn = Drawn {
+        witnesses: (0..witnesses).map(mask).collect(),
+        untraced: traced
+            .untraced
+            .iter()
+            .map(|entry| (*entry).into())
+            .collect(),
+        ..Drawn::default()
+    };
+    let mut first = 0;
+    let firsts: Vec<u32> = traced
+        .subjects
+        .iter()
+        .map(|subject| {
+            first += subject.codes.len() as u32;
+            first - subject.codes.len() as u32
+        })
+        .collect();
+    for (at, subject) in traced.subjects.iter().enumerate() {
+        let (first, count) = (firsts[at], subject.codes.len() as u32);
+        let entry = first + subject.entry_block() as u32;
+        drawn.functions.push(Function::of(first, count, entry));
+        let drawing = Drawing {
+            traced,
+            subject,
+            id: FunctionId(at as u32),
+            firsts: &firsts,
+            first,
+        };
+        let arrivals = traced.arrivals(around, subject);
+        for n in 0..subject.codes.len() {
+            let arrives = arrivals.binary_search(&n).is_ok();
+            drawing.block(n, arrives, &mut drawn);
+        }
+    }
+    drawn
+}
+
+struct Drawing<'d, 'f> {
+    traced: &'d Traced<'f>,
+    subject: &'d Subject<'f>,
+    id: FunctionId,
+    firsts: &'d [u32],
+    first: u32,
+}
+
+impl Drawing<'_, '_> {
+    fn block(&self, n: usize, arrives: bool, drawn: &mut Drawn) {
+        let code = &self.subject.codes[n];
+        let end = &self.subject.ends[n];
+        let arrival = match arrives {
+            true => {
+                drawn.witnesses.push(1.into());
+                drawn.witnesses.len() as u32 - 1
+            }
+            false => NONE,
+        };
+        let callee = end.callee.filter(|_| end.calls).and_then(|callee| {
+            let (at, n) = *self.traced.places.get(&callee)?;
+            (self.traced.subjects[at].entry_block() == n).then(|| self.firsts[at] + n as u32)
+        });
+        drawn.blocks.push(Block {
+            address: code.start().0.into(),
+            size: (code.size() as u32).into(),
+            flags: self.flags(n, end, callee.is_some()).into(),
+            witness: self.witness(Place::Node(NodeId(n as u32))).into(),
+            arrival: arrival.into(),
+            callee: callee.unwrap_or(NONE).into(),
+            ways: (drawn.ways.len() as u32).into(),
+        });
+        self.ways(n, end, &mut drawn.ways);
+    }
+
+    fn flags(&self, n: usize, end: &End, is_traced: bool) -> u32 {
+        let Traced {
+            subjects,
+            places,
+            open,
+            ..
+        } = self.traced;
+        let mut flags = match (end.calls, is_traced) {
+            (false, _) => 0,
+            (true, false) => block::CALLS_AWAY,
+            (true, true) if is_closed(end, subjects, places, open) => block::CALLS,
+            (true, true) => block::CALLS_ON,
+        };
+        let is_traced = |to| places.contains_key(to);
+        let ends = &self.subject.ends;
+        let twice = |end: &End| end.twice && end.behind == Some(n);
+        for (is, flag) in [
+            (end.returns, block::RETURNS),
+            (end.leaves || !end.tail.iter().all(is_traced), block::LEAVES),
+            (n == self.subject.entry_block(), block::ENTRY),
+            (ends.iter().any(twice), block::WITH_STACK),
+            (ends.iter().any(|end| end.pads.contains(&n)), block::LANDING),
+        ] {
+            if is {
+                flags |= flag;
+            }
+        }
+        flags
+    }
+
+    fn ways(&self, n: usize, end: &End, ways: &mut Vec<Way>) {
+        // Only what is moved, and jumps there directly, leads from region to region.
+        let is_moved = self.subject.moved.has(n) && !self.subject.codes[n].jumps_by_address();
+        let by_address = |is: bool| if is { way::BY_ADDRESS } else { 0 };
+        for (number, edge) in self.subject.edges.iter().enumerate() {
+            if edge.from != n {
+                continue;
+            }
+            let behind = if edge.is_behind() { way::BEHIND } else { 0 };
+            let flags = behind | by_address(edge.is_by_address() || !is_moved);
+            let to = self.first + edge.to as u32;
+            let witness = self.witness(Place::Edge(EdgeId(number as u32)));
+            ways.push(Way::of(to, flags, witness));
+        }
+        for to in &end.tail {
+            if let Some(&(at, to)) = self.traced.places.get(to) {
+                let to = self.firsts[at] + to as u32;
+                ways.push(Way::of(to, way::TAIL | by_address(!is_moved), NONE));
+            }
+        }
+        for pad in &end.pads {
+            let flags = way::PAD | way::BY_ADDRESS;
+            ways.push(Way::of(self.first + *pad as u32, flags, NONE));
+        }
+    }
+
+    fn witness(&self, place: Place) -> u32 {
+        let witness = self.traced.distribution.witness_at(self.id, place);
+        witness.map_or(NONE, |witness| witness.0)
+    }
+}

@@ -1,0 +1,334 @@
+//! A function that may be traced: its graph, its code, and how its blocks end.
+
+use tomo_graph::{EdgeId, FlowArc, FlowGraph, NodeId, Weight};
+use tomo_plan::counting::Frequencies;
+use tomo_plan::witnesses::{Loose, Place};
+use tomo_program::{Address, EdgeKind, FunctionView, Resolution, Status};
+
+use super::Kind;
+use crate::counting::Weights;
+use crate::place::Surroundings;
+use crate::staying::action::What;
+use crate::staying::code::{Code, Wants};
+use crate::staying::live::Liveness;
+use crate::staying::region::{Passage, Region};
+use crate::staying::whole::MovedBlocks;
+
+/// How a block ends, as far as control leaves the function there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct End {
+    pub(super) calls: bool,
+    /// Where a call leads that leads to the callee's own region if there is one.
+    pub(super) callee: Option<Address>,
+    /// Whether that may come back a second time.
+    pub(super) twice: bool,
+    /// The block behind the call.
+    pub(super) behind: Option<usize>,
+    pub(super) returns: bool,
+    /// By a jump whose target is not known, or not code of a function.
+    pub(super) leaves: bool,
+    /// By jumps to other functions.
+    pub(super) tail: Vec<Address>,
+    /// Where it lands if what it calls throws.
+    pub(super) pads: Vec<usize>,
+}
+
+/// A way within the function.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    /// Why; `None` for two reasons at once.
+    pub(super) kind: Option<EdgeKind>,
+    address: Address,
+    frequency: u64,
+}
+
+impl Edge {
+    pub(super) fn is_taken(&self) -> bool {
+        self.kind == Some(EdgeKind::Taken)
+    }
+
+    /// Whether it leads from a call to what is behind.
+    pub(super) fn is_behind(&self) -> bool {
+        self.kind == Some(EdgeKind::CallFallthrough)
+    }
+
+    /// Whether control passes by the address of its target, also from a block that is moved.
+    pub(super) fn is_by_address(&self) -> bool {
+        let direct = [
+            EdgeKind::Fallthrough,
+            EdgeKind::Taken,
+            EdgeKind::NotTaken,
+            EdgeKind::Jump,
+        ];
+        self.kind.is_some_and(|kind| !direct.contains(&kind))
+    }
+}
+
+/// The function.
+pub(super) struct Subject<'f> {
+    pub(super) function: FunctionView<'f>,
+    pub(super) codes: Vec<Code<'f>>,
+    pub(super) moved: MovedBlocks,
+    pub(super) graph: FlowGraph,
+    pub(super) edges: Vec<Edge>,
+    pub(super) ends: Vec<End>,
+    /// How often each block runs.
+    frequencies: Vec<u64>,
+    /// Blocks at which other functions jump into this one.
+    foreign: Vec<usize>,
+}
+
+/// Functions of the C library that come back more than once.
+const TWICE: [&str; 8] = [
+    "setjmp",
+    "_setjmp",
+    "__sigsetjmp",
+    "sigsetjmp",
+    "__setjmp",
+    "vfork",
+    "getcontext",
+    "savectx",
+];
+
+impl<'f> Subject<'f> {
+    /// `None` where too little is known of the function.
+    pub(super) fn of(
+        around: &Surroundings<'f>,
+        live: &Liveness<'_>,
+        function: &FunctionView<'f>,
+        weights: &Weights,
+    ) -> Option<Self> {
+        if function.status() != Status::Exact {
+            return None;
+        }
+        let counting = function.counting_graph()?;
+        let frequencies = match weights.get(&function.id()) {
+            Some(measured) => measured.clone(),
+            None => Frequencies::estimate(&counting),
+        };
+        let codes = function
+            .blocks()
+            .map(|block| Code::of(around, live, &block));
+        let codes: Vec<Code<'f>> = codes.collect::<Option<_>>()?;
+        let mut ends = ends(function, &codes)?;
+        let edges = edges(function, &frequencies, &mut ends)?;
+        let leaves = |end: &End| end.returns || end.leaves || !end.tail.is_empty();
+        let exits = (0u32..).zip(&ends).filter(|(_, end)| leaves(end));
+        let entry = function.position_of(function.entry_block()?.id())?;
+        let graph = FlowGraph::new(
+            codes.len(),
+            NodeId(entry as u32),
+            edges.iter().map(|edge| (node(edge.from), node(edge.to))),
+        );
+        let graph = graph
+            .ok()?
+            .with_exits(exits.map(|(at, _)| NodeId(at)))
+            .ok()?;
+        let frequency = |block: usize| frequencies.of(FlowArc::Edge(EdgeId(block as u32)));
+        let foreign = |block: &usize| around.ways.foreign.has(codes[*block].start());
+        let subject = Self {
+            function: *function,
+            moved: MovedBlocks::of(around, function, &codes),
+            frequencies: (0..codes.len()).map(frequency).collect(),
+            foreign: (0..codes.len()).filter(foreign).collect(),
+            graph,
+            edges,
+            ends,
+            codes,
+        };
+        subject.has_one_way_out().then_some(subject)
+    }
+
+    /// Whether it is clear, for each block, where control goes that leaves the function there.
+    fn has_one_way_out(&self) -> bool {
+        self.ends.iter().all(|end| {
+            let ways = usize::from(end.returns) + usize::from(end.leaves) + end.tail.len();
+            ways <= 1 && !(end.calls && ways > 0)
+        })
+    }
+
+    pub(super) fn entry(&self) -> Address {
+        self.function.entry()
+    }
+
+    /// The number of the block in which it is entered.
+    pub(super) fn entry_block(&self) -> usize {
+        tomo_graph::Graph::entry(&self.graph).index()
+    }
+
+    /// Where its blocks start, by number.
+    pub(super) fn starts(&self) -> impl Iterator<Item = (usize, Address)> {
+        self.codes.iter().map(Code::start).enumerate()
+    }
+
+    /// The function as its witnesses see it.
+    pub(super) fn loose(&self) -> (FlowGraph, Loose) {
+        let calls = self.ends.iter().enumerate().filter(|(_, end)| end.calls);
+        let pads = self.ends.iter().flat_map(|end| &end.pads);
+        let mut landings: Vec<NodeId> = pads.chain(&self.foreign).map(|at| node(*at)).collect();
+        landings.sort_unstable();
+        landings.dedup();
+        let loose = Loose {
+            cuts: calls.map(|(at, _)| node(at)).collect(),
+            landings,
+        };
+        (self.graph.clone(), loose)
+    }
+
+    /// What a witness costs at this place.
+    pub(super) fn weight(&self, place: Place, kind: Kind) -> Weight {
+        let finite = |frequency: u64, cost: u64| Weight::Finite(frequency.saturating_mul(cost));
+        match place {
+            Place::Node(at) if kind != Kind::Edge && self.moved.has(at.index()) => {
+                let cost = self.codes[at.index()].cost_of_word();
+                finite(self.frequencies[at.index()], cost)
+            }
+            Place::Edge(at) if kind != Kind::Node => {
+                let edge = &self.edges[at.index()];
+                let code = &self.codes[edge.from];
+                let cost = match edge.kind {
+                    Some(EdgeKind::Taken) => code.cost_of_word_on(true, edge.address),
+                    Some(EdgeKind::NotTaken) => code.cost_of_word_on(false, edge.address),
+                    _ => None,
+                };
+                let cost = cost.filter(|_| self.moved.has(edge.from));
+                cost.map_or(Weight::Infinite, |cost| finite(edge.frequency, cost))
+            }
+            _ => Weight::Infinite,
+        }
+    }
+
+    /// The blocks at which control arrives from code that is not traced, or perhaps so; what `is_closed` says of a
+    /// call is whether it comes back from a traced function.
+    pub(super) fn arrivals(
+        &self,
+        around: &Surroundings<'_>,
+        is_closed: impl Fn(&End) -> bool,
+    ) -> Vec<usize> {
+        debug_assert!(
+            self.foreign
+                .iter()
+                .all(|at| around.ways.outer.has(self.codes[*at].start()))
+        );
+        let mut arrivals = vec![self.entry_block()];
+        arrivals.extend(&self.foreign);
+        for end in &self.ends {
+            arrivals.extend(&end.pads);
+            if end.calls && !is_closed(end) {
+                arrivals.extend(end.behind);
+            }
+        }
+        arrivals.sort_unstable();
+        arrivals.dedup();
+        arrivals
+    }
+
+    /// Whether who arrives at a block can be seen.
+    pub(super) fn is_seen_arriving(&self, block: usize) -> bool {
+        self.moved.has(block) && self.moved.is_entrance(block)
+    }
+
+    /// All of it that is moved, doing what is wanted in blocks and on arriving.
+    pub(super) fn region(
+        &self,
+        wants: &[Wants],
+        arrival: impl Fn(usize) -> Option<What>,
+    ) -> Region {
+        let mut region = Region::default();
+        for (at, code) in self.codes.iter().enumerate() {
+            if !self.moved.has(at) {
+                continue;
+            }
+            region.pieces.push(code.whole(&wants[at]));
+            if self.moved.is_entrance(at) {
+                region.entrances.push(code.start());
+                region.passages.extend(arrival(at).map(|what| Passage {
+                    from: code.start(),
+                    to: code.start(),
+                    actions: vec![code.arrival(what)],
+                }));
+            }
+        }
+        region
+    }
+}
+
+fn node(at: usize) -> NodeId {
+    NodeId(at as u32)
+}
+
+/// How the blocks end, but for the ways.
+fn ends(function: &FunctionView<'_>, codes: &[Code<'_>]) -> Option<Vec<End>> {
+    let mut ends = vec![End::default(); codes.len()];
+    for (end, code) in ends.iter_mut().zip(codes) {
+        end.calls = code.keeps_call();
+        end.callee = code.call().map(|call| call.callee);
+        end.returns = code.returns();
+    }
+    for call in function.calls() {
+        let end = &mut ends[function.position_of(call.block())?];
+        let name = call
+            .import()
+            .map(|name| name.split('@').next().unwrap_or(name));
+        end.twice = name.is_some_and(|name| TWICE.contains(&name));
+    }
+    for jump in function.indirect_jumps() {
+        let end = &mut ends[function.position_of(jump.block())?];
+        match jump.resolution() {
+            Resolution::TailCall => end.leaves = true,
+            Resolution::Unresolved => return None,
+            _ => {}
+        }
+    }
+    Some(ends)
+}
+
+/// The ways within the function; others are noted at the blocks' ends.
+fn edges(
+    function: &FunctionView<'_>,
+    frequencies: &Frequencies,
+    ends: &mut [End],
+) -> Option<Vec<Edge>> {
+    let mut edges: Vec<Edge> = Vec::new();
+    let mut number = ends.len() as u32;
+    for edge in function.edges() {
+        let from = function.position_of(edge.from)?;
+        let Some(to) = edge.block() else {
+            if !ends[from].tail.contains(&edge.address) {
+                ends[from].tail.push(edge.address);
+            }
+            continue;
+        };
+        let to = function.position_of(to)?;
+        let frequency = frequencies.of(FlowArc::Edge(EdgeId(number)));
+        number += 1;
+        match edge.kind {
+            EdgeKind::LandingPad => ends[from].pads.push(to),
+            kind => {
+                if kind == EdgeKind::CallFallthrough {
+                    ends[from].behind = Some(to);
+                }
+                let same = edges
+                    .iter_mut()
+                    .rev()
+                    .take_while(|other| other.from == from);
+                match same.into_iter().find(|other| other.to == to) {
+                    Some(other) => {
+                        other.kind = other.kind.filter(|known| *known == kind);
+                        other.frequency = other.frequency.saturating_add(frequency);
+                    }
+                    None => edges.push(Edge {
+                        from,
+                        to,
+                        kind: Some(kind),
+                        address: edge.address,
+                        frequency,
+                    }),
+                }
+            }
+        }
+    }
+    Some(edges)
+}
