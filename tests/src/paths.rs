@@ -7,7 +7,7 @@
 //!
 //! Blocks come from `tomo map`, passages from [`steps`](crate::steps).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use anyhow::{Result, ensure};
 use serde::Deserialize;
@@ -49,8 +49,14 @@ pub struct Ran {
     pub cyclic: u64,
 }
 
-/// Where the paths of a function end: for edges by the starts of their blocks.
-pub type Ends = HashMap<(u64, u64), End>;
+/// Where the paths of a function end.
+#[derive(Clone, Debug, Default)]
+pub struct Ends {
+    /// For edges by the starts of their blocks.
+    pub edges: HashMap<(u64, u64), End>,
+    /// Blocks that are on no path.
+    pub unfollowed: HashSet<u64>,
+}
 
 #[derive(Deserialize)]
 struct Line {
@@ -202,16 +208,10 @@ impl Follower {
         let Some(ends) = self.ends.get(&from.function) else {
             return;
         };
-        let before = ends
-            .iter()
-            .any(|((of, _), end)| *of == from.start && *end == End::Before);
+        let before = ends.edges.iter().any(|((of, _), end)| *of == from.start && *end == End::Before);
         if top.function == from.function && before && !top.blocks.is_empty() {
             let blocks = std::mem::take(&mut top.blocks);
-            note(
-                self.ran.entry(from.function).or_default(),
-                blocks,
-                Last::Exit,
-            );
+            note(self.ran.entry(from.function).or_default(), blocks, Last::Exit);
         }
     }
 
@@ -225,23 +225,19 @@ impl Follower {
         };
         let ran = self.ran.entry(top.function).or_default();
         let last = top.blocks.last().copied();
-        let end = last.and_then(|from| ends.get(&(from, to)));
+        let end = last.and_then(|from| ends.edges.get(&(from, to)));
+        let next = match ends.unfollowed.contains(&to) {
+            true => Vec::new(),
+            false => vec![to],
+        };
         match end {
             None if last.is_some() => top.blocks.push(to),
-            None => top.blocks = vec![to],
-            Some(End::Edge) => note(
-                ran,
-                std::mem::replace(&mut top.blocks, vec![to]),
-                Last::Edge(to),
-            ),
-            Some(End::Before) => note(
-                ran,
-                std::mem::replace(&mut top.blocks, vec![to]),
-                Last::Exit,
-            ),
+            None => top.blocks = next,
+            Some(End::Edge) => note(ran, std::mem::replace(&mut top.blocks, next), Last::Edge(to)),
+            Some(End::Before) => note(ran, std::mem::replace(&mut top.blocks, next), Last::Exit),
             Some(End::Cut) => {
                 ran.cut += 1;
-                top.blocks = vec![to];
+                top.blocks = next;
             }
         }
     }
@@ -258,11 +254,7 @@ impl Follower {
             && self.ends.contains_key(&top.function)
             && !top.blocks.is_empty()
         {
-            note(
-                self.ran.entry(top.function).or_default(),
-                top.blocks,
-                Last::Exit,
-            );
+            note(self.ran.entry(top.function).or_default(), top.blocks, Last::Exit);
         }
     }
 
@@ -292,10 +284,12 @@ impl Follower {
     /// Control comes to `to` from elsewhere.
     fn arrive(&mut self, to: u64, block: Block, from: Option<u64>, stack: u64) {
         if to == block.function {
+            let ends = self.ends.get(&block.function);
+            let unfollowed = ends.is_some_and(|ends| ends.unfollowed.contains(&to));
             self.frames.push(Frame::Activation(Activation {
                 function: block.function,
                 slot: stack,
-                blocks: vec![to],
+                blocks: if unfollowed { Vec::new() } else { vec![to] },
             }));
             return;
         }
@@ -303,7 +297,9 @@ impl Follower {
             return;
         }
         // Behind a call, or in a landing pad: of the innermost activation that has this frame.
-        let is_its = |frame: &Frame| matches!(frame, Frame::Activation(one) if one.function == block.function && one.slot >= stack);
+        let is_its = |frame: &Frame| {
+            matches!(frame, Frame::Activation(one) if one.function == block.function && one.slot >= stack)
+        };
         let Some(at) = self.frames.iter().rposition(is_its) else {
             return;
         };
@@ -322,7 +318,7 @@ impl Follower {
         };
         let last = top.blocks.last().copied();
         let left = last.and_then(|last| self.blocks.get(&last));
-        let known = |ends: &Ends| last.is_some_and(|last| ends.contains_key(&(last, block.start)));
+        let known = |ends: &Ends| last.is_some_and(|last| ends.edges.contains_key(&(last, block.start)));
         let is_known = self.ends.get(&top.function).is_some_and(known);
         // From a call that comes back more than once another path is under way.
         if left.is_some_and(|left| left.end != block.start) && !is_known {

@@ -13,7 +13,7 @@ use tomo_graph::{EdgeId, NodeId};
 use tomo_plan::paths::{ArcId, Numbering, PathDag, Way};
 use tomo_profile::paths::Decoder;
 use tomo_program::{
-    BlockId, EdgeView, FunctionId, FunctionView, Graphs, PathEdge, PathGraph, Severed,
+    BlockId, BlockView, EdgeView, FunctionId, FunctionView, Graphs, PathEdge, PathGraph, Severed,
 };
 use tomo_wire::paths::{Function, Mark, MarkKind, Reason, Rows};
 
@@ -61,6 +61,8 @@ pub struct FunctionPaths {
     pub ran: Vec<RanPath>,
     /// Edges at which paths end.
     pub breaks: Vec<(EdgeView, PathBreak)>,
+    /// Blocks that no path is followed through.
+    pub unfollowed: Vec<BlockId>,
 }
 
 impl FunctionPaths {
@@ -144,11 +146,13 @@ impl<'g> Followed<'g> {
             .collect();
         let start = |block| function.block(block).map(|block| block.address().0);
         let kind = |edge: &EdgeView| marks.get(&(start(edge.from)?, edge.address.0)).copied();
-        let paths = function.path_graph(|edge| match kind(edge)? {
+        let severed = |edge: &EdgeView| match kind(edge)? {
             MarkKind::Cuts => Some(Severed::Cuts),
             MarkKind::Ends | MarkKind::GoesOn => Some(Severed::Ends),
-            MarkKind::Broken | MarkKind::Dead => None,
-        })?;
+            MarkKind::Broken | MarkKind::Dead | MarkKind::Unfollowed => None,
+        };
+        let is_followed = |block| is_followed(&marks, function.block(block));
+        let paths = function.path_graph(severed, is_followed)?;
         let broken: HashSet<EdgeId> = (0..)
             .zip(&paths.edges)
             .filter_map(|(id, edge)| match edge {
@@ -210,6 +214,7 @@ impl<'g> Followed<'g> {
             started,
             ran,
             breaks: self.breaks(),
+            unfollowed: self.unfollowed(),
         })
     }
 
@@ -269,9 +274,16 @@ impl<'g> Followed<'g> {
             let kind = match self.marks.get(&(from, edge.address.0))? {
                 MarkKind::Ends | MarkKind::GoesOn => PathBreak::Before,
                 MarkKind::Cuts => PathBreak::Cut,
-                MarkKind::Broken | MarkKind::Dead => return None,
+                MarkKind::Broken | MarkKind::Dead | MarkKind::Unfollowed => return None,
             };
             Some((edge, kind))
+        });
+        let into_unfollowed = self.function.edges().filter_map(|edge| {
+            let followed = |block| is_followed(&self.marks, self.function.block(block));
+            let from = self.function.block(edge.from)?.address().0;
+            let is_marked = self.marks.contains_key(&(from, edge.address.0));
+            let ends = followed(edge.from) && !followed(edge.block()?) && !is_marked;
+            ends.then_some((edge, PathBreak::Before))
         });
         let arcs = self.dag.arcs().iter().filter_map(|arc| match arc.way {
             Way::Break(edge, _) => match self.paths.edges.get(edge.index())? {
@@ -280,6 +292,18 @@ impl<'g> Followed<'g> {
             },
             _ => None,
         });
-        own.chain(arcs).collect()
+        own.chain(into_unfollowed).chain(arcs).collect()
     }
+
+    /// Blocks that are not followed.
+    fn unfollowed(&self) -> Vec<BlockId> {
+        let blocks = self.function.blocks();
+        let unfollowed = blocks.filter(|block| !is_followed(&self.marks, Some(*block)));
+        unfollowed.map(|block| block.id()).collect()
+    }
+}
+
+fn is_followed(marks: &HashMap<(u64, u64), MarkKind>, block: Option<BlockView<'_>>) -> bool {
+    let mark = block.and_then(|block| marks.get(&(block.address().0, 0)));
+    mark != Some(&MarkKind::Unfollowed)
 }

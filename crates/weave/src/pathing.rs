@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | into a landing pad | it is cut | the call did not come back, and many calls share a pad |
 //! | behind a call that may come back again (`setjmp`) | it ends at the call | what was run since is in the register |
+//! | into a block that stays at its place, if something were to be done there | it ends in front of it | there is no room; behind it another starts |
 //! | one of many that arrive from elsewhere at a block (computed goto) | it ends in front of it | the way they came is not known there |
 //! | one that [`split`] breaks | it ends with it | more paths than counters |
 //!
@@ -21,9 +22,7 @@ use tomo_graph::{EdgeId, FlowArc, Graph as _, NodeId, Weight};
 use tomo_plan::counting::Frequencies;
 use tomo_plan::paths::split::split;
 use tomo_plan::paths::{Increments, Numbering, PathDag, Way};
-use tomo_program::{
-    EdgeKind, EdgeView, FunctionView, Graphs, PathEdge, PathGraph, Severed, Status,
-};
+use tomo_program::{EdgeKind, EdgeView, FunctionView, Graphs, PathEdge, PathGraph, Severed, Status};
 use tomo_wire::paths::{Mark, MarkKind, Reason};
 
 use crate::place::Surroundings;
@@ -43,6 +42,8 @@ use ops::{Ops, ops};
 const MOST_NUMBERS: u64 = 1 << 16;
 /// All functions together have about as many counters at most.
 const BUDGET: u64 = 1 << 19;
+/// What cannot be split so far may have so many.
+const MOST_UNSPLIT: u64 = 1 << 18;
 /// A function is not split further.
 const LEAST_NUMBERS: u64 = 1 << 6;
 
@@ -69,17 +70,12 @@ pub(crate) fn all(
         true => Planner::of(around, &live, function)?.plan(most),
         false => Err(Reason::NotChosen),
     };
-    let each = functions
-        .par_iter()
-        .map(|function| plan(function, MOST_NUMBERS));
+    let each = functions.par_iter().map(|function| plan(function, MOST_NUMBERS));
     let mut plans: Vec<_> = each.collect();
     let most = affordable(plans.iter().flatten().map(|plan| u64::from(plan.numbers)));
     let pairs = plans.par_iter_mut().zip(&functions);
     pairs.for_each(|(planned, function)| {
-        if planned
-            .as_ref()
-            .is_ok_and(|plan| u64::from(plan.numbers) > most)
-        {
+        if planned.as_ref().is_ok_and(|plan| u64::from(plan.numbers) > most) {
             *planned = plan(function, most);
         }
     });
@@ -110,6 +106,21 @@ enum Place {
     End(usize),
     Taken(usize),
     NotTaken(usize),
+}
+
+/// Why paths cannot be planned as they were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trouble {
+    /// Something cannot be done because this block stays where it is.
+    Place(usize),
+    /// They cannot be planned at all.
+    Reason(Reason),
+}
+
+impl From<Reason> for Trouble {
+    fn from(reason: Reason) -> Self {
+        Self::Reason(reason)
+    }
 }
 
 impl<'f> Planner<'f> {
@@ -143,10 +154,32 @@ impl<'f> Planner<'f> {
         })
     }
 
-    /// The plan with no more than so many numbers of paths.
+    /// The plan with no more than so many numbers of paths. Blocks that stay at their place and in which something would
+    /// have to be done are not followed.
     fn plan(&self, most: u64) -> Result<Planned, Reason> {
-        let cuts = Cuts::of(&self.function);
-        let paths = self.function.path_graph(|edge| cuts.severed(edge));
+        let mut followed = vec![true; self.blocks.len()];
+        loop {
+            match self.attempt(most, &followed) {
+                Ok(planned) => return Ok(planned),
+                Err(Trouble::Reason(reason)) => return Err(reason),
+                Err(Trouble::Place(block)) => {
+                    let is_new = !self.moved.has(block) && std::mem::take(&mut followed[block]);
+                    if !is_new {
+                        return Err(Reason::NoPlace);
+                    }
+                }
+            }
+        }
+    }
+
+    fn attempt(&self, most: u64, followed: &[bool]) -> Result<Planned, Trouble> {
+        let cuts = Cuts::of(&self.function, followed);
+        let is_followed = |block| {
+            let position = self.function.position_of(block);
+            position.is_some_and(|position| followed[position])
+        };
+        let severed = |edge: &EdgeView| cuts.severed(edge);
+        let paths = self.function.path_graph(severed, is_followed);
         let paths = paths.ok_or(Reason::NotExact)?;
         let frequencies = Frequencies::estimate(&paths.graph);
         let weight = |arc: FlowArc| match self.place(&paths, arc) {
@@ -185,24 +218,32 @@ impl<'f> Planner<'f> {
             let dag = PathDag::broken(&paths.graph, |edge| broken.contains(&edge));
             Numbering::of(&dag).map_or(u64::MAX, |numbering| numbering.total())
         };
-        let mut broken = HashSet::new();
-        let mut piece = most;
-        while total(&broken) > most {
-            // An edge from outside is no edge that a path could end with.
-            let weight = |arc: FlowArc| match arc {
-                FlowArc::Edge(edge) if matches!(paths.edges[edge.index()], PathEdge::Enter(_)) => {
-                    Weight::Infinite
-                }
-                arc => weight(arc),
-            };
-            let split = split(&paths.graph, piece, weight).map_err(|_| Reason::TooMany)?;
-            broken = split.into_iter().collect();
-            piece /= 2;
-            if piece == 0 && total(&broken) > most {
-                return Err(Reason::TooMany);
+        let weight = |arc: FlowArc| match arc {
+            // No path could end with an edge from outside.
+            FlowArc::Edge(edge) if matches!(paths.edges[edge.index()], PathEdge::Enter(_)) => {
+                Weight::Infinite
             }
+            arc => weight(arc),
+        };
+        let mut best = HashSet::new();
+        let mut least = total(&best);
+        let mut piece = most;
+        while least > most && piece > 0 {
+            // As many start at a block as cannot be broken.
+            let Ok(split) = split(&paths.graph, piece, weight) else {
+                break;
+            };
+            let broken = split.into_iter().collect();
+            let numbers = total(&broken);
+            if numbers < least {
+                (best, least) = (broken, numbers);
+            }
+            piece /= 2;
         }
-        Ok(broken)
+        match least <= most.max(MOST_UNSPLIT) {
+            true => Ok(best),
+            false => Err(Reason::TooMany),
+        }
     }
 
     /// How often each way runs.
@@ -217,7 +258,7 @@ impl<'f> Planner<'f> {
 
     /// Blocks at which the graph ends and no path does, since control does not come back from there.
     fn dead(&self, cuts: &Cuts) -> Vec<bool> {
-        let codes = (0..).zip(&self.blocks);
+        let codes = self.blocks.iter().enumerate();
         let dead = codes.map(|(block, code)| !cuts.ends_at(block) && !code.leaves_function());
         dead.chain([false]).collect()
     }
@@ -231,10 +272,9 @@ impl<'f> Planner<'f> {
         let block = to.index();
         let (is_moved, ways_in) = (self.moved.has(block), paths.graph.in_edges(to).count());
         let arrives = || {
-            let all_moved = paths
-                .graph
-                .in_edges(to)
-                .all(|hop| hop.node == paths.outside() || self.moved.has(hop.node.index()));
+            let all_moved = paths.graph.in_edges(to).all(|hop| {
+                hop.node == paths.outside() || self.moved.has(hop.node.index())
+            });
             (is_moved && all_moved).then_some(Place::Entering(block))
         };
         let own = match paths.edges[edge.index()] {
@@ -252,6 +292,17 @@ impl<'f> Planner<'f> {
             }
             _ => arrives(),
         }
+    }
+
+    /// What is in the way of doing something on an edge: a block at one of its ends that stays at its place, or one that
+    /// leads to the same block.
+    fn trouble(&self, paths: &PathGraph, edge: EdgeId) -> Trouble {
+        let (from, to) = (paths.graph.source(edge), paths.graph.target(edge));
+        let before = paths.graph.in_edges(to).map(|hop| hop.node);
+        let stays = |node: &NodeId| *node != paths.outside() && !self.moved.has(node.index());
+        let mut ends = [to, from].into_iter().chain(before);
+        let found = ends.find(stays);
+        found.map_or(Trouble::Reason(Reason::NoPlace), |node| Trouble::Place(node.index()))
     }
 
     /// The way of a branch that an edge is.
@@ -273,44 +324,43 @@ impl<'f> Planner<'f> {
         let mut marks = Vec::new();
         let start = |block: usize| self.blocks[block].start().0;
         for edge in self.function.edges() {
-            if let (Some(kind), Some(from)) =
-                (cuts.kind(&edge), self.function.position_of(edge.from))
+            if let (Some(kind), Some(from)) = (cuts.kind(&edge), self.function.position_of(edge.from))
             {
                 marks.push(Mark::of(kind, start(from), edge.address.0));
             }
         }
-        let own = (0..)
-            .zip(&paths.edges)
-            .filter(|(id, _)| broken.contains(&EdgeId(*id)));
+        let own = (0..).zip(&paths.edges).filter(|(id, _)| broken.contains(&EdgeId(*id)));
         for (id, edge) in own {
             if let PathEdge::Own(edge) = edge {
                 let from = paths.graph.source(EdgeId(id)).index();
                 marks.push(Mark::of(MarkKind::Broken, start(from), edge.address.0));
             }
         }
-        for (block, _) in (0..self.blocks.len()).zip(dead).filter(|(_, dead)| **dead) {
-            let node = NodeId(block as u32);
-            if paths.graph.is_exit(node) {
-                marks.push(Mark::of(MarkKind::Dead, start(block), 0));
-            }
+        for block in 0..self.blocks.len() {
+            let kind = match cuts.followed[block] {
+                false => MarkKind::Unfollowed,
+                true if dead[block] && paths.graph.is_exit(NodeId(block as u32)) => MarkKind::Dead,
+                true => continue,
+            };
+            marks.push(Mark::of(kind, start(block), 0));
         }
         marks
     }
 
     /// What is executed elsewhere.
-    fn region(&self, wants: &[Wants]) -> Result<Region, Reason> {
+    fn region(&self, wants: &[Wants]) -> Result<Region, Trouble> {
         let mut region = Region::default();
         for (block, (code, wants)) in self.blocks.iter().zip(wants).enumerate() {
             if self.moved.has(block) {
                 if !code.can(wants) {
-                    return Err(Reason::NoFrame);
+                    return Err(Reason::NoFrame.into());
                 }
                 region.pieces.push(code.whole(wants));
                 if self.moved.is_entrance(block) {
                     region.entrances.push(code.start());
                 }
             } else if *wants != Wants::default() {
-                return Err(Reason::NoPlace);
+                return Err(Trouble::Place(block));
             }
         }
         Ok(region)
@@ -319,6 +369,8 @@ impl<'f> Planner<'f> {
 
 /// Which edges paths are not followed along.
 struct Cuts {
+    /// Per block, whether paths are followed through it.
+    followed: Vec<bool>,
     /// Per block, whether paths end in front of what follows it.
     ends: Vec<bool>,
     /// Such edges, and those that cut paths.
@@ -340,32 +392,37 @@ fn is_indirect(edge: &EdgeView) -> bool {
 }
 
 impl Cuts {
-    fn of(function: &FunctionView<'_>) -> Self {
+    fn of(function: &FunctionView<'_>, followed: &[bool]) -> Self {
         let count = function.block_count();
-        let entry = function
-            .entry_block()
-            .and_then(|block| function.position_of(block.id()));
+        let entry = function.entry_block().and_then(|block| function.position_of(block.id()));
         let again: HashSet<_> = function
             .calls()
             .filter(|call| call.may_return_again())
             .map(|call| call.block())
             .collect();
-        let own = function.edges().filter(|edge| edge.block().is_some());
-        let edges: Vec<EdgeView> = own.filter(arrives_from_elsewhere).collect();
         let to = |edge: &EdgeView| edge.block().and_then(|block| function.position_of(block));
+        let from = |edge: &EdgeView| function.position_of(edge.from);
+        let is_followed = |block: Option<usize>| block.is_some_and(|block| followed[block]);
+        let own = function.edges().filter(|edge| edge.block().is_some());
+        let edges: Vec<EdgeView> = own
+            .filter(|edge| arrives_from_elsewhere(edge) && is_followed(from(edge)))
+            .collect();
+        // What is not followed comes to what is by the module's text, too.
+        let mut visited = vec![false; count];
+        for edge in function.edges().filter(|edge| !is_followed(from(edge))) {
+            if let Some(to) = to(&edge) {
+                visited[to] = true;
+            }
+        }
         let is_severed = |edge: &&EdgeView| {
             let comes_again = edge.kind == EdgeKind::CallFallthrough && again.contains(&edge.from);
             edge.kind == EdgeKind::LandingPad || comes_again
         };
-        let mut severed: HashSet<_> = edges
-            .iter()
-            .filter(is_severed)
-            .map(|edge| edge.id)
-            .collect();
+        let mut severed: HashSet<_> = edges.iter().filter(is_severed).map(|edge| edge.id).collect();
         loop {
             let before = severed.len();
             let mut arrivals = vec![0; count];
-            let mut strangers = vec![false; count];
+            let mut strangers = visited.clone();
             if let Some(entry) = entry {
                 strangers[entry] = true;
             }
@@ -376,39 +433,43 @@ impl Cuts {
                     false => arrivals[to] += 1,
                 }
             }
-            let shared =
-                |edge: &EdgeView| to(edge).is_some_and(|to| strangers[to] || arrivals[to] > 1);
+            let shared = |edge: &EdgeView| {
+                let to = to(edge);
+                let alone = to.is_some_and(|to| !strangers[to] && arrivals[to] < 2);
+                !alone || (is_indirect(edge) && !is_followed(to))
+            };
             severed.extend(edges.iter().filter(|edge| shared(edge)).map(|edge| edge.id));
             let cut = |edge: &&EdgeView| is_indirect(edge) && severed.contains(&edge.id);
             let jumps: HashSet<_> = edges.iter().filter(cut).map(|edge| edge.from).collect();
-            let beside = edges
-                .iter()
-                .filter(|edge| is_indirect(edge) && jumps.contains(&edge.from));
+            let beside = edges.iter().filter(|edge| is_indirect(edge) && jumps.contains(&edge.from));
             severed.extend(beside.map(|edge| edge.id));
             if severed.len() == before {
                 break;
             }
         }
         let mut ends = vec![false; count];
-        let ending =
-            |edge: &&EdgeView| edge.kind != EdgeKind::LandingPad && severed.contains(&edge.id);
+        let ending = |edge: &&EdgeView| edge.kind != EdgeKind::LandingPad && severed.contains(&edge.id);
         for edge in edges.iter().filter(ending) {
-            if let Some(from) = function.position_of(edge.from) {
+            if let Some(from) = from(edge) {
+                ends[from] = true;
+            }
+        }
+        for edge in function.edges().filter(|edge| is_followed(from(edge))) {
+            let branches = matches!(edge.kind, EdgeKind::Taken | EdgeKind::NotTaken);
+            let ends_there = edge.block().is_some() && !is_followed(to(&edge));
+            if let (true, Some(from)) = (ends_there && !branches && edge.kind != EdgeKind::LandingPad, from(&edge)) {
                 ends[from] = true;
             }
         }
         // Where both calls and jumps arrive it is not known which.
-        let jumped: HashSet<_> = edges
-            .iter()
-            .filter(|edge| is_indirect(edge))
-            .filter_map(to)
-            .collect();
+        let jumped: HashSet<_> = edges.iter().filter(|edge| is_indirect(edge)).filter_map(to).collect();
         let mixed = edges.iter().any(|edge| {
             let called = !is_indirect(edge) && severed.contains(&edge.id);
             called && to(edge).is_some_and(|to| jumped.contains(&to))
-        });
+        }) || jumped.iter().any(|to| visited[*to] || !followed[*to]);
         let entered = entry.is_some_and(|entry| jumped.contains(&entry));
         Self {
+            followed: followed.to_vec(),
             ends,
             severed,
             goes_on: !mixed && !entered,
@@ -460,7 +521,7 @@ impl<'p, 'f> Wanting<'p, 'f> {
         }
     }
 
-    fn all(mut self, dag: &PathDag, ops: &Ops) -> Result<Vec<Wants>, Reason> {
+    fn all(mut self, dag: &PathDag, ops: &Ops) -> Result<Vec<Wants>, Trouble> {
         for (edge, what) in (0..).zip(&self.paths.edges) {
             if let PathEdge::Enter(block) = what
                 && self.counts_start(*block)
@@ -536,7 +597,10 @@ impl<'p, 'f> Wanting<'p, 'f> {
         let planner = self.planner;
         let view = planner.function.blocks().nth(block);
         let edges = view.into_iter().flat_map(|view| view.successors());
-        let out = edges.filter(|edge| edge.block().is_none());
+        let out = edges.filter(|edge| {
+            let to = edge.block().and_then(|to| planner.function.position_of(to));
+            !to.is_some_and(|to| self.cuts.followed[to])
+        });
         let mut ways: Vec<Place> = out.map(|edge| planner.way(block, &edge)).collect();
         ways.dedup();
         match ways.is_empty() || self.cuts.ends_at(block) {
@@ -545,12 +609,13 @@ impl<'p, 'f> Wanting<'p, 'f> {
         }
     }
 
-    fn put_on(&mut self, edge: EdgeId, what: &[What]) -> Result<(), Reason> {
+    fn put_on(&mut self, edge: EdgeId, what: &[What]) -> Result<(), Trouble> {
         if what.is_empty() {
             return Ok(());
         }
         let place = self.planner.place(self.paths, FlowArc::Edge(edge));
-        self.put(place.ok_or(Reason::NoPlace)?, what);
+        let place = place.ok_or_else(|| self.planner.trouble(self.paths, edge))?;
+        self.put(place, what);
         Ok(())
     }
 

@@ -83,6 +83,8 @@ pub enum MarkKind {
     Cuts = 4,
     /// No path ends in the block, though the graph ends there: control does not come back from it.
     Dead = 5,
+    /// The block is not followed: paths end in front of it, and start behind it.
+    Unfollowed = 6,
 }
 
 /// Why paths are not counted.
@@ -105,12 +107,13 @@ pub enum Reason {
 
 impl MarkKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Broken,
         Self::Ends,
         Self::GoesOn,
         Self::Cuts,
         Self::Dead,
+        Self::Unfollowed,
     ];
 }
 

@@ -85,6 +85,7 @@ fn document(
         "cut": followed.cut(function),
         "paths": paths.collect::<Vec<_>>(),
         "breaks": breaks.collect::<Vec<_>>(),
+        "unfollowed": function.unfollowed.iter().map(|block| start(*block)).collect::<Vec<_>>(),
     })
 }
 

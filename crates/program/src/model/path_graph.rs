@@ -67,28 +67,37 @@ impl CallView<'_> {
 }
 
 impl FunctionView<'_> {
-    /// Its path graph without the edges that are `severed`. `None` where nothing is known of its blocks.
+    /// Its path graph without the edges that are `severed`, and without blocks that are not `followed`: paths end in
+    /// front of these, and others start behind. `None` where nothing is known of its blocks.
     #[must_use]
-    pub fn path_graph(&self, severed: impl Fn(&EdgeView) -> Option<Severed>) -> Option<PathGraph> {
+    pub fn path_graph(
+        &self,
+        severed: impl Fn(&EdgeView) -> Option<Severed>,
+        followed: impl Fn(BlockId) -> bool,
+    ) -> Option<PathGraph> {
         let whole = self.flow_graph()?;
         let count = whole.node_count();
         let outside = NodeId(u32::try_from(count).ok()?);
         let mut entered = vec![false; count];
-        entered[whole.entry().index()] = true;
+        entered[whole.entry().index()] = followed(self.entry_block()?.id());
         let position = |block: Option<BlockId>| self.position_of(block?);
         let (mut edges, mut ends, mut exits) = (Vec::new(), Vec::new(), Vec::new());
         for edge in self.edges() {
             let (Some(from), Some(to)) = (position(Some(edge.from)), position(edge.block())) else {
                 continue;
             };
-            match severed(&edge) {
-                Some(how) => {
+            let node = NodeId(from as u32);
+            let ends_are_followed = [Some(edge.from), edge.block()].map(|one| one.is_some_and(&followed));
+            match (ends_are_followed, severed(&edge)) {
+                ([false, to_followed], _) => entered[to] |= to_followed,
+                ([true, false], _) => exits.push(node),
+                ([true, true], Some(how)) => {
                     entered[to] = true;
-                    exits.extend((how == Severed::Ends).then_some(NodeId(from as u32)));
+                    exits.extend((how == Severed::Ends).then_some(node));
                 }
-                None => {
+                ([true, true], None) => {
                     edges.push(PathEdge::Own(edge));
-                    ends.push((NodeId(from as u32), NodeId(to as u32)));
+                    ends.push((node, NodeId(to as u32)));
                 }
             }
         }
