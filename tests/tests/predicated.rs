@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde::Deserialize;
-use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build, compiled};
+use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build};
 use tomo_testkit::coverage::complete;
 use tomo_testkit::steps::{Kind, Outside, Trace, Transition, observe};
 use tomo_testkit::tomo;
