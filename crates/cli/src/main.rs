@@ -10,6 +10,7 @@ mod count;
 mod cover;
 mod demo;
 mod fleet;
+mod isolate;
 mod map;
 mod merge;
 mod observe;
@@ -56,6 +57,7 @@ enum Command {
     Env(cover::environment::Arguments),
     Count(count::Arguments),
     Predicates(predicates::Arguments),
+    Isolate(isolate::Arguments),
     Report(report::Arguments),
     Merge(merge::Arguments),
     Serve(serve::Arguments),
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         Command::Env(arguments) => cover::environment::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Count(arguments) => count::run(&arguments),
         Command::Predicates(arguments) => predicates::run(&arguments),
+        Command::Isolate(arguments) => isolate::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments).map(|()| ExitCode::SUCCESS),

@@ -23,7 +23,7 @@ mod folder;
 pub mod html;
 pub mod json;
 pub mod lcov;
-mod markup;
+pub mod markup;
 mod merged;
 mod module;
 mod paths;
