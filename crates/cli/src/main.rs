@@ -10,6 +10,7 @@ mod count;
 mod cover;
 mod demo;
 mod fleet;
+mod isolate;
 mod map;
 mod merge;
 mod observe;
@@ -60,6 +61,7 @@ enum Command {
     Paths(paths::Arguments),
     Predicates(predicates::Arguments),
     Trace(trace::Arguments),
+    Isolate(isolate::Arguments),
     Report(report::Arguments),
     Merge(merge::Arguments),
     Serve(serve::Arguments),
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
         Command::Paths(arguments) => paths::run(&arguments),
         Command::Predicates(arguments) => predicates::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
+        Command::Isolate(arguments) => isolate::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments).map(|()| ExitCode::SUCCESS),

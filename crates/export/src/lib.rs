@@ -24,7 +24,7 @@ mod followed;
 pub mod html;
 pub mod json;
 pub mod lcov;
-mod markup;
+pub mod markup;
 mod merged;
 mod module;
 mod path_counts;

@@ -22,6 +22,12 @@ impl fmt::Display for Text<'_> {
     }
 }
 
+/// A text as it is written in HTML.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    Text(text).to_string()
+}
+
 fn replacement(letter: char) -> Option<&'static str> {
     Some(match letter {
         '&' => "&amp;",

@@ -11,7 +11,7 @@ struct Row {
     may_use: &'static [&'static str],
 }
 
-const ROWS: [Row; 16] = [
+const ROWS: [Row; 17] = [
     Row {
         name: "tomo-graph",
         may_use: &[],
@@ -73,10 +73,24 @@ const ROWS: [Row; 16] = [
         ],
     },
     Row {
+        name: "tomo-isolate",
+        may_use: &[
+            "tomo-graph",
+            "tomo-program",
+            "tomo-plan",
+            "tomo-profile",
+            "tomo-weave",
+            "tomo-launch",
+            "tomo-export",
+            "tomo-wire",
+        ],
+    },
+    Row {
         name: "tomo-cli",
         may_use: &[
             "tomo-collector",
             "tomo-instance",
+            "tomo-isolate",
             "tomo-protocol",
             "tomo-graph",
             "tomo-program",

@@ -60,6 +60,17 @@ impl Images {
         Ok(baked(woven.header))
     }
 
+    /// The same, but that images are kept in another folder.
+    ///
+    /// # Errors
+    /// As for [`Self::in_cache`].
+    pub fn apart(&self, folder: &Path) -> Result<Self, ImageError> {
+        Ok(Self {
+            folder: private::folder(&folder.join("images"))?,
+            models: self.models.clone(),
+        })
+    }
+
     /// The image of `module` in which it is marked which of the `asked` predicates were true, for many runs to share, and
     /// the file that says what its marks mean.
     ///

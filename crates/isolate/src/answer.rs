@@ -1,0 +1,157 @@
+//! The answer: predictors of failure, ranked by Importance (ABI §4.3), with what speaks for each.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use tomo_export::predicates::{Id, Line, Sites, Sources};
+use tomo_profile::scores::{Interval, importance_interval, increase};
+
+use crate::state::{Known, StepMade};
+use crate::words::{Words, words};
+
+/// Predictors that are named.
+pub(crate) const MOST: usize = 10;
+/// Standard deviations to each side of what is 95 % certain.
+const DEVIATIONS: f64 = 1.96;
+/// Lines of the source that are shown before and behind.
+const AROUND: u32 = 2;
+
+/// A predictor of failure.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Its name, as `tomo predicates` has it.
+    pub id: Id,
+    /// The function.
+    pub function: String,
+    /// Where it is.
+    pub line: Option<Line>,
+    /// What it says.
+    pub words: Words,
+    /// In how many runs it was true: of all cases.
+    pub known: Known,
+    /// How well it predicts, with 95 % confidence.
+    pub importance: Interval,
+    /// The step that found it.
+    pub step: u32,
+    /// The source around it.
+    pub source: Vec<(u32, String)>,
+}
+
+/// What a search came to.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The best first.
+    pub findings: Vec<Finding>,
+    /// Cases that fail, and that do not.
+    pub failures: usize,
+    /// Cases that do not fail.
+    pub successes: usize,
+    /// Cases that do not always end alike.
+    pub flaky: usize,
+    /// How the search went.
+    pub steps: Vec<StepMade>,
+    /// Sites that were watched.
+    pub seen: usize,
+    /// Sites that there are.
+    pub sites: usize,
+    /// Whether more steps would find nothing better.
+    pub complete: bool,
+    /// The program.
+    pub module: PathBuf,
+}
+
+/// Importance of what is known. One failing run says nothing of how many it is true in; it counts as all of them.
+pub(crate) fn importance(known: &Known) -> Interval {
+    let tally = known.tally();
+    if known.failed != 1 {
+        return importance_interval(&tally, known.failed, known.passed, DEVIATIONS);
+    }
+    let rise = increase(&tally);
+    let value = match known.failed_true {
+        1 if rise > 0.0 => 2.0 * rise / (1.0 + rise),
+        _ => 0.0,
+    };
+    Interval {
+        low: 0.0,
+        value,
+        high: if value > 0.0 { 1.0 } else { 0.0 },
+    }
+}
+
+/// Rows that predict failure at all, the best first; of equals that which more successful runs could have met.
+pub(crate) fn best(known: &BTreeMap<usize, Known>) -> Vec<(usize, Interval)> {
+    let mut found: Vec<(usize, Interval, u64)> = known
+        .iter()
+        .map(|(row, known)| (*row, importance(known), known.passed_seen))
+        .filter(|(_, importance, _)| importance.value > 0.0)
+        .collect();
+    found.sort_by(|one, other| {
+        let by_value = other.1.value.total_cmp(&one.1.value);
+        by_value.then(other.2.cmp(&one.2)).then(one.0.cmp(&other.0))
+    });
+    found.into_iter().map(|(row, one, _)| (row, one)).collect()
+}
+
+/// The first of the best, as all cases have it.
+pub(crate) fn findings(
+    sites: &Sites,
+    best: &[(usize, Interval)],
+    confirmed: &BTreeMap<usize, Known>,
+    found: &BTreeMap<usize, Known>,
+) -> Vec<Finding> {
+    let rows: BTreeMap<usize, Known> = best
+        .iter()
+        .take(MOST)
+        .filter_map(|(row, _)| Some((*row, *confirmed.get(row)?)))
+        .collect();
+    let mut sources = Sources::default();
+    let each = self::best(&rows).into_iter();
+    each.filter_map(|(row, importance)| {
+        let site = sites
+            .sites
+            .iter()
+            .find(|site| (site.first..site.first + site.told.len()).contains(&row))?;
+        let case = (row - site.first) as u8;
+        Some(Finding {
+            id: Id::of(sites.rows.get(row)?)?,
+            function: site.function.clone(),
+            line: site.line.clone(),
+            words: words(site, case, &mut sources),
+            known: *rows.get(&row)?,
+            importance,
+            step: found.get(&row).map_or(0, |known| known.step),
+            source: site
+                .line
+                .as_ref()
+                .map(|line| sources.around(line, AROUND))
+                .unwrap_or_default(),
+        })
+    })
+    .collect()
+}
+
+impl Answer {
+    /// What came of it, in a sentence.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        let searched = match self.complete {
+            true => "",
+            false => " yet",
+        };
+        let Some(best) = self.findings.first() else {
+            return format!(
+                "Nothing that was watched predicts the failure{searched}: {} of {} sites were watched in {} steps.",
+                self.seen,
+                self.sites,
+                self.steps.len()
+            );
+        };
+        match best.importance.low > 0.0 || self.failures == 1 {
+            true => format!("{}: {}.", best.words.place, best.words.what),
+            false => format!(
+                "Nothing predicts the failure for certain{searched}; the best guess is {}: {}.",
+                best.words.place, best.words.what
+            ),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The search for what predicts failure, on one machine (ABI §4, Procedure 1).
+//!
+//! | step | file |
+//! |---|---|
+//! | cases: arguments, input, and how success is told | `cases.rs` |
+//! | a case run, armed or as it is, and labelled | `run.rs` |
+//! | many at a time | `many.rs` |
+//! | where runs crash | `crash.rs` |
+//! | the program as the search sees it | `map.rs` |
+//! | what has been found so far, kept between steps | `state.rs` |
+//! | step by step: arm, run, label, score, extend | `session.rs` |
+//! | the answer | `answer.rs`, `words.rs` |
+//!
+//! Each step arms only the sites of its plan, so a run pays for these alone; what has been answered is armed no more.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod cases;
+mod crash;
+mod many;
+mod map;
+mod run;
+mod session;
+mod state;
+mod words;
+
+pub use answer::{Answer, Finding};
+pub use run::End;
+pub use cases::{Case, Cases, CasesError, Success};
+pub use session::{IsolateError, Options, Score, Session, Towards, Watch};
+pub use state::{Known, StepMade};
+pub use words::{Words, words};
