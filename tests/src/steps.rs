@@ -12,6 +12,7 @@
 //! "outside", and [`Outside`] says how it is got through. A program that raises SIGTRAP itself is
 //! not for this oracle.
 
+pub mod chains;
 pub mod stack;
 mod tracee;
 
@@ -22,6 +23,7 @@ use anyhow::{Context, Result};
 use rustc_hash::FxHashMap;
 
 use crate::corpus::{Turn, Workload};
+use chains::{Follower, Step};
 use stack::{Pointers, Shadow};
 use tracee::{Event, Tracee};
 
@@ -135,7 +137,25 @@ pub fn observe(program: &Path, workload: &Workload, way: Outside, limit: u64) ->
     let turn = Turn::wait()?;
     let tracee = Tracee::start(program, workload, turn.index())
         .with_context(|| format!("cannot trace {}", program.display()))?;
-    Run::new(tracee, way).complete(limit)
+    Ok(Run::new(tracee, way, None).complete(limit)?.0)
+}
+
+/// The same, followed by `follower`, which tells the chains of calls.
+///
+/// # Errors
+/// As for [`observe`].
+pub fn follow(
+    program: &Path,
+    workload: &Workload,
+    way: Outside,
+    limit: u64,
+    follower: Follower,
+) -> Result<(Trace, Follower)> {
+    let turn = Turn::wait()?;
+    let tracee = Tracee::start(program, workload, turn.index())
+        .with_context(|| format!("cannot trace {}", program.display()))?;
+    let (trace, follower) = Run::new(tracee, way, Some(follower)).complete(limit)?;
+    Ok((trace, follower.context("nobody followed")?))
 }
 
 /// A run in progress.
@@ -146,10 +166,11 @@ struct Run {
     transitions: FxHashMap<Transition, u64>,
     /// Where signals interrupted the program, the innermost last.
     interrupted: Vec<Pointers>,
+    follower: Option<Follower>,
 }
 
 impl Run {
-    fn new(tracee: Tracee, way: Outside) -> Self {
+    fn new(tracee: Tracee, way: Outside, follower: Option<Follower>) -> Self {
         let (shadow, transitions) = (Shadow::default(), FxHashMap::default());
         Self {
             tracee,
@@ -157,11 +178,16 @@ impl Run {
             shadow,
             transitions,
             interrupted: Vec::new(),
+            follower,
         }
     }
 
-    fn complete(mut self, limit: u64) -> Result<Trace> {
+    fn complete(mut self, limit: u64) -> Result<(Trace, Option<Follower>)> {
         let mut at = self.tracee.pointers()?;
+        let stated = self.tracee.stated(at.instruction);
+        if let Some(follower) = &mut self.follower {
+            follower.begin(at, stated);
+        }
         let mut signal = None;
         let mut steps = 0;
         let end = loop {
@@ -186,11 +212,12 @@ impl Run {
                 Event::Ended(end) => break end,
             }
         };
-        Ok(Trace {
+        let trace = Trace {
             transitions: self.transitions,
             steps,
             end,
-        })
+        };
+        Ok((trace, self.follower))
     }
 
     fn advance(&mut self, at: Pointers, signal: Option<i32>) -> Result<Event> {
@@ -246,6 +273,18 @@ impl Run {
     fn record(&mut self, at: Pointers, next: Pointers, kind: Kind) {
         let from = self.tracee.stated(at.instruction);
         let to = self.tracee.stated(next.instruction);
+        let back = || self.tracee.stated(self.tracee.word(next.stack)?);
+        if let Some(follower) = &mut self.follower {
+            let begins = to.is_some_and(|to| follower.is_entry(to));
+            follower.step(&Step {
+                from,
+                to,
+                at,
+                next,
+                kind,
+                back: begins.then(back).flatten(),
+            });
+        }
         if from.is_some() || to.is_some() {
             *self
                 .transitions
