@@ -26,6 +26,8 @@
 //! | `trap.rs` | the handler; all that may run in it |
 //! | `signals.rs` | the C library's functions on signals, kept from hiding SIGTRAP |
 //! | `slabs.rs` | a slab of counters for each thread |
+//! | `chains.rs` | the tree of calls of a thread |
+//! | `passage.rs` | the way from woven code into the agent and back |
 //! | `tracer.rs` | whether a debugger traces the program |
 //! | `emulator.rs` | whether it runs in an emulator |
 //! | `names.rs` | names that are put together without allocating |
@@ -44,6 +46,7 @@
 
 mod arm;
 mod armed;
+mod chains;
 mod door;
 mod emulator;
 mod forked;
@@ -56,6 +59,7 @@ mod loader;
 mod memory;
 mod names;
 mod own;
+mod passage;
 mod signals;
 mod slabs;
 mod start;

@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use tomo_wire::counting::{LOST, MOST_SLABS, OWNERS, Slabs, USED};
 
 use crate::system::{self, Access, File, Protection};
-use crate::{door, forked};
+use crate::{chains, door, forked};
 
 /// Where in memory this process has mapped each slab; 0 where it has not.
 static PLACES: [AtomicUsize; MOST_SLABS as usize] =
@@ -28,6 +28,8 @@ static STARTS: [[AtomicUsize; 2]; MOST_SLABS as usize] =
 static HEAD: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of a slab.
 static SIZE: AtomicUsize = AtomicUsize::new(0);
+/// What is in a slab.
+static KIND: AtomicU64 = AtomicU64::new(Slabs::COUNTERS);
 /// Memory that nobody reads.
 static NOWHERE: AtomicUsize = AtomicUsize::new(0);
 /// The file's path, for slabs to come: no file stays open, whose number the program could meet.
@@ -54,10 +56,26 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
     let nowhere = system::map_nothing(size).ok()?;
     NOWHERE.store(nowhere, Ordering::Relaxed);
     SIZE.store(size, Ordering::Relaxed);
+    KIND.store(header.kind.get(), Ordering::Relaxed);
+    if has_chains() {
+        chains::begin_nowhere(nowhere);
+    }
     HEAD.store(head as usize, Ordering::Release);
     own();
     forked::tell(in_child);
     Some(())
+}
+
+fn has_chains() -> bool {
+    KIND.load(Ordering::Relaxed) == Slabs::CHAINS
+}
+
+/// The slab at `place` is the calling thread's from now on.
+fn become_own(place: usize) {
+    if has_chains() {
+        chains::begin(place);
+    }
+    system::set_gs(place);
 }
 
 fn remember(path: &CStr) -> Option<()> {
@@ -102,12 +120,13 @@ fn name(thread: u32) -> u64 {
 
 /// Gives the calling thread a slab of its own, and counts it as lost if there is none.
 fn own() {
-    let place = take(system::thread()).map(|(_, place)| place);
-    let place = place.unwrap_or_else(|| {
-        lose();
-        NOWHERE.load(Ordering::Relaxed)
-    });
-    system::set_gs(place);
+    match take(system::thread()) {
+        Some((_, place)) => become_own(place),
+        None => {
+            lose();
+            system::set_gs(NOWHERE.load(Ordering::Relaxed));
+        }
+    }
 }
 
 fn lose() {
@@ -195,7 +214,7 @@ pub(crate) fn create(
     let taken = take(SOON).and_then(|(slab, _)| Some((slab, STARTS.get(slab as usize)?)));
     let Some((slab, [function, first])) = taken else {
         lose();
-        return real(start, argument);
+        return unnoted(|| real(start, argument));
     };
     function.store(start, Ordering::Relaxed);
     first.store(argument as usize, Ordering::Release);
@@ -206,6 +225,18 @@ pub(crate) fn create(
     {
         owner.store(0, Ordering::Relaxed);
     }
+    result
+}
+
+/// Creates a thread that has no slab. It inherits where the base points; a tree can have one thread only.
+fn unnoted(real: impl FnOnce() -> c_int) -> c_int {
+    if !has_chains() {
+        return real();
+    }
+    let own = chains::own();
+    system::set_gs(NOWHERE.load(Ordering::Relaxed));
+    let result = real();
+    system::set_gs(own);
     result
 }
 
@@ -221,7 +252,7 @@ extern "C" fn possess(slab: usize) -> Begin {
     let place = PLACES
         .get(slab)
         .map_or(0, |place| place.load(Ordering::Relaxed));
-    system::set_gs(place);
+    become_own(place);
     if let Some(owner) = owner(slab as u32) {
         owner.store(name(system::thread()), Ordering::Relaxed);
     }

@@ -6,6 +6,7 @@
 mod bar;
 mod calibrate;
 mod campaign;
+mod chains;
 mod count;
 mod cover;
 mod demo;
@@ -54,6 +55,7 @@ enum Command {
     Calibrate(calibrate::Arguments),
     Env(cover::environment::Arguments),
     Count(count::Arguments),
+    Chains(chains::Arguments),
     Report(report::Arguments),
     Merge(merge::Arguments),
     Serve(serve::Arguments),
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Env(arguments) => cover::environment::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Count(arguments) => count::run(&arguments),
+        Command::Chains(arguments) => chains::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments).map(|()| ExitCode::SUCCESS),

@@ -73,6 +73,8 @@ pub struct RunFolder {
     slabs: Option<PathBuf>,
     /// Bytes of a slab that modules have taken.
     slab: u32,
+    /// What is in slabs.
+    kind: u64,
     forks: Forks,
 }
 
@@ -99,6 +101,7 @@ impl RunFolder {
             roster: None,
             slabs: None,
             slab: 0,
+            kind: Slabs::COUNTERS,
             forks: Forks::default(),
         })
     }
@@ -152,6 +155,24 @@ impl RunFolder {
         self.add(module, &baked, "counters")
     }
 
+    /// Sees to it that the chains of calls of `module` are noted in this run, in slabs of `memory` bytes; bakes its
+    /// image if need be.
+    ///
+    /// # Errors
+    /// As for [`Self::arm`].
+    pub fn note_chains(
+        &mut self,
+        module: &Observed,
+        images: &Images,
+        memory: u32,
+        progress: &dyn Progress,
+    ) -> Result<(), FolderError> {
+        let baked = images.chains(module, progress)?;
+        self.kind = Slabs::CHAINS;
+        self.slab = baked.header.slab_end.get().max(memory);
+        self.add(module, &baked, "functions")
+    }
+
     /// Makes the file of slabs, once all modules are there that are counted.
     ///
     /// # Errors
@@ -159,7 +180,7 @@ impl RunFolder {
     pub fn make_slabs(&mut self) -> Result<(), FolderError> {
         let path = self.path.join("slabs");
         let make = || -> io::Result<()> {
-            let header = Slabs::of(self.slab.into());
+            let header = Slabs::of(self.slab.into(), self.kind);
             let header = header.ok_or_else(|| io::Error::other("too many counters"))?;
             let file = private::create(&path)?;
             private::allocate(&file, Slabs::head())?;

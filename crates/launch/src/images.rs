@@ -8,8 +8,13 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use tomo_program::{AnalyseError, Binary, Cache, LoadError, Loaded, Progress, Request, load};
-use tomo_weave::{Options, Placement, WEAVE_VERSION, WeaveError, Weights, weave, weave_counters};
+use tomo_program::{
+    AnalyseError, Binary, Cache, LoadError, Loaded, Model, Progress, Request, load,
+};
+use tomo_weave::{
+    Options, Placement, WEAVE_VERSION, WeaveError, Weights, weave, weave_chains, weave_counters,
+};
+use tomo_wire::chains::Functions;
 use tomo_wire::counting::Counters;
 use tomo_wire::image::Image;
 use tomo_wire::plan::{Level, Plan};
@@ -74,6 +79,9 @@ pub(crate) struct Baked {
     pub(crate) disposals: PathBuf,
     pub(crate) header: Image,
 }
+
+/// The bytes of an image with probes that stay, those of the file of what it observes, and the image's header.
+type Staying = (Vec<u8>, Vec<u8>, Image);
 
 impl Images {
     /// The images in the folder `cache`, made of the models there.
@@ -167,45 +175,67 @@ impl Images {
         weighed: &Weighed,
         progress: &dyn Progress,
     ) -> Result<Baked, ImageError> {
-        let name = format!(
-            "{}-count-v{WEAVE_VERSION}.{}-at{slab}-by{:x}",
-            module.stem,
-            tomo_program::ANALYSIS_VERSION,
-            weighed.name
-        );
+        let name = format!("count-at{slab}-by{:x}", weighed.name);
+        self.staying(module, &name, "counters", progress, |of, bytes, model| {
+            let (id, stamp) = (module.id, module.stamp);
+            let weights = &weighed.weights;
+            let woven = weave_counters(of, bytes, model, id, stamp, (None, slab), weights)?;
+            Ok((woven.image, woven.counters, woven.header))
+        })
+    }
+
+    /// The image in which the chains of calls of `module` are noted.
+    pub(crate) fn chains(
+        &self,
+        module: &Observed,
+        progress: &dyn Progress,
+    ) -> Result<Baked, ImageError> {
+        self.staying(module, "chains", "functions", progress, |of, bytes, model| {
+            let woven = weave_chains(of, bytes, model, module.id, module.stamp, None)?;
+            Ok((woven.image, woven.functions, woven.header))
+        })
+    }
+
+    /// The image of `module` with probes that stay, woven by `weave` if it is not there: the image's file and the
+    /// file, of that `kind`, of what it observes.
+    fn staying(
+        &self,
+        module: &Observed,
+        name: &str,
+        kind: &str,
+        progress: &dyn Progress,
+        weave: impl FnOnce(&Binary<'_>, &[u8], &Model) -> Result<Staying, WeaveError>,
+    ) -> Result<Baked, ImageError> {
+        let version = tomo_program::ANALYSIS_VERSION;
+        let name = format!("{}-{name}-v{WEAVE_VERSION}.{version}", module.stem);
         let file = |kind: &str| self.folder.join(format!("{name}.{kind}"));
-        let (image, counters) = (file("image"), file("counters"));
-        if let Some(header) = read_counters(&image, &counters)
+        let (image, observes) = (file("image"), file(kind));
+        let baked = |header| Baked {
+            image: image.clone(),
+            plan: observes.clone(),
+            disposals: PathBuf::new(),
+            header,
+        };
+        if let Some(header) = read_staying(&image, &observes)
             && header.module == module.id
             && (header.stamp == module.stamp || is_unchanged(&header, &module.path))
         {
-            return Ok(Baked {
-                image,
-                plan: counters,
-                disposals: PathBuf::new(),
-                header,
-            });
+            return Ok(baked(header));
         }
         let (bytes, loaded) = self.load(module, progress)?;
         let path = &module.path;
         let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
         let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
-        let (id, stamp) = (module.id, module.stamp);
-        let (model, weights) = (&loaded.model, &weighed.weights);
-        let woven = weave_counters(&binary, &bytes, model, id, stamp, (None, slab), weights);
+        let woven = weave(&binary, &bytes, &loaded.model);
         let woven = woven.map_err(|error| ImageError::Weave(path.clone(), error))?;
         let io = |path: &Path| {
             let path = path.to_path_buf();
             move |error| ImageError::Io(path, error)
         };
-        private::replace(&counters, &[&woven.counters]).map_err(io(&counters))?;
-        private::replace(&image, &[&woven.image]).map_err(io(&image))?;
-        Ok(Baked {
-            image,
-            plan: counters,
-            disposals: PathBuf::new(),
-            header: woven.header,
-        })
+        let (image_bytes, observed, header) = woven;
+        private::replace(&observes, &[&observed]).map_err(io(&observes))?;
+        private::replace(&image, &[&image_bytes]).map_err(io(&image))?;
+        Ok(baked(header))
     }
 
     /// The module's file and its model.
@@ -267,12 +297,14 @@ fn read_pair(image: &Path, plan: &Path) -> Option<Image> {
     (plan.name() == header.plan.get()).then_some(header)
 }
 
-/// The header of the image, if it is sound and belongs to the counters.
-fn read_counters(image: &Path, counters: &Path) -> Option<Image> {
+/// The header of the image, if it is sound and belongs to the counters or functions in `observes`.
+fn read_staying(image: &Path, observes: &Path) -> Option<Image> {
     let header = read_header(image)?;
-    let bytes = fs::read(counters).ok()?;
-    let (counters, _) = Counters::read(&bytes).ok()?;
-    (counters.name() == header.plan.get()).then_some(header)
+    let bytes = fs::read(observes).ok()?;
+    let counters = Counters::read(&bytes).map(|(counters, _)| counters.name());
+    let functions = Functions::read(&bytes).map(|(functions, _)| functions.name());
+    let name = counters.or(functions).ok()?;
+    (name == header.plan.get()).then_some(header)
 }
 
 fn read_header(image: &Path) -> Option<Image> {

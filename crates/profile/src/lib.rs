@@ -2,12 +2,13 @@
 //! answers to (`tomo-plan`).
 //!
 //! [`records`] are read and [`merge`]d; [`units`] and [`coverage`] say what ran, [`counts`] how often,
-//! [`paths`] along which paths, and [`reconstruction`] in which order; [`scores`] say what foretells
+//! [`chains`] by which calls, [`paths`] along which paths, and [`reconstruction`] in which order; [`scores`] say what foretells
 //! failure, [`award`] what a distribution of probes shows.
 
 #![forbid(unsafe_code)]
 
 pub mod award;
+pub mod chains;
 pub mod counts;
 pub mod coverage;
 pub mod merge;

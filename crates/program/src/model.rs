@@ -46,7 +46,7 @@ pub use find::Search;
 pub use format::{ANALYSIS_VERSION, FORMAT_VERSION, ModelError};
 pub use graphs::{Graphs, Named};
 pub use predecessors::Predecessors;
-pub use sites::{CallView, IndirectJumpView};
+pub use sites::{CallView, IndirectJumpView, returns_again};
 pub use strings::Strings;
 pub use summary::Summary;
 pub use views::{BlockView, EdgeView, FunctionView, SourcePosition, Target};

@@ -6,11 +6,13 @@
 //! | what a probe may change because nobody looks at it | `staying/live.rs` |
 //! | adding one to a counter | `staying/increment.rs` |
 //! | what is done between the program's instructions | `staying/action.rs` |
+//! | a step in the tree of calls | `staying/chain.rs` |
 //! | many blocks executed elsewhere, with actions between their instructions | `staying/region.rs` |
 //! | a block as a place for actions | `staying/code.rs` |
 //! | which blocks of a function are executed elsewhere as a whole | `staying/whole.rs` |
 
 pub(crate) mod action;
+pub(crate) mod chain;
 pub(crate) mod code;
 pub(crate) mod increment;
 pub(crate) mod live;

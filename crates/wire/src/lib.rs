@@ -8,6 +8,7 @@
 //! | [`plan`] | weaving | reports | what each probe observes, and what could not be observed |
 //! | [`disposal`] | weaving | launching | how each probe of an image is taken away from outside |
 //! | [`counting`] | weaving, the agent, live | reports | which counter counts what, and the slabs that hold them |
+//! | [`chains`] | weaving, the agent, live | reports | which functions are observed, and the trees of their calls |
 //! | [`roster`] | launching | the agent | which image arms which module, and where its record is |
 //! | [`report`] | instances of a fleet | the collector | what one run has hit so far |
 //!
@@ -19,6 +20,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod chains;
 pub mod counting;
 pub mod disposal;
 mod door;

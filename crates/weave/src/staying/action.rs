@@ -3,9 +3,12 @@
 //! An action changes no register and no flag that anybody looks at, nothing in memory but the slab of its thread (and what is below the
 //! red zone), and control goes on behind it.
 
+use tomo_program::Address;
+
+use super::chain::{Apart, Step};
 use super::increment;
 use super::live::Set;
-use crate::trampoline::Writer;
+use crate::trampoline::{Spot, Writer};
 
 /// Something that is done at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +23,24 @@ pub(crate) struct Action {
 pub(crate) enum What {
     /// One is added to the counter of this number.
     Count(u32),
+    /// What chains of calls need.
+    Chain(Step),
 }
 
 impl Action {
-    /// Appends its code, where counters start `slab` bytes into the slab of a thread.
-    pub(crate) fn write(self, writer: &mut Writer, slab: u32) {
+    /// Appends its code, where counters start `slab` bytes into the slab of a thread; gives what of it is to lie apart.
+    /// `spot` tells where addresses of the module lie.
+    pub(crate) fn write(
+        self,
+        writer: &mut Writer,
+        slab: u32,
+        spot: impl Fn(Address) -> Spot,
+    ) -> Option<Apart> {
         match self.what {
             What::Count(counter) => increment::write(writer, slab + 8 * counter, self.live),
+            What::Chain(step) => return step.write(writer, self.live, spot),
         }
+        None
     }
 }
 
@@ -36,6 +49,7 @@ impl What {
     pub(crate) fn renumbered(self, first: u32) -> Self {
         match self {
             Self::Count(counter) => Self::Count(first + counter),
+            Self::Chain(step) => Self::Chain(step),
         }
     }
 }

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use tomo_program::Address;
 
 use super::action::Action;
+use super::chain::Apart;
 use super::moved::{Movable, Reader, Way};
 use crate::text::Text;
 use crate::trampoline::{Spot, Writer};
@@ -27,6 +28,8 @@ pub(crate) struct Piece {
     pub(crate) length: u64,
     /// Whether a call follows, which stays where it is.
     pub(crate) calls: bool,
+    /// Done when it is entered from outside of its region, and only then.
+    pub(crate) entered: Vec<Action>,
     /// Done before what is at these addresses.
     pub(crate) before: Vec<(Address, Action)>,
     /// Done on the two ways of the branch at its end.
@@ -50,9 +53,11 @@ pub(crate) struct Region {
 }
 
 /// Where the pieces of a region lie in its code, by their starts, and how long that is.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Layout {
     offsets: HashMap<Address, usize>,
+    /// Where those are for their own region at which something is done on entering.
+    inner: HashMap<Address, usize>,
     length: usize,
 }
 
@@ -70,6 +75,8 @@ pub(crate) struct Regions {
     calls: Vec<Call>,
     /// Where each piece is, in bytes from where the first region's code starts.
     pieces: HashMap<Address, usize>,
+    /// And where those are for their own region at which something is done on entering.
+    inner: HashMap<Address, usize>,
     /// Bytes of their code.
     pub(crate) length: usize,
 }
@@ -79,16 +86,20 @@ impl Regions {
     pub(crate) fn new(regions: Vec<Region>, calls: Vec<Call>, text: &Text) -> Self {
         let layouts: Vec<Layout> = regions.par_iter().map(|each| each.layout(text)).collect();
         let mut pieces = HashMap::with_capacity(layouts.iter().map(|l| l.offsets.len()).sum());
+        let mut inner = HashMap::new();
         let mut length = 0;
         for layout in layouts {
             let offsets = layout.offsets.into_iter();
             pieces.extend(offsets.map(|(start, offset)| (start, length + offset)));
+            let offsets = layout.inner.into_iter();
+            inner.extend(offsets.map(|(start, offset)| (start, length + offset)));
             length += layout.length;
         }
         Self {
             regions,
             calls,
             pieces,
+            inner,
             length,
         }
     }
@@ -108,7 +119,11 @@ impl Regions {
         let code = writer.here();
         let to = |address: Address| self.piece(address, code).unwrap_or_else(|| spot(address));
         for region in &self.regions {
-            region.emit(writer, text, slab, spot, to);
+            let within = |address: Address| {
+                let own = self.inner.get(&address).filter(|_| region.has(address));
+                own.map_or_else(|| to(address), |offset| code.plus(*offset as i64))
+            };
+            region.emit(writer, text, slab, spot, within);
         }
     }
 
@@ -142,6 +157,8 @@ struct Writing<'w, S, T> {
     to: T,
     /// Branches on whose way something is done: where they end, that, and where they lead.
     taken: Vec<(usize, &'w [Action], Address)>,
+    /// What lies apart from the ways on which nearly everybody goes.
+    apart: Vec<Apart>,
 }
 
 impl Region {
@@ -151,6 +168,12 @@ impl Region {
             entrances: vec![piece.start],
             pieces: vec![piece],
         }
+    }
+
+    /// Whether one of its pieces starts there.
+    fn has(&self, address: Address) -> bool {
+        let found = self.pieces.binary_search_by_key(&address, |piece| piece.start);
+        found.is_ok()
     }
 
     /// Makes all numbers of counters so much higher.
@@ -167,10 +190,10 @@ impl Region {
     /// Where its pieces will be: no instruction's length depends on where it is.
     fn layout(&self, text: &Text) -> Layout {
         let mut writer = Writer::new(Spot(0), 256);
-        let offsets = self.emit(&mut writer, text, 0, |_| Spot(0), |_| Spot(0));
+        let layout = self.emit(&mut writer, text, 0, |_| Spot(0), |_| Spot(0));
         Layout {
-            offsets,
             length: writer.bytes.len(),
+            ..layout
         }
     }
 
@@ -182,36 +205,51 @@ impl Region {
         slab: u32,
         spot: impl Fn(Address) -> Spot,
         to: impl Fn(Address) -> Spot,
-    ) -> HashMap<Address, usize> {
+    ) -> Layout {
         let start = writer.bytes.len();
-        let mut offsets = HashMap::with_capacity(self.pieces.len());
+        let mut layout = Layout::default();
         let mut writing = Writing {
             writer,
             slab,
             spot,
             to,
             taken: Vec::new(),
+            apart: Vec::new(),
         };
         for (index, piece) in self.pieces.iter().enumerate() {
-            offsets.insert(piece.start, writing.writer.bytes.len() - start);
-            let next = self.pieces.get(index + 1).map(|next| next.start);
-            writing.piece(piece, text, next);
+            let here = writing.writer.bytes.len() - start;
+            layout.offsets.insert(piece.start, here);
+            if !piece.entered.is_empty() {
+                writing.act(&piece.entered);
+                let here = writing.writer.bytes.len() - start;
+                layout.inner.insert(piece.start, here);
+            }
+            // Who runs on into the next one does not enter it.
+            let next = self.pieces.get(index + 1);
+            let next = next.filter(|next| next.entered.is_empty());
+            writing.piece(piece, text, next.map(|next| next.start));
         }
         writing.ways_taken();
-        offsets
+        writing.all_apart();
+        layout
     }
 }
 
 impl<'w, S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'w, S, T> {
     fn act(&mut self, actions: &[Action]) {
         for action in actions {
-            action.write(self.writer, self.slab);
+            self.act_once(*action);
         }
+    }
+
+    fn act_once(&mut self, action: Action) {
+        let apart = action.write(self.writer, self.slab, &self.spot);
+        self.apart.extend(apart);
     }
 
     fn act_before(&mut self, piece: &Piece, address: Address) {
         for (_, action) in piece.before.iter().filter(|(at, _)| *at == address) {
-            action.write(self.writer, self.slab);
+            self.act_once(*action);
         }
     }
 
@@ -264,6 +302,11 @@ impl<'w, S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'w, S, T> {
             self.act(actions);
             let target = (self.to)(target);
             self.writer.jump(target);
+        }
+    }
+    fn all_apart(&mut self) {
+        for apart in std::mem::take(&mut self.apart) {
+            apart.write(self.writer);
         }
     }
 }
