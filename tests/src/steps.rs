@@ -12,6 +12,7 @@
 //! "outside", and [`Outside`] says how it is got through. A program that raises SIGTRAP itself is
 //! not for this oracle.
 
+pub mod chains;
 pub mod stack;
 mod tracee;
 
@@ -22,6 +23,7 @@ use anyhow::{Context, Result};
 use rustc_hash::FxHashMap;
 
 use crate::corpus::{Turn, Workload};
+use chains::Follower;
 use stack::{Pointers, Shadow};
 use tracee::{Event, Tracee};
 
@@ -185,7 +187,7 @@ pub fn observe_each(
     let turn = Turn::wait()?;
     let tracee = Tracee::start(program, workload, turn.index())
         .with_context(|| format!("cannot trace {}", program.display()))?;
-    Run::new(tracee, way, each).complete(limit)
+    Ok(Run::new(tracee, way, each).complete(limit)?.0)
 }
 
 /// The same, and in which order instructions were executed.
@@ -204,7 +206,28 @@ pub fn observe_in_order(
     let mut each = |_: &Step| {};
     let mut run = Run::new(tracee, way, &mut each);
     run.order = Some(Vec::new());
-    run.complete(limit)
+    Ok(run.complete(limit)?.0)
+}
+
+/// The same, followed by `follower`, which tells the chains of calls.
+///
+/// # Errors
+/// As for [`observe`].
+pub fn follow(
+    program: &Path,
+    workload: &Workload,
+    way: Outside,
+    limit: u64,
+    follower: Follower,
+) -> Result<(Trace, Follower)> {
+    let turn = Turn::wait()?;
+    let tracee = Tracee::start(program, workload, turn.index())
+        .with_context(|| format!("cannot trace {}", program.display()))?;
+    let mut each = |_: &Step| {};
+    let mut run = Run::new(tracee, way, &mut each);
+    run.follower = Some(follower);
+    let (trace, follower) = run.complete(limit)?;
+    Ok((trace, follower.context("nobody followed")?))
 }
 
 /// A run in progress.
@@ -218,6 +241,7 @@ struct Run<'e> {
     /// Where signals interrupted the program, the innermost last.
     interrupted: Vec<Pointers>,
     order: Option<Vec<u64>>,
+    follower: Option<Follower>,
 }
 
 impl<'e> Run<'e> {
@@ -231,11 +255,16 @@ impl<'e> Run<'e> {
             results: FxHashMap::default(),
             interrupted: Vec::new(),
             order: None,
+            follower: None,
         }
     }
 
-    fn complete(mut self, limit: u64) -> Result<Trace> {
+    fn complete(mut self, limit: u64) -> Result<(Trace, Option<Follower>)> {
         let mut at = self.tracee.pointers()?;
+        let stated = self.tracee.stated(at.instruction);
+        if let Some(follower) = &mut self.follower {
+            follower.begin(at, stated);
+        }
         let mut signal = None;
         let mut steps = 0;
         let end = loop {
@@ -260,13 +289,14 @@ impl<'e> Run<'e> {
                 Event::Ended(end) => break end,
             }
         };
-        Ok(Trace {
+        let trace = Trace {
             transitions: self.transitions,
             results: self.results,
             steps,
             end,
             order: self.order.unwrap_or_default(),
-        })
+        };
+        Ok((trace, self.follower))
     }
 
     fn advance(&mut self, at: Pointers, signal: Option<i32>) -> Result<Event> {
@@ -328,6 +358,18 @@ impl<'e> Run<'e> {
         if let (Some(order), Some(from)) = (&mut self.order, from.filter(|_| kind != Kind::Signal))
         {
             order.push(from);
+        }
+        let back = || self.tracee.stated(self.tracee.word(next.stack)?);
+        if let Some(follower) = &mut self.follower {
+            let begins = to.is_some_and(|to| follower.is_entry(to));
+            follower.step(&chains::Step {
+                from,
+                to,
+                at,
+                next,
+                kind,
+                back: begins.then(back).flatten(),
+            });
         }
         if from.is_some() || to.is_some() {
             let passage = Transition { from, to, kind };

@@ -28,6 +28,8 @@
 //! | `slabs.rs` | a slab of counters for each thread |
 //! | `shadow.rs` | a shadow of the thread's stacks behind it |
 //! | `tracks.rs` | what threads record in order, and how it grows |
+//! | `chains.rs` | the tree of calls of a thread |
+//! | `passage.rs` | the way from woven code into the agent and back |
 //! | `tracer.rs` | whether a debugger traces the program |
 //! | `emulator.rs` | whether it runs in an emulator |
 //! | `names.rs` | names that are put together without allocating |
@@ -46,6 +48,7 @@
 
 mod arm;
 mod armed;
+mod chains;
 mod door;
 mod emulator;
 mod forked;
@@ -58,6 +61,7 @@ mod loader;
 mod memory;
 mod names;
 mod own;
+mod passage;
 mod shadow;
 mod signals;
 mod slabs;

@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use tomo_wire::counting::{FORKS, LOST, MOST_SLABS, OWNERS, Slabs, USED};
 
 use crate::system::{self, Access, File, Protection};
-use crate::{door, forked, shadow, tracks};
+use crate::{chains, door, forked, shadow, tracks};
 
 /// Where in memory this process has mapped each slab; 0 where it has not.
 static PLACES: [AtomicUsize; MOST_SLABS as usize] =
@@ -30,6 +30,8 @@ static STARTS: [[AtomicUsize; 2]; MOST_SLABS as usize] =
 static HEAD: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of a slab.
 static SIZE: AtomicUsize = AtomicUsize::new(0);
+/// What is in a slab.
+static KIND: AtomicU64 = AtomicU64::new(Slabs::COUNTERS);
 /// Memory that nobody reads.
 static NOWHERE: AtomicUsize = AtomicUsize::new(0);
 /// Bytes from where a slab is to where the `gs` base points: 0 where there are no shadows.
@@ -69,6 +71,10 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
     DISTANCE.store(distance, Ordering::Relaxed);
     NOWHERE.store(nowhere, Ordering::Relaxed);
     SIZE.store(size, Ordering::Relaxed);
+    KIND.store(header.kind.get(), Ordering::Relaxed);
+    if has_chains() {
+        chains::begin_nowhere(nowhere);
+    }
     HEAD.store(head as usize, Ordering::Release);
     if tracks::are_kept() {
         tracks::prepare_nowhere(nowhere)?;
@@ -76,6 +82,18 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
     own();
     forked::tell(in_child);
     Some(())
+}
+
+fn has_chains() -> bool {
+    KIND.load(Ordering::Relaxed) == Slabs::CHAINS
+}
+
+/// The slab at `place` is the calling thread's from now on.
+fn become_own(place: usize) {
+    if has_chains() {
+        chains::begin(place);
+    }
+    point_to(place);
 }
 
 fn remember(path: &CStr) -> Option<()> {
@@ -121,15 +139,17 @@ fn name(thread: u32) -> u64 {
 
 /// Gives the calling thread a slab of its own, and counts it as lost if there is none.
 fn own() {
-    let place = take(system::thread()).map(|(_, place)| place);
-    let is_lost = place.is_none();
-    let place = place.unwrap_or_else(|| {
-        lose();
-        NOWHERE.load(Ordering::Relaxed)
-    });
-    point_to(place);
-    if !is_lost && tracks::are_kept() {
-        tracks::begin(place);
+    match take(system::thread()) {
+        Some((_, place)) => {
+            become_own(place);
+            if tracks::are_kept() {
+                tracks::begin(place);
+            }
+        }
+        None => {
+            lose();
+            point_to(NOWHERE.load(Ordering::Relaxed));
+        }
     }
 }
 
@@ -295,7 +315,7 @@ pub(crate) fn create(
     let taken = take(SOON).and_then(|(slab, _)| Some((slab, STARTS.get(slab as usize)?)));
     let Some((slab, [function, first])) = taken else {
         lose();
-        return real(start, argument);
+        return unnoted(|| real(start, argument));
     };
     function.store(start, Ordering::Relaxed);
     first.store(argument as usize, Ordering::Release);
@@ -306,6 +326,18 @@ pub(crate) fn create(
     {
         owner.store(0, Ordering::Relaxed);
     }
+    result
+}
+
+/// Creates a thread that has no slab. It inherits where the base points; a tree can have one thread only.
+fn unnoted(real: impl FnOnce() -> c_int) -> c_int {
+    if !has_chains() {
+        return real();
+    }
+    let own = chains::own();
+    system::set_gs(NOWHERE.load(Ordering::Relaxed));
+    let result = real();
+    system::set_gs(own);
     result
 }
 
@@ -321,7 +353,7 @@ extern "C" fn possess(slab: usize) -> Begin {
     let place = PLACES
         .get(slab)
         .map_or(0, |place| place.load(Ordering::Relaxed));
-    point_to(place);
+    become_own(place);
     if let Some(owner) = owner(slab as u32) {
         owner.store(name(system::thread()), Ordering::Relaxed);
     }

@@ -6,6 +6,7 @@
 mod bar;
 mod calibrate;
 mod campaign;
+mod chains;
 mod count;
 mod cover;
 mod demo;
@@ -62,6 +63,7 @@ enum Command {
     Predicates(predicates::Arguments),
     Trace(trace::Arguments),
     Isolate(isolate::Arguments),
+    Chains(chains::Arguments),
     Report(report::Arguments),
     Merge(merge::Arguments),
     Serve(serve::Arguments),
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         Command::Predicates(arguments) => predicates::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
         Command::Isolate(arguments) => isolate::run(&arguments),
+        Command::Chains(arguments) => chains::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments).map(|()| ExitCode::SUCCESS),

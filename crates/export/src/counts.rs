@@ -11,7 +11,7 @@ use tomo_graph::{FlowArc, FlowGraph, NodeId, Weight};
 use tomo_plan::counting::{CountingPlan, Frequencies, Place, Role, places};
 use tomo_profile::counts::{CountError, Counts as Inferred, infer_with};
 use tomo_program::{
-    BlockView, CallView, EdgeId, EdgeView, FunctionId, FunctionView, Graphs, Status,
+    BlockView, EdgeId, EdgeView, FunctionId, FunctionView, Graphs, Status, returns_again,
 };
 use tomo_wire::counting::Row;
 
@@ -91,26 +91,6 @@ struct Mapped<'g> {
     edges: Vec<EdgeView>,
     /// Blocks that end in a call which may come back more than once.
     returns_again: Vec<NodeId>,
-}
-
-/// What comes back more than once, leading underscores left out: gcc's list (`special_function_p`), and what comes
-/// back in two processes, which are counted together.
-const RETURN_AGAIN: [&str; 8] = [
-    "setjmp",
-    "sigsetjmp",
-    "savectx",
-    "getcontext",
-    "vfork",
-    "fork",
-    "Fork",
-    "libc_fork",
-];
-
-fn returns_again(call: &CallView<'_>) -> bool {
-    let own = || call.function().and_then(|function| function.name());
-    let name = call.import().or_else(own).unwrap_or_default();
-    let name = name.split('@').next().unwrap_or_default();
-    RETURN_AGAIN.contains(&name.trim_start_matches('_'))
 }
 
 impl<'g> Mapped<'g> {

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chains;
 pub mod cobertura;
 pub mod counted;
 mod counts;

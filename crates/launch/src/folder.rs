@@ -77,6 +77,8 @@ pub struct RunFolder {
     slab: u32,
     /// Whether threads have shadows of their stacks.
     shadowed: bool,
+    /// What is in slabs.
+    kind: u64,
     forks: Forks,
 }
 
@@ -104,6 +106,7 @@ impl RunFolder {
             slabs: None,
             slab: 0,
             shadowed: false,
+            kind: Slabs::COUNTERS,
             forks: Forks::default(),
         })
     }
@@ -174,6 +177,24 @@ impl RunFolder {
         self.add(module, &baked, "paths")
     }
 
+    /// Sees to it that the chains of calls of `module` are noted in this run, in slabs of `memory` bytes; bakes its
+    /// image if need be.
+    ///
+    /// # Errors
+    /// As for [`Self::arm`].
+    pub fn note_chains(
+        &mut self,
+        module: &Observed,
+        images: &Images,
+        memory: u32,
+        progress: &dyn Progress,
+    ) -> Result<(), FolderError> {
+        let baked = images.chains(module, progress)?;
+        self.kind = Slabs::CHAINS;
+        self.slab = baked.header.slab_end.get().max(memory);
+        self.add(module, &baked, "functions")
+    }
+
     /// Makes the file of slabs, once all modules are there that are counted.
     ///
     /// # Errors
@@ -181,7 +202,7 @@ impl RunFolder {
     pub fn make_slabs(&mut self) -> Result<(), FolderError> {
         let path = self.path.join("slabs");
         let make = || -> io::Result<()> {
-            let header = Slabs::of(self.slab.into());
+            let header = Slabs::of(self.slab.into(), self.kind);
             let header = match self.shadowed {
                 true => header.and_then(Slabs::shadowed),
                 false => header,

@@ -12,11 +12,13 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use tomo_program::{
-    AnalyseError, Binary, Cache, FunctionView, LoadError, Loaded, Progress, Request, load,
+    AnalyseError, Binary, Cache, FunctionView, LoadError, Loaded, Model, Progress, Request, load,
 };
 use tomo_weave::{
-    Options, Placement, WEAVE_VERSION, WeaveError, Weights, weave, weave_counters, weave_paths,
+    Options, Placement, WEAVE_VERSION, WeaveError, Weights, weave, weave_chains, weave_counters,
+    weave_paths,
 };
+use tomo_wire::chains::Functions;
 use tomo_wire::counting::Counters;
 use tomo_wire::image::Image;
 use tomo_wire::paths::Paths;
@@ -113,6 +115,9 @@ pub(crate) struct Baked {
     pub(crate) header: Image,
 }
 
+/// The bytes of an image with probes that stay, those of the file of what it observes, and the image's header.
+type Staying = (Vec<u8>, Vec<u8>, Image);
+
 impl Images {
     /// The images in the folder `cache`, made of the models there.
     ///
@@ -205,45 +210,67 @@ impl Images {
         weighed: &Weighed,
         progress: &dyn Progress,
     ) -> Result<Baked, ImageError> {
-        let name = format!(
-            "{}-count-v{WEAVE_VERSION}.{}-at{slab}-by{:x}",
-            module.stem,
-            tomo_program::ANALYSIS_VERSION,
-            weighed.name
-        );
+        let name = format!("count-at{slab}-by{:x}", weighed.name);
+        self.staying(module, &name, "counters", progress, |of, bytes, model| {
+            let (id, stamp) = (module.id, module.stamp);
+            let weights = &weighed.weights;
+            let woven = weave_counters(of, bytes, model, id, stamp, (None, slab), weights)?;
+            Ok((woven.image, woven.counters, woven.header))
+        })
+    }
+
+    /// The image in which the chains of calls of `module` are noted.
+    pub(crate) fn chains(
+        &self,
+        module: &Observed,
+        progress: &dyn Progress,
+    ) -> Result<Baked, ImageError> {
+        self.staying(module, "chains", "functions", progress, |of, bytes, model| {
+            let woven = weave_chains(of, bytes, model, module.id, module.stamp, None)?;
+            Ok((woven.image, woven.functions, woven.header))
+        })
+    }
+
+    /// The image of `module` with probes that stay, woven by `weave` if it is not there: the image's file and the
+    /// file, of that `kind`, of what it observes.
+    fn staying(
+        &self,
+        module: &Observed,
+        name: &str,
+        kind: &str,
+        progress: &dyn Progress,
+        weave: impl FnOnce(&Binary<'_>, &[u8], &Model) -> Result<Staying, WeaveError>,
+    ) -> Result<Baked, ImageError> {
+        let version = tomo_program::ANALYSIS_VERSION;
+        let name = format!("{}-{name}-v{WEAVE_VERSION}.{version}", module.stem);
         let file = |kind: &str| self.folder.join(format!("{name}.{kind}"));
-        let (image, counters) = (file("image"), file("counters"));
-        if let Some(header) = read_counters(&image, &counters)
+        let (image, observes) = (file("image"), file(kind));
+        let baked = |header| Baked {
+            image: image.clone(),
+            plan: observes.clone(),
+            disposals: PathBuf::new(),
+            header,
+        };
+        if let Some(header) = read_staying(&image, &observes)
             && header.module == module.id
             && (header.stamp == module.stamp || is_unchanged(&header, &module.path))
         {
-            return Ok(Baked {
-                image,
-                plan: counters,
-                disposals: PathBuf::new(),
-                header,
-            });
+            return Ok(baked(header));
         }
         let (bytes, loaded) = self.load(module, progress)?;
         let path = &module.path;
         let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
         let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
-        let (id, stamp) = (module.id, module.stamp);
-        let (model, weights) = (&loaded.model, &weighed.weights);
-        let woven = weave_counters(&binary, &bytes, model, id, stamp, (None, slab), weights);
+        let woven = weave(&binary, &bytes, &loaded.model);
         let woven = woven.map_err(|error| ImageError::Weave(path.clone(), error))?;
         let io = |path: &Path| {
             let path = path.to_path_buf();
             move |error| ImageError::Io(path, error)
         };
-        private::replace(&counters, &[&woven.counters]).map_err(io(&counters))?;
-        private::replace(&image, &[&woven.image]).map_err(io(&image))?;
-        Ok(Baked {
-            image,
-            plan: counters,
-            disposals: PathBuf::new(),
-            header: woven.header,
-        })
+        let (image_bytes, observed, header) = woven;
+        private::replace(&observes, &[&observed]).map_err(io(&observes))?;
+        private::replace(&image, &[&image_bytes]).map_err(io(&image))?;
+        Ok(baked(header))
     }
 
     /// The image in which the paths of `module` are counted, its counters `slab` bytes into each slab.
@@ -254,45 +281,12 @@ impl Images {
         chosen: &ChosenPaths,
         progress: &dyn Progress,
     ) -> Result<Baked, ImageError> {
-        let name = format!(
-            "{}-paths-v{WEAVE_VERSION}.{}-at{slab}-of{:x}",
-            module.stem,
-            tomo_program::ANALYSIS_VERSION,
-            chosen.name()
-        );
-        let file = |kind: &str| self.folder.join(format!("{name}.{kind}"));
-        let (image, plan) = (file("image"), file("paths"));
-        if let Some(header) = read_paths(&image, &plan)
-            && header.module == module.id
-            && (header.stamp == module.stamp || is_unchanged(&header, &module.path))
-        {
-            let disposals = PathBuf::new();
-            return Ok(Baked {
-                image,
-                plan,
-                disposals,
-                header,
-            });
-        }
-        let (bytes, loaded) = self.load(module, progress)?;
-        let path = &module.path;
-        let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
-        let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
-        let (id, stamp, model) = (module.id, module.stamp, &loaded.model);
+        let name = format!("paths-at{slab}-of{:x}", chosen.name());
         let has = |function: &FunctionView<'_>| chosen.has(function.entry().0);
-        let woven = weave_paths(&binary, &bytes, model, id, stamp, (None, slab), &has);
-        let woven = woven.map_err(|error| ImageError::Weave(path.clone(), error))?;
-        let io = |path: &Path| {
-            let path = path.to_path_buf();
-            move |error| ImageError::Io(path, error)
-        };
-        private::replace(&plan, &[&woven.paths]).map_err(io(&plan))?;
-        private::replace(&image, &[&woven.image]).map_err(io(&image))?;
-        Ok(Baked {
-            image,
-            plan,
-            disposals: PathBuf::new(),
-            header: woven.header,
+        self.staying(module, &name, "paths", progress, |of, bytes, model| {
+            let (id, stamp) = (module.id, module.stamp);
+            let woven = weave_paths(of, bytes, model, id, stamp, (None, slab), &has)?;
+            Ok((woven.image, woven.paths, woven.header))
         })
     }
 
@@ -360,20 +354,15 @@ fn read_pair(image: &Path, plan: &Path) -> Option<Image> {
     (plan.name() == header.plan.get()).then_some(header)
 }
 
-/// The header of the image, if it is sound and belongs to the counters.
-fn read_counters(image: &Path, counters: &Path) -> Option<Image> {
+/// The header of the image, if it is sound and belongs to the counters, functions or paths in `observes`.
+fn read_staying(image: &Path, observes: &Path) -> Option<Image> {
     let header = read_header(image)?;
-    let bytes = fs::read(counters).ok()?;
-    let (counters, _) = Counters::read(&bytes).ok()?;
-    (counters.name() == header.plan.get()).then_some(header)
-}
-
-/// The header of the image, if it is sound and belongs to the paths.
-fn read_paths(image: &Path, paths: &Path) -> Option<Image> {
-    let header = read_header(image)?;
-    let bytes = fs::read(paths).ok()?;
-    let (paths, _) = Paths::read(&bytes).ok()?;
-    (paths.name() == header.plan.get()).then_some(header)
+    let bytes = fs::read(observes).ok()?;
+    let counters = Counters::read(&bytes).map(|(counters, _)| counters.name());
+    let functions = Functions::read(&bytes).map(|(functions, _)| functions.name());
+    let paths = Paths::read(&bytes).map(|(paths, _)| paths.name());
+    let name = counters.or(functions).or(paths).ok()?;
+    (name == header.plan.get()).then_some(header)
 }
 
 pub(crate) fn read_header(image: &Path) -> Option<Image> {

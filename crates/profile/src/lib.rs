@@ -2,13 +2,14 @@
 //! answers to (`tomo-plan`).
 //!
 //! [`records`] are read and [`merge`]d; [`units`] and [`coverage`] say what ran, [`counts`] how often,
-//! [`paths`] along which paths, and [`reconstruction`] in which order
+//! [`chains`] by which calls, [`paths`] along which paths, and [`reconstruction`] in which order
 //! ([`tracing`] does so for real programs); [`scores`] say what foretells
 //! failure, [`award`] what a distribution of probes shows.
 
 #![forbid(unsafe_code)]
 
 pub mod award;
+pub mod chains;
 pub mod counts;
 pub mod coverage;
 pub mod merge;

@@ -48,7 +48,7 @@ pub use format::{ANALYSIS_VERSION, FORMAT_VERSION, ModelError};
 pub use graphs::{Graphs, Named};
 pub use path_graph::{PathEdge, PathGraph, Severed};
 pub use predecessors::Predecessors;
-pub use sites::{CallView, IndirectJumpView};
+pub use sites::{CallView, IndirectJumpView, returns_again};
 pub use strings::Strings;
 pub use summary::Summary;
 pub use views::{BlockView, EdgeView, FunctionView, SourcePosition, Target};

@@ -21,6 +21,7 @@
 //! | which functions have their paths counted, and how | `pathing.rs`, `paths.rs` |
 //! | which predicates there are, and what observes each | `predicates.rs`, `predicates/` |
 //! | which functions are traced, and with which witnesses | `tracing.rs`, `tracing/` |
+//! | what a function does for chains of calls | `chains.rs` |
 //! | what is executed elsewhere, and what is done there | `staying/` |
 //! | machine code of trampolines | `trampoline.rs` |
 //! | one file of it all | `image.rs` |
@@ -30,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod block;
+mod chains;
 mod check;
 mod choose;
 mod counting;
@@ -67,6 +69,7 @@ pub use tracing::{Kind, Tracing};
 
 use staying::region::Regions;
 use tomo_program::{ANALYSIS_VERSION, Binary, Model};
+use tomo_wire::chains::Functions;
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
 use tomo_wire::plan::Level;
@@ -391,5 +394,65 @@ pub fn weave_traces(
     Ok(WovenTraces {
         images: images.collect::<Result<_, _>>()?,
         chart,
+    })
+}
+
+/// Chains of calls of a module, made into machine code.
+#[derive(Debug)]
+pub struct WovenChains {
+    /// The image file.
+    pub image: Vec<u8>,
+    /// The file of the functions that are observed (`tomo_wire::chains`).
+    pub functions: Vec<u8>,
+    /// The image's header.
+    pub header: Image,
+}
+
+/// Makes the image of a module whose functions note by which chains of calls they are entered. Linear, on all
+/// processors.
+///
+/// # Errors
+/// Where the module cannot be armed at all.
+pub fn weave_chains(
+    binary: &Binary<'_>,
+    bytes: &[u8],
+    model: &Model,
+    module: ModuleId,
+    stamp: FileStamp,
+    distance: Option<i64>,
+) -> Result<WovenChains, WeaveError> {
+    let text = text::Text::read(bytes)?;
+    let graphs = model.graphs()?;
+    let ways = spots::Ways::of(&text, binary, &graphs);
+    let around = place::Surroundings {
+        text: &text,
+        binary,
+        ways: &ways,
+    };
+    let chains::Chains {
+        rows,
+        regions,
+        calls,
+    } = chains::all(&around, &graphs);
+    let file = Functions::of(module, text.origin(), ANALYSIS_VERSION, &rows);
+    let weaving = image::Weaving {
+        text: &text,
+        units: &[],
+        regions: &Regions::new(regions, calls, &text),
+        module,
+        stamp,
+        plan: file.name(),
+        fixed: !binary.is_position_independent(),
+        distance,
+        slab: Some(0),
+        shadowed: false,
+        probes: rows.len(),
+        counters: rows.len(),
+    };
+    let (image, header) = weaving.image()?;
+    Ok(WovenChains {
+        image,
+        functions: [file.as_bytes(), rows.as_bytes()].concat(),
+        header,
     })
 }

@@ -9,11 +9,13 @@
 //! | the register of a path, and its end | `staying/path.rs` |
 //! | telling a result by its sign | `staying/class.rs` |
 //! | what is done between the program's instructions | `staying/action.rs` |
+//! | a step in the tree of calls | `staying/chain.rs` |
 //! | many blocks executed elsewhere, with actions between their instructions | `staying/region.rs` |
 //! | a block as a place for actions | `staying/code.rs` |
 //! | which blocks of a function are executed elsewhere as a whole | `staying/whole.rs` |
 
 pub(crate) mod action;
+pub(crate) mod chain;
 pub(crate) mod class;
 pub(crate) mod code;
 pub(crate) mod frame;

@@ -127,6 +127,8 @@ pub struct Slabs {
     pub size: U64,
     /// Whether each thread has a shadow of its stacks as well (`crate::paths`): 1 or 0.
     pub shadowed: U64,
+    /// What is in it: see [`Slabs::CHAINS`].
+    pub kind: U64,
 }
 
 impl Header for Slabs {
@@ -142,12 +144,18 @@ impl Header for Slabs {
 const BEFORE: u64 = OWNERS + MOST_SLABS as u64 * size_of::<u64>() as u64;
 
 impl Slabs {
-    /// Slabs of so many bytes at least; `None` where that is too much.
+    /// Slabs of counters.
+    pub const COUNTERS: u64 = 0;
+    /// Slabs of chains (`chains.rs`).
+    pub const CHAINS: u64 = 1;
+
+    /// Slabs of so many bytes at least, of this kind; `None` where that is too much.
     #[must_use]
-    pub fn of(bytes: u64) -> Option<Self> {
+    pub fn of(bytes: u64, kind: u64) -> Option<Self> {
         let size = pages(bytes).filter(|size| *size <= 1 << 31)?;
         let mut header = Self {
             size: size.into(),
+            kind: kind.into(),
             ..Self::new_zeroed()
         };
         header.seal();
@@ -223,6 +231,9 @@ pub fn sums(
         let value = U64::read_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)?;
         Ok(value.get())
     };
+    if header.kind.get() != Slabs::COUNTERS {
+        return Err(Refusal::Inconsistent);
+    }
     let used = number(USED)?.min(MOST_SLABS.into()) as u32;
     for slab in 0..used {
         let start = header.start(slab) + u64::from(at);

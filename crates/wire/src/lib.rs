@@ -10,6 +10,7 @@
 //! | [`counting`] | weaving, the agent, live | reports | which counter counts what, and the slabs that hold them |
 //! | [`predicates`] | weaving | reports | which mark or counter tells of which predicate |
 //! | [`tracing`] | weaving, the agent, live | reports | the chart of what is traced, and the tracks of threads |
+//! | [`chains`] | weaving, the agent, live | reports | which functions are observed, and the trees of their calls |
 //! | [`roster`] | launching | the agent | which image arms which module, and where its record is |
 //! | [`report`] | instances of a fleet | the collector | what one run has hit so far |
 //!
@@ -21,6 +22,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod chains;
 pub mod counting;
 pub mod disposal;
 mod door;

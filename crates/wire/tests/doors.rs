@@ -447,7 +447,7 @@ fn counters_are_read_as_they_were_written_and_refused_when_changed() {
 
 #[test]
 fn slabs_are_summed_and_those_without_room_pass_over() {
-    let header = Slabs::of(5000).expect("slabs");
+    let header = Slabs::of(5000, Slabs::COUNTERS).expect("slabs");
     assert_eq!(header.size.get(), 2 * PAGE);
     let mut file = header.as_bytes().to_vec();
     file.resize(header.start(2) as usize, 0);
@@ -464,5 +464,5 @@ fn slabs_are_summed_and_those_without_room_pass_over() {
     let add = |counter: usize, value| values[counter] = values[counter].wrapping_add(value);
     assert_eq!(sums(&file, 16, add, 2), Ok(1));
     assert_eq!(values, [12, u64::MAX]);
-    assert!(Slabs::of(u64::MAX).is_none() && Slabs::of(1 << 40).is_none());
+    assert!(Slabs::of(u64::MAX, Slabs::COUNTERS).is_none() && Slabs::of(1 << 40, Slabs::CHAINS).is_none());
 }

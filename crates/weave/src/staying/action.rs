@@ -3,6 +3,9 @@
 //! An action changes no register and no flag that anybody looks at, nothing in memory but marks and the slab of its thread (and
 //! what is below the red zone), and control goes on behind it.
 
+use tomo_program::Address;
+
+use super::chain::{Apart, Step};
 use super::frame::Slot;
 use super::live::Set;
 use super::path::{self, PathEnd, PathOp};
@@ -33,6 +36,8 @@ pub(crate) enum What {
     Class(class::Class),
     /// A word is appended to the track of the thread.
     Witness(Word),
+    /// What chains of calls need.
+    Chain(Step),
 }
 
 /// Where actions record.
@@ -70,8 +75,13 @@ impl Action {
         }
     }
 
-    /// Appends its code.
-    pub(crate) fn write(self, writer: &mut Writer, sinks: Sinks) {
+    /// Appends its code; gives what of it is to lie apart. `spot` tells where addresses of the module lie.
+    pub(crate) fn write(
+        self,
+        writer: &mut Writer,
+        sinks: Sinks,
+        spot: impl Fn(Address) -> Spot,
+    ) -> Option<Apart> {
         match self.what {
             What::Count(counter) => increment::write(writer, sinks.counter(counter), self.live),
             What::Mark(mark) => writer.store_byte(sinks.mark(mark), 1),
@@ -82,7 +92,9 @@ impl Action {
                 }
             }
             What::Witness(word) => witness::write(writer, word, self.live),
+            What::Chain(step) => return step.write(writer, self.live, spot),
         }
+        None
     }
 }
 
@@ -95,6 +107,7 @@ impl What {
             Self::Mark(_) => 2,
             Self::Class(_) => 8,
             Self::Witness(_) => witness::cost(live),
+            Self::Chain(_) => 8,
         }
     }
 
@@ -118,6 +131,7 @@ impl What {
                 ..class
             }),
             Self::Witness(_) => self,
+            Self::Chain(step) => Self::Chain(step),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::block::{cannot_fault, is_call, leaves_for_good};
 use crate::padding;
 use crate::place::Surroundings;
 use crate::staying::action::{Action, What};
+use crate::staying::chain;
 use crate::staying::frame::{Frame, Slot};
 use crate::staying::increment;
 use crate::staying::live::{Liveness, Set};
@@ -23,6 +24,10 @@ use crate::window::JUMP_BYTES;
 pub(crate) struct Wants {
     /// When control comes into it from the module's text, or by a call: not along direct branches of moved blocks.
     pub(crate) entering: Vec<What>,
+    /// Before anything else, whenever it starts.
+    pub(crate) first: Vec<What>,
+    /// Anywhere in it, where most registers are free.
+    pub(crate) anywhere: Vec<What>,
     /// When it starts, or as soon as may be if it is certain to be run.
     pub(crate) start: Vec<What>,
     /// Before its last instruction if that transfers control, else behind it, or sooner if all that follows is certain to
@@ -168,6 +173,15 @@ impl<'t> Code<'t> {
 
     pub(crate) fn is_movable(&self) -> bool {
         self.is_movable
+    }
+
+    pub(crate) fn last_instruction(&self) -> Option<&Instruction> {
+        self.instructions.last()
+    }
+
+    pub(crate) fn bytes_of_last(&self) -> &[u8] {
+        let length = self.last_instruction().map_or(0, Instruction::len);
+        &self.bytes[self.bytes.len().saturating_sub(length)..]
     }
 
     /// Whether it ends in a call.
@@ -392,7 +406,8 @@ impl<'t> Code<'t> {
     /// The parts of it that are executed elsewhere, each for itself, so that all that is wanted at its start and on the ways of
     /// its branch is done; `None` where they do not get along.
     pub(crate) fn parts(&self, wants: &Wants) -> Option<Vec<Piece>> {
-        if !wants.end.is_empty() || !wants.entering.is_empty() {
+        let of_whole = [&wants.entering, &wants.first, &wants.anywhere, &wants.end];
+        if of_whole.iter().any(|wanted| !wanted.is_empty()) {
             return None;
         }
         if wants.taken.is_empty() && wants.not_taken.is_empty() {
@@ -426,6 +441,12 @@ impl<'t> Code<'t> {
         count - usize::from(transfers)
     }
 
+    /// Before which instruction most registers are free.
+    fn spacious(&self) -> usize {
+        let spare = |at: &usize| chain::spare(self.live[*at]);
+        (0..=self.last()).rev().max_by_key(spare).unwrap_or(0)
+    }
+
     /// A piece in which what is wanted at the start is done before the instruction number `first`.
     fn piece(&self, (at, length): Site, first: usize, wants: &Wants) -> Piece {
         let address = |at: usize| match self.instructions.get(at) {
@@ -444,7 +465,8 @@ impl<'t> Code<'t> {
             let actions = actions(wanted, self.live[at], self.slots[at]).into_iter();
             actions.map(move |action| (address(at), action))
         };
-        let start = before(&wants.start, first);
+        let start = before(&wants.first, 0).chain(before(&wants.start, first));
+        let anywhere = before(&wants.anywhere, self.spacious());
         let end = self.best(self.calm()..self.last() + 1, &wants.end);
         let end = end.unwrap_or_else(|| self.last());
         let behind = self.slots[self.instructions.len()];
@@ -452,7 +474,10 @@ impl<'t> Code<'t> {
             start: address(at),
             length,
             calls: false,
-            before: start.chain(before(&wants.end, end)).collect(),
+            before: start
+                .chain(anywhere)
+                .chain(before(&wants.end, end))
+                .collect(),
             entering: actions(&wants.entering, self.live[0], self.slots[0]),
             taken: actions(&wants.taken, self.at_target, behind),
             not_taken: actions(&wants.not_taken, self.live_at_end(), behind),

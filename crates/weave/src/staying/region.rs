@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use tomo_program::Address;
 
 use super::action::{Action, Sinks};
+use super::chain::Apart;
 use super::moved::{Movable, Reader, Way};
 use crate::text::Text;
 use crate::trampoline::{Spot, Writer};
@@ -200,6 +201,8 @@ struct Writing<'w, S, I, O> {
     outside: O,
     /// Branches on whose way something is done: where they end, that, and where they lead.
     taken: Vec<(usize, &'w [Action], Address)>,
+    /// What lies apart from the ways on which nearly everybody goes.
+    apart: Vec<Apart>,
 }
 
 impl Region {
@@ -258,30 +261,28 @@ impl Region {
             inside,
             outside,
             taken: Vec::new(),
+            apart: Vec::new(),
         };
         for (index, piece) in self.pieces.iter().enumerate() {
+            if !piece.entering.is_empty() {
+                let here = writing.writer.bytes.len() - start;
+                offsets.doors.insert(piece.start, here);
+                writing.act(&piece.entering);
+            }
             let here = writing.writer.bytes.len() - start;
             offsets.pieces.insert(piece.start, here);
-            let next = self.pieces.get(index + 1).map(|next| next.start);
-            writing.piece(piece, text, next);
+            // Who runs on into the next one does not come from outside.
+            let next = self.pieces.get(index + 1);
+            let next = next.filter(|next| next.entering.is_empty());
+            writing.piece(piece, text, next.map(|next| next.start));
         }
         writing.ways_taken();
-        for piece in self
-            .pieces
-            .iter()
-            .filter(|piece| !piece.entering.is_empty())
-        {
-            let here = writing.writer.bytes.len() - start;
-            offsets.doors.insert(piece.start, here);
-            writing.act(&piece.entering);
-            let to = (writing.inside)(piece.start);
-            writing.writer.jump(to);
-        }
         for passage in &self.passages {
             let here = writing.writer.bytes.len() - start;
             offsets.passages.insert(passage.from, here);
             writing.passage(passage);
         }
+        writing.all_apart();
         writing.writer.write_seldom();
         offsets
     }
@@ -309,13 +310,18 @@ where
 
     fn act(&mut self, actions: &[Action]) {
         for action in actions {
-            action.write(self.writer, self.sinks);
+            self.act_once(*action);
         }
+    }
+
+    fn act_once(&mut self, action: Action) {
+        let apart = action.write(self.writer, self.sinks, &self.spot);
+        self.apart.extend(apart);
     }
 
     fn act_before(&mut self, piece: &Piece, address: Address) {
         for (_, action) in piece.before.iter().filter(|(at, _)| *at == address) {
-            action.write(self.writer, self.sinks);
+            self.act_once(*action);
         }
     }
 
@@ -375,5 +381,11 @@ where
         self.act(&passage.actions);
         let on = self.to(passage.to);
         self.writer.jump(on);
+    }
+
+    fn all_apart(&mut self) {
+        for apart in std::mem::take(&mut self.apart) {
+            apart.write(self.writer);
+        }
     }
 }

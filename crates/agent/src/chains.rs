@@ -1,0 +1,425 @@
+//! The tree of calls of a thread (`tomo_wire::chains` says what it looks like), where woven code does not go on in it
+//! by itself: new chains, tail calls, what outside code calls, signals, exceptions.
+//!
+//! **Invariant.** Whenever control is in an observed function that is no leaf, *now* is the node of its
+//! activation, and the nodes from there up are those of all activations under way, each with its slot, innermost
+//! first. A function sets it when it is entered, and sets it back when it is left, so that whoever comes in between
+//! (a signal's handler may, at any instruction) leaves it as it was.
+//!
+//! **What else may happen.** Frames that were left without a return (exceptions, `longjmp`) are noticed by the
+//! stack pointer: a slot below it is nobody's any more. On another stack (coroutines) nothing of this holds; then return
+//! addresses do not fit to the functions of the tree, which whoever reads it sees, and says.
+//!
+//! Everything here may be interrupted by a handler that does the same on the same tree: places are taken by one
+//! instruction, lists are changed by compare and exchange, and *now* comes last.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use tomo_wire::chains::{
+    END, ENTER, FIRST, JUMP, LAND, LEAVE, LOST, MARK, NODE, NONE, NOW, ROOT, SELF, TOP, WAY_BITS,
+    Way, field,
+};
+
+use crate::{armed, passage, slabs, system};
+
+/// The slab of a thread.
+#[derive(Clone, Copy)]
+struct Tree(usize);
+
+impl Tree {
+    /// A number `at` bytes into it, where four bytes are.
+    fn small(&self, at: u32) -> &AtomicU32 {
+        let inside = (at as usize).saturating_add(4) <= slabs::size() as usize;
+        let at = if inside { at & !3 } else { ROOT };
+        // SAFETY: a slab is mapped for as long as the process lives, whole; the place is inside and aligned. Others
+        // than this thread do not change it but by whole words.
+        unsafe { &*((self.0 + at as usize) as *const AtomicU32) }
+    }
+
+    /// A number `at` bytes into it, where eight bytes are.
+    fn large(&self, at: u32) -> &AtomicU64 {
+        let inside = (at as usize).saturating_add(8) <= slabs::size() as usize;
+        let at = if inside { at & !7 } else { ROOT };
+        // SAFETY: as above.
+        unsafe { &*((self.0 + at as usize) as *const AtomicU64) }
+    }
+
+    fn part(&self, node: u32, field: u8) -> u32 {
+        self.small(node.wrapping_add(field.into())).load(Relaxed)
+    }
+
+    fn set(&self, node: u32, field: u8, value: u32) {
+        self.small(node.wrapping_add(field.into()))
+            .store(value, Relaxed);
+    }
+
+    fn slot(&self, node: u32) -> u64 {
+        self.large(node.wrapping_add(field::SLOT.into()))
+            .load(Relaxed)
+    }
+
+    fn set_slot(&self, node: u32, slot: u64) {
+        self.large(node.wrapping_add(field::SLOT.into()))
+            .store(slot, Relaxed);
+    }
+
+    fn set_back(&self, node: u32, back: u64) {
+        self.large(node.wrapping_add(field::BACK.into()))
+            .store(back, Relaxed);
+    }
+
+    fn count(&self, node: u32) {
+        self.large(node.wrapping_add(field::COUNT.into()))
+            .fetch_add(1, Relaxed);
+    }
+
+    fn now(&self) -> u32 {
+        self.small(NOW).load(Relaxed)
+    }
+
+    fn set_now(&self, node: u32) {
+        self.small(NOW).store(node, Relaxed);
+    }
+}
+
+/// Makes the slab at `place` a tree in which nothing is under way; what is in it stays.
+pub(crate) fn begin(place: usize) {
+    let tree = Tree(place);
+    if tree.small(TOP).load(Relaxed) == 0 {
+        tree.small(END).store(slabs::size() as u32, Relaxed);
+        tree.small(TOP).store(FIRST, Relaxed);
+        tree.set(ROOT, field::AFTER, ROOT);
+        tree.set(ROOT, field::PARENT, ROOT);
+        tree.set(ROOT, field::FUNCTION, NONE);
+        tree.set(LOST, field::AFTER, ROOT);
+        tree.set(LOST, field::PARENT, ROOT);
+        tree.set(LOST, field::FUNCTION, NONE);
+    }
+    tree.set_slot(ROOT, u64::MAX);
+    tree.set(ROOT, field::OUT, 0);
+    let routines: [(u32, extern "C" fn()); 4] = [
+        (ENTER, passage::enter),
+        (LEAVE, passage::leave),
+        (LAND, passage::land),
+        (JUMP, passage::jump),
+    ];
+    install(tree, routines);
+    tree.set_now(ROOT);
+}
+
+/// Makes the slab at `place` one in which nothing is noted, whatever is called.
+pub(crate) fn begin_nowhere(place: usize) {
+    let tree = Tree(place);
+    install(tree, [ENTER, LEAVE, LAND, JUMP].map(|at| (at, passage::pass as extern "C" fn())));
+    // Its slot is 0, below every stack: all that is entered asks.
+    tree.set_now(ROOT);
+}
+
+/// Where the slab of the calling thread is; slabs must hold trees.
+pub(crate) fn own() -> usize {
+    let place: usize;
+    // SAFETY: reads a word of the slab to which the base points.
+    unsafe {
+        core::arch::asm!(
+            "mov {}, gs:[{own}]",
+            out(reg) place,
+            own = const SELF,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    place
+}
+
+fn install(tree: Tree, routines: [(u32, extern "C" fn()); 4]) {
+    for (at, routine) in routines {
+        tree.large(at).store(routine as usize as u64, Relaxed);
+    }
+    tree.large(SELF).store(tree.0 as u64, Relaxed);
+}
+
+/// A function as it says who it is.
+#[derive(Clone, Copy)]
+struct Said {
+    number: u32,
+    leaf: bool,
+}
+
+/// A chain as its last step is known.
+#[derive(Clone, Copy)]
+struct Step {
+    way: Way,
+    site: u32,
+    function: u32,
+}
+
+/// Whether this happened in chains for which there was no room: then nothing is known of the one that is under
+/// way, nor need be.
+fn is_in_lost(tree: Tree, slot: u64) -> bool {
+    tree.now() == LOST && tree.slot(LOST) > slot
+}
+
+/// The function with the number `said` is entered, its return address being in `slot`.
+pub(crate) extern "C" fn enter(said: u64, slot: u64, slab: usize) {
+    let tree = Tree(slab);
+    let said = Said {
+        number: said as u32 & !MARK,
+        leaf: said as u32 & MARK != 0,
+    };
+    if is_in_lost(tree, slot) {
+        tree.set(LOST, field::OUT, 0);
+        return tree.count(LOST);
+    }
+    // SAFETY: there a function finds its return address when it is entered; it has one, be it that of nobody.
+    let back = unsafe { (slot as *const u64).read_volatile() };
+    let module = module_of(back);
+    let now = tree.now();
+    if module.is_none() && is_restorer(back as usize) {
+        let step = Step {
+            way: Way::Signal,
+            site: 0,
+            function: said.number,
+        };
+        return go_on(tree, now, now, step, (said.leaf, slot, back));
+    }
+    let under_way = live(tree, now, slot);
+    if tree.slot(under_way) == slot {
+        return follow(tree, under_way, said, slot, back);
+    }
+    let (way, site) = match module {
+        Some(origin) => (Way::Call, back.wrapping_sub(origin) as u32),
+        None => (Way::Outside, known(tree.part(under_way, field::OUT))),
+    };
+    let step = Step {
+        way,
+        site,
+        function: said.number,
+    };
+    go_on(tree, under_way, under_way, step, (said.leaf, slot, back));
+}
+
+/// What calls outside, if a function announced that and no tail call.
+fn known(out: u32) -> u32 {
+    if out & MARK == 0 { out } else { 0 }
+}
+
+/// The innermost node from `node` up that is under way when a slot is at `slot`: it lies above, or there and announced
+/// a tail call.
+fn live(tree: Tree, node: u32, slot: u64) -> u32 {
+    let mut node = node;
+    while tree.slot(node) <= slot {
+        let follows = tree.slot(node) == slot && tree.part(node, field::OUT) & MARK != 0;
+        if follows {
+            return node;
+        }
+        node = tree.part(node, field::AFTER);
+    }
+    node
+}
+
+/// A function is entered by the tail call that `node` announced. One that is in the same run of tail calls is
+/// entered again.
+fn follow(tree: Tree, node: u32, said: Said, slot: u64, back: u64) {
+    let site = tree.part(node, field::OUT) & !MARK;
+    tree.set(node, field::OUT, 0);
+    let after = tree.part(node, field::AFTER);
+    if node == LOST {
+        tree.count(LOST);
+        if said.leaf {
+            tree.set_now(after);
+        }
+        return;
+    }
+    let mut run = node;
+    loop {
+        if tree.part(run, field::FUNCTION) == said.number {
+            tree.count(run);
+            return arrive(tree, run, (said.leaf, slot), after);
+        }
+        if tree.part(run, field::WAY) != Way::Tail as u32 {
+            break;
+        }
+        run = tree.part(run, field::PARENT);
+    }
+    let step = Step {
+        way: Way::Tail,
+        site,
+        function: said.number,
+    };
+    go_on(tree, node, after, step, (said.leaf, slot, back));
+}
+
+/// The chain of `parent` goes on by `step`, and is `after` again when that is over.
+fn go_on(tree: Tree, parent: u32, after: u32, step: Step, (leaf, slot, back): (bool, u64, u64)) {
+    let Some(node) = child(tree, parent, after, step) else {
+        tree.count(LOST);
+        if !leaf {
+            tree.set(LOST, field::AFTER, after);
+            tree.set_slot(LOST, slot);
+        }
+        return tree.set_now(if leaf { after } else { LOST });
+    };
+    tree.set_back(node, back);
+    if step.way == Way::Call {
+        let at = u32::from(field::WAYS) + (back as u32 & WAY_BITS);
+        tree.small(parent.wrapping_add(at)).store(node, Relaxed);
+    }
+    tree.count(node);
+    arrive(tree, node, (leaf, slot), after);
+}
+
+/// The function of `node` begins.
+fn arrive(tree: Tree, node: u32, (leaf, slot): (bool, u64), after: u32) {
+    if leaf {
+        return tree.set_now(after);
+    }
+    tree.set_slot(node, slot);
+    tree.set_now(node);
+}
+
+/// The child of `parent` by this step, made if it is not there; `None` where there is no room.
+fn child(tree: Tree, parent: u32, after: u32, step: Step) -> Option<u32> {
+    let first = tree.part(parent, field::CHILD);
+    let mut node = first;
+    while node != 0 {
+        let same = tree.part(node, field::FUNCTION) == step.function
+            && tree.part(node, field::SITE) == step.site
+            && tree.part(node, field::WAY) == step.way as u32;
+        if same {
+            return Some(node);
+        }
+        node = tree.part(node, field::SIBLING);
+    }
+    let room = tree.small(END).load(Relaxed).checked_sub(NODE)?;
+    if tree.small(TOP).load(Relaxed) > room {
+        return None;
+    }
+    let node = tree.small(TOP).fetch_add(NODE, Relaxed);
+    if node > room {
+        return None;
+    }
+    tree.set(node, field::FUNCTION, step.function);
+    tree.set(node, field::AFTER, after);
+    tree.set(node, field::PARENT, parent);
+    tree.set(node, field::SITE, step.site);
+    tree.set(node, field::WAY, step.way as u32);
+    let children = tree.small(parent.wrapping_add(field::CHILD.into()));
+    let mut before = first;
+    loop {
+        tree.set(node, field::SIBLING, before);
+        match children.compare_exchange(before, node, Relaxed, Relaxed) {
+            Ok(_) => return Some(node),
+            Err(other) => before = other,
+        }
+    }
+}
+
+/// A function is left, while the stack pointer is at `slot`; for what is not observed, if that is said.
+pub(crate) extern "C" fn leave(said: u64, slot: u64, slab: usize) {
+    let tree = Tree(slab);
+    if is_in_lost(tree, slot) {
+        return;
+    }
+    let mut node = tree.now();
+    while tree.slot(node) < slot {
+        node = tree.part(node, field::AFTER);
+    }
+    if tree.slot(node) == slot {
+        node = tree.part(node, field::AFTER);
+    }
+    if said as u32 & MARK != 0 {
+        tree.set(node, field::OUT, 0);
+    }
+    tree.set_now(node);
+}
+
+/// Control arrives in the function with the number `said` by no return, while the stack pointer is `stack`.
+pub(crate) extern "C" fn land(said: u64, stack: u64, slab: usize) {
+    let tree = Tree(slab);
+    if is_in_lost(tree, stack) {
+        return;
+    }
+    let mut node = tree.now();
+    while tree.slot(node) < stack {
+        node = tree.part(node, field::AFTER);
+    }
+    // Out of a handler that has a stack of its own, above this one.
+    let mut own = node;
+    while own != ROOT && tree.part(own, field::FUNCTION) != said as u32 {
+        own = tree.part(own, field::AFTER);
+    }
+    tree.set_now(if own == ROOT { node } else { own });
+}
+
+/// A function jumps to `target` from the site `said`, while the stack pointer is at `slot`.
+pub(crate) extern "C" fn jump(said: u64, slot: u64, slab: usize, target: usize) {
+    let tree = Tree(slab);
+    if !is_observed(target) {
+        return leave(MARK.into(), slot, slab);
+    }
+    tree.set(tree.now(), field::OUT, said as u32 | MARK);
+}
+
+/// Where the text of the module starts in which `address` is, if it is observed.
+fn module_of(address: u64) -> Option<u64> {
+    let inside = |region: &&armed::Region| {
+        (address as usize).wrapping_sub(region.start) < region.length
+    };
+    armed::regions()
+        .find(inside)
+        .map(|region| region.origin as u64)
+}
+
+/// Whether an observed function begins at `address`: there a jump leads to what is executed elsewhere.
+fn is_observed(address: usize) -> bool {
+    const JUMP: u8 = 0xe9;
+    let inside = |region: &&armed::Region| {
+        let offset = address.wrapping_sub(region.start);
+        offset < region.length.saturating_sub(5)
+    };
+    let Some(region) = armed::regions().find(inside) else {
+        return false;
+    };
+    // SAFETY: five bytes of text that is mapped and may be read.
+    let (first, way) = unsafe {
+        let first = (address as *const u8).read();
+        (first, ((address + 1) as *const i32).read_unaligned())
+    };
+    let to = address.wrapping_add(5).wrapping_add_signed(way as isize);
+    let leads = |other: &armed::Region| {
+        other.origin == region.origin
+            && to.wrapping_sub(other.companions) < other.companions_length
+    };
+    first == JUMP && armed::regions().any(leads)
+}
+
+/// Addresses of which is known that no handler returns there, and those where one does.
+static OTHERS: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
+static RESTORERS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
+
+/// Whether handlers of signals return to `address`: unwinders and debuggers know that by these bytes, too
+/// (`mov rax, 15; syscall`).
+fn is_restorer(address: usize) -> bool {
+    const BYTES: [u64; 2] = [0x0f_0000_000f_c0c7_48, 0x05];
+    if RESTORERS.iter().any(|one| one.load(Relaxed) == address) {
+        return true;
+    }
+    let other = OTHERS.get(address / 2 % OTHERS.len());
+    if other.is_some_and(|other| other.load(Relaxed) == address) {
+        return false;
+    }
+    let mut words = [0; 2];
+    let read = system::peek(address, &mut words).unwrap_or(0);
+    let [first, second] = words;
+    let is = read == 2 && first as u64 == BYTES[0] && second as u64 & 0xff == BYTES[1];
+    if !is {
+        if let Some(other) = other {
+            other.store(address, Relaxed);
+        }
+        return false;
+    }
+    let free = RESTORERS.iter().find(|one| one.load(Relaxed) == 0);
+    if let Some(free) = free {
+        free.store(address, Relaxed);
+    }
+    true
+}

@@ -1,0 +1,258 @@
+//! `tomo chains`: by which chains of calls functions were called, and how often.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use tomo_export::chains::{
+    Called, Choice, Stacks, document, read, write_flame_graph, write_folded, write_pprof,
+};
+use tomo_export::locate;
+use tomo_launch::{
+    Agent, Arming, Chosen, Ended, Observed, Run, RunFolder, Target, TargetError,
+};
+use tomo_program::Cache;
+use tomo_wire::chains::Functions;
+
+use crate::bar::Bar;
+use crate::cover::problem;
+use crate::observe::Store;
+
+/// Run a program and note by which chains of calls its functions are called.
+///
+/// Each thread keeps the tree of its calls, told apart by call sites; the counts are exact. Its output, its
+/// exit code and its signals are its own. What cannot be known is said.
+#[derive(Args)]
+#[command(after_long_help = NOTES)]
+pub(crate) struct Arguments {
+    /// Put what the run notes into DIR, in a folder of its own.
+    #[arg(short, long, value_name = "DIR", default_value = "tomo-chains")]
+    output: PathBuf,
+
+    /// Write the chains to FILE as folded stacks, a line each.
+    #[arg(long, value_name = "FILE")]
+    folded: Option<PathBuf>,
+
+    /// Write a flame graph to FILE; frames are as wide as they are called often.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
+    /// Write all chains with their call sites to FILE (schema tomo.chains/1).
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Write the chains to FILE for pprof.
+    #[arg(long, value_name = "FILE")]
+    pprof: Option<PathBuf>,
+
+    /// Show chains from the outermost function NAME on only. May be given several times.
+    #[arg(long, value_name = "NAME")]
+    root: Vec<String>,
+
+    /// Show only chains that end in the function NAME. May be given several times.
+    #[arg(long, value_name = "NAME")]
+    leaf: Vec<String>,
+
+    /// Show only chains that have the function NAME. May be given several times; then they have all of them.
+    #[arg(long, value_name = "NAME")]
+    through: Vec<String>,
+
+    /// Room for the chains of a thread, in MB. Calls by chains that find none are counted, and said.
+    #[arg(long, value_name = "MB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    memory: u32,
+
+    /// The program and its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    command: Vec<OsString>,
+}
+
+const NOTES: &str = "\
+Observed is the executable itself, in all its processes and threads. A chain ends in the
+function whose calls are counted; above it stands who called it, and from where.
+
+[name]       a gap: code that is not observed called back, among it that function, which
+             the one above had called
+[signal]     the function is the handler of a signal that interrupted the one above; or
+             one that it called, if that calls nothing itself
+[unplaced]   what stands above is unknown: the program switches stacks by itself, or the
+             process was forked from another one, whose chains end there
+[no room]    calls by chains that are new when --memory is full
+
+A function that is entered by a tail call stands below the one that it replaced; within a
+run of tail calls each function stands once. A function that unwinds is left; exceptions
+and longjmp are as exact as returns. An exception that a library catches for itself
+leaves what it unwound in the chain until control is back in an observed function.
+
+Exit code: the program's own; 128 and its number where a signal ended it; 2 where it
+cannot be observed at all, 127 where it is not found.";
+
+/// Runs the program; gives its exit code.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    tomo_launch::keep_going();
+    let [name, rest @ ..] = arguments.command.as_slice() else {
+        return Ok(ExitCode::from(2));
+    };
+    let target = match Target::find(name, std::env::var_os("PATH").as_deref()) {
+        Err(error @ TargetError::NotFound(_)) => {
+            eprintln!("tomo: {error}");
+            return Ok(ExitCode::from(127));
+        }
+        found => found?,
+    };
+    let session = match Session::prepare(arguments, &target) {
+        Ok(session) => session,
+        Err(error) => {
+            let ended = tomo_launch::run(&target, name, rest, None)?;
+            let path = target.executable.display();
+            eprintln!("tomo: {path} was not observed: {error:#}");
+            return Ok(ExitCode::from(ended.code()));
+        }
+    };
+    let arming = Arming {
+        agent: &session.agent,
+        roster: &session.roster,
+        sanitized: false,
+    };
+    let ended = tomo_launch::run(&target, name, rest, Some(arming))?;
+    if let Err(error) = session.conclude(arguments, &target, ended) {
+        eprintln!("tomo: {error:#}");
+    }
+    Ok(ExitCode::from(ended.code()))
+}
+
+/// What a run needs.
+struct Session {
+    cache: PathBuf,
+    module: Observed,
+    agent: Agent,
+    folder: RunFolder,
+    roster: PathBuf,
+    run: Run,
+}
+
+impl Session {
+    fn prepare(arguments: &Arguments, target: &Target) -> Result<Self> {
+        let store = Store::open()?;
+        let module = Observed::of(&Chosen::executable(target))?;
+        let mut folder = RunFolder::create(&arguments.output)?;
+        let memory = arguments.memory << 20;
+        folder.note_chains(&module, &store.images, memory, &Bar::new())?;
+        folder.make_slabs()?;
+        let run = Run {
+            command: arguments.command.clone(),
+            started: SystemTime::now(),
+        };
+        folder.describe(target, &run, None)?;
+        Ok(Self {
+            agent: Agent::in_cache(&store.folder)?,
+            roster: folder.roster()?,
+            cache: store.folder,
+            module,
+            folder,
+            run,
+        })
+    }
+
+    /// Says what was noted, or why nothing was.
+    fn conclude(&self, arguments: &Arguments, target: &Target, ended: Ended) -> Result<()> {
+        self.folder.describe(target, &self.run, Some(ended))?;
+        for (armed, live) in self.folder.lives() {
+            let problem = live.and_then(|live| problem(&live, false));
+            if let Some(problem) = problem {
+                let path = armed.module.path.display();
+                eprintln!("tomo: {path} was not observed{problem}");
+            }
+        }
+        let called = self.called()?;
+        let choice = Choice {
+            roots: arguments.root.clone(),
+            leaves: arguments.leaf.clone(),
+            through: arguments.through.clone(),
+        };
+        let stacks = choice.of(called.stacks()?);
+        let words = arguments.command.iter().map(|word| word.to_string_lossy());
+        let command = words.collect::<Vec<_>>().join(" ");
+        let write = |path: &Option<PathBuf>, text: &dyn Fn(&mut Vec<u8>) -> Result<()>| {
+            let Some(path) = path else { return Ok(()) };
+            let mut bytes = Vec::new();
+            text(&mut bytes)?;
+            fs::write(path, bytes).with_context(|| path.display().to_string())
+        };
+        write(&arguments.folded, &|to| Ok(write_folded(to, &stacks)?))?;
+        write(&arguments.svg, &|to| Ok(write_flame_graph(to, &stacks, &command)?))?;
+        let module = self.module.path.to_string_lossy();
+        write(&arguments.pprof, &|to| Ok(write_pprof(to, &stacks, &module)?))?;
+        write(&arguments.json, &|to| Ok(writeln!(to, "{:#}", document(&called)?)?))?;
+        eprint!("{}", table(&stacks, &called)?);
+        Ok(())
+    }
+
+    fn called(&self) -> Result<Called> {
+        let folder = self.folder.path();
+        let path = folder.join(format!("{}.functions", self.module.stem));
+        let functions = fs::read(&path).with_context(|| path.display().to_string())?;
+        let (header, _) = Functions::read(&functions).context("the functions")?;
+        let place: [&Path; 1] = [&self.module.path];
+        let located = locate(header.module, place, Some(&Cache::at(&self.cache)), &())?;
+        let slabs = folder.join("slabs");
+        read(located, &functions, &slabs).with_context(|| slabs.display().to_string())
+    }
+}
+
+/// Chains of a table at most, and frames of a chain.
+const ROWS: usize = 20;
+const FRAMES: usize = 6;
+
+fn table(stacks: &Stacks, called: &Called) -> Result<String> {
+    let mut order: Vec<_> = stacks.stacks.iter().collect();
+    order.sort_by_key(|stack| std::cmp::Reverse(stack.calls));
+    let mut text = format!("{:>16}  function, from which it was called\n", "calls");
+    for stack in order.iter().take(ROWS) {
+        let name = |number: u32| stacks.names.get(number as usize).map_or("", String::as_str);
+        let frames = stack.frames.iter().rev().map(|frame| name(frame.name));
+        let shown: Vec<&str> = frames.take(FRAMES).collect();
+        let more = match stack.frames.len().checked_sub(FRAMES) {
+            Some(more) if more > 0 => format!(" ← {more} more"),
+            _ => String::new(),
+        };
+        text += &format!("{:>16}  {}{more}\n", stack.calls, shown.join(" ← "));
+    }
+    if let Some(more) = order.len().checked_sub(ROWS).filter(|more| *more > 0) {
+        text += &format!("{:>16}  {more} more chains\n", "");
+    }
+    let graphs = called.located.model.graphs()?;
+    let all = graphs.functions().count() as u64;
+    for (count, what) in [
+        (
+            all.saturating_sub(called.observed.len() as u64),
+            "functions could not be observed; they are gaps",
+        ),
+        (
+            called.unplaced(),
+            "calls have nobody knows what above them: [unplaced]",
+        ),
+        (
+            called.without_room(),
+            "calls were made by chains for which there was no room (--memory)",
+        ),
+        (
+            called.lost_threads,
+            "threads were not observed: no memory for their chains",
+        ),
+    ] {
+        if count > 0 {
+            text += &format!("{count} {what}\n");
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,61 @@
+//! Some of the chains: from a function on, to a function, through one.
+
+use std::collections::HashMap;
+
+use tomo_program::is_called;
+
+use super::{Frame, Stack, Stacks};
+
+/// Which chains are shown. Functions are named by their whole names, or without what C++ and Rust add to them.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// Only from the outermost of these functions on.
+    pub roots: Vec<String>,
+    /// Only those that end in one of these.
+    pub leaves: Vec<String>,
+    /// Only those that have each of these.
+    pub through: Vec<String>,
+}
+
+impl Choice {
+    /// Those of `stacks` that are chosen. Where several are alike then, they are put together.
+    #[must_use]
+    pub fn of(&self, stacks: Stacks) -> Stacks {
+        let names = &stacks.names;
+        let any = |wanted: &[String], frame: &Frame| {
+            let name = names.get(frame.name as usize);
+            name.is_some_and(|name| wanted.iter().any(|wanted| is_called(name, wanted)))
+        };
+        let mut chosen: Vec<Stack> = Vec::new();
+        let mut known: HashMap<Vec<Frame>, usize> = HashMap::new();
+        for stack in &stacks.stacks {
+            let mut frames = stack.frames.as_slice();
+            if !self.roots.is_empty() {
+                let root = frames.iter().position(|frame| any(&self.roots, frame));
+                let Some(root) = root else { continue };
+                frames = &frames[root..];
+            }
+            let ends = |frame: &Frame| self.leaves.is_empty() || any(&self.leaves, frame);
+            let passes = |wanted: &String| {
+                let wanted = std::slice::from_ref(wanted);
+                frames.iter().any(|frame| any(wanted, frame))
+            };
+            if !frames.last().is_some_and(ends) || !self.through.iter().all(passes) {
+                continue;
+            }
+            let next = chosen.len();
+            let at = *known.entry(frames.to_vec()).or_insert(next);
+            if at == next {
+                chosen.push(Stack {
+                    frames: frames.to_vec(),
+                    calls: 0,
+                });
+            }
+            chosen[at].calls += stack.calls;
+        }
+        Stacks {
+            names: stacks.names,
+            stacks: chosen,
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Chains in the format of pprof (`profile.proto`, github.com/google/pprof), not compressed: a sample a chain, the
+//! innermost location first. A location is an address of a call in the module; those of gaps have none.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use super::{Frame, Stacks};
+
+/// A message of protocol buffers (its encoding: protobuf.dev/programming-guides/encoding).
+#[derive(Debug, Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    fn number(&mut self, field: u64, value: u64) {
+        self.varint(field << 3);
+        self.varint(value);
+    }
+
+    fn bytes(&mut self, field: u64, bytes: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.0.extend(bytes);
+    }
+
+    fn packed(&mut self, field: u64, values: impl Iterator<Item = u64>) {
+        let mut packed = Self::default();
+        values.for_each(|value| packed.varint(value));
+        self.bytes(field, &packed.0);
+    }
+}
+
+/// Strings that come before the names.
+const STRINGS: [&str; 3] = ["", "calls", "count"];
+/// The number of the one mapping.
+const MAPPING: u64 = 1;
+
+/// Fields of `Profile`.
+mod profile {
+    pub(super) const SAMPLE_TYPE: u64 = 1;
+    pub(super) const SAMPLE: u64 = 2;
+    pub(super) const MAPPING: u64 = 3;
+    pub(super) const LOCATION: u64 = 4;
+    pub(super) const FUNCTION: u64 = 5;
+    pub(super) const STRING: u64 = 6;
+}
+
+/// Writes the chains of the module called `module`.
+///
+/// # Errors
+/// Those of `to`.
+pub fn write(to: &mut impl Write, stacks: &Stacks, module: &str) -> io::Result<()> {
+    let mut whole = Message::default();
+    let mut kind = Message::default();
+    kind.number(1, 1);
+    kind.number(2, 2);
+    whole.bytes(profile::SAMPLE_TYPE, &kind.0);
+    let mut locations: HashMap<Frame, u64> = HashMap::new();
+    let mut order = Vec::new();
+    for stack in &stacks.stacks {
+        let numbers = stack.frames.iter().rev().map(|frame| {
+            let next = locations.len() as u64 + 1;
+            *locations.entry(*frame).or_insert_with(|| {
+                order.push(*frame);
+                next
+            })
+        });
+        let numbers: Vec<u64> = numbers.collect();
+        let mut sample = Message::default();
+        sample.packed(1, numbers.into_iter());
+        sample.packed(2, [stack.calls].into_iter());
+        whole.bytes(profile::SAMPLE, &sample.0);
+    }
+    let names = STRINGS.len() as u64;
+    let mut mapping = Message::default();
+    mapping.number(1, MAPPING);
+    mapping.number(3, u64::MAX);
+    mapping.number(5, names + stacks.names.len() as u64);
+    mapping.number(7, 1);
+    whole.bytes(profile::MAPPING, &mapping.0);
+    for (number, frame) in (1..).zip(&order) {
+        whole.bytes(profile::LOCATION, &location(number, frame).0);
+    }
+    for number in 0..stacks.names.len() as u64 {
+        let mut function = Message::default();
+        function.number(1, number + 1);
+        function.number(2, names + number);
+        function.number(3, names + number);
+        whole.bytes(profile::FUNCTION, &function.0);
+    }
+    let strings = STRINGS.into_iter();
+    let strings = strings.chain(stacks.names.iter().map(String::as_str));
+    for string in strings.chain([module]) {
+        whole.bytes(profile::STRING, string.as_bytes());
+    }
+    to.write_all(&whole.0)
+}
+
+fn location(number: u64, frame: &Frame) -> Message {
+    let mut line = Message::default();
+    line.number(1, u64::from(frame.name) + 1);
+    let mut location = Message::default();
+    location.number(1, number);
+    if frame.function != 0 {
+        let at = if frame.at == 0 { frame.function } else { frame.at };
+        location.number(2, MAPPING);
+        location.number(3, at);
+    }
+    location.bytes(4, &line.0);
+    location
+}
+
+#[cfg(test)]
+mod tests {
+    use super::write;
+    use crate::chains::{Frame, Stack, Stacks};
+
+    fn varint(bytes: &mut &[u8]) -> u64 {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = bytes.split_first().expect("more");
+            *bytes = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        value
+    }
+
+    /// The fields of a message: numbers as they are, the rest as bytes.
+    fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
+        let mut fields = Vec::new();
+        while !bytes.is_empty() {
+            let key = varint(&mut bytes);
+            let value = varint(&mut bytes);
+            let mut inner = Vec::new();
+            if key & 7 == 2 {
+                let (here, rest) = bytes.split_at(value as usize);
+                (inner, bytes) = (here.to_vec(), rest);
+            }
+            fields.push((key >> 3, value, inner));
+        }
+        fields
+    }
+
+    fn numbers(mut packed: &[u8]) -> Vec<u64> {
+        let mut all = Vec::new();
+        while !packed.is_empty() {
+            all.push(varint(&mut packed));
+        }
+        all
+    }
+
+    #[test]
+    fn what_is_written_is_decoded_again() {
+        let frame = |name, function, at| Frame { name, function, at };
+        let stacks = Stacks {
+            names: vec!["main".into(), "[qsort]".into(), "compare".into()],
+            stacks: vec![
+                Stack {
+                    frames: vec![frame(0, 0x1000, 0x1234), frame(1, 0, 0), frame(2, 0x2000, 0)],
+                    calls: 300,
+                },
+                Stack {
+                    frames: vec![frame(0, 0x1000, 0)],
+                    calls: 1,
+                },
+            ],
+        };
+        let mut bytes = Vec::new();
+        write(&mut bytes, &stacks, "/bin/x").expect("written");
+        let all = fields(&bytes);
+        let of = |wanted| all.iter().filter(move |(field, ..)| *field == wanted);
+        let strings: Vec<_> = of(6).map(|(.., s)| String::from_utf8(s.clone()).expect("UTF-8")).collect();
+        let name_of = |location: u64| {
+            let (.., location) = of(4).nth(location as usize - 1).expect("a location");
+            let inner = fields(location);
+            let line = &inner.iter().find(|(field, ..)| *field == 4).expect("a line").2;
+            let function = fields(line)[0].1;
+            let (.., function) = of(5).nth(function as usize - 1).expect("a function");
+            strings[fields(function)[1].1 as usize].clone()
+        };
+        let samples: Vec<_> = of(2)
+            .map(|(.., sample)| {
+                let inner = fields(sample);
+                let chain = numbers(&inner[0].2).into_iter().map(name_of);
+                (chain.collect::<Vec<_>>().join("<"), numbers(&inner[1].2))
+            })
+            .collect();
+        assert_eq!(
+            samples,
+            [
+                ("compare<[qsort]<main".to_owned(), vec![300]),
+                ("main".to_owned(), vec![1])
+            ]
+        );
+        assert_eq!(strings.last().map(String::as_str), Some("/bin/x"));
+        let addresses: Vec<_> = of(4)
+            .filter_map(|(.., location)| fields(location).iter().find(|f| f.0 == 3).map(|f| f.1))
+            .collect();
+        assert_eq!(addresses, [0x2000, 0x1234, 0x1000]);
+    }
+}

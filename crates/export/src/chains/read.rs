@@ -1,0 +1,88 @@
+//! What the threads of a run noted, read from their slabs.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use tomo_profile::chains::{Chains, Meaning};
+use tomo_program::{Address, ModelError};
+use tomo_wire::Refusal;
+use tomo_wire::chains::{FIRST, Functions, nodes, used};
+use tomo_wire::counting::{LOST, MOST_SLABS, Slabs, USED};
+
+use super::Called;
+use crate::Located;
+
+/// Why there are no chains.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is not what it should be.
+    #[error("{0}: {1}")]
+    Refused(&'static str, Refusal),
+    /// The model is damaged.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
+
+/// The chains that the threads of a run of this module noted: `functions` is the file of those that are observed,
+/// `slabs` that of what they noted, which has holes where nothing is.
+///
+/// # Errors
+/// Where one of them is damaged or cannot be read.
+pub fn read(located: Located, functions: &[u8], slabs: &Path) -> Result<Called, ReadError> {
+    let (header, rows) =
+        Functions::read(functions).map_err(|error| ReadError::Refused("functions", error))?;
+    let observed = rows
+        .iter()
+        .map(|row| (row.entry.get(), row.leaf.get() != 0))
+        .collect();
+    let mut called = Called {
+        located,
+        chains: Chains::default(),
+        observed,
+        lost_threads: 0,
+    };
+    let graphs = called.located.model.graphs()?;
+    let meaning = Meaning {
+        origin: header.origin.get(),
+        rows,
+        function_at: &|address| {
+            let function = graphs.function_at(Address(address))?;
+            Some(function.entry().0)
+        },
+        is_observed: &|entry| called.observed.contains_key(&entry),
+    };
+    let (chains, lost_threads) = trees(&File::open(slabs)?, &meaning)?;
+    (called.chains, called.lost_threads) = (chains, lost_threads);
+    Ok(called)
+}
+
+/// The chains of all slabs, and how many threads had none.
+fn trees(file: &File, meaning: &Meaning<'_>) -> Result<(Chains, u64), ReadError> {
+    let refused = |error| ReadError::Refused("slabs", error);
+    let mut head = vec![0; usize::try_from(Slabs::head()).unwrap_or(0)];
+    file.read_exact_at(&mut head, 0)?;
+    let header = Slabs::read(&head, file.metadata()?.len()).map_err(refused)?;
+    let number = |at: u64| {
+        let bytes = head.get(at as usize..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    };
+    let mut chains = Chains::default();
+    for slab in 0..number(USED).min(MOST_SLABS.into()) as u32 {
+        let start = header.start(slab);
+        let mut bytes = vec![0; FIRST as usize];
+        // One that was promised and never had room in the file has nothing.
+        if file.read_exact_at(&mut bytes, start).is_err() {
+            continue;
+        }
+        let used = used(&bytes).map_err(refused)?;
+        bytes.resize((used as usize).min(header.size.get() as usize), 0);
+        file.read_exact_at(&mut bytes, start)?;
+        chains.add(nodes(&bytes).map_err(refused)?, meaning);
+    }
+    Ok((chains, number(LOST)))
+}

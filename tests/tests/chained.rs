@@ -1,0 +1,179 @@
+//! Chains of calls are exact: what `tomo chains` notes is what a debugger that executes the same run instruction
+//! by instruction saw, chain by chain, call site by call site.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Deserialize;
+use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, Workload, build, compiled};
+use tomo_testkit::coverage::complete;
+use tomo_testkit::steps::chains::{Chain, Follower, Functions, Observed, Way};
+use tomo_testkit::steps::{Outside, follow};
+use tomo_testkit::tomo;
+
+/// Far more steps than any workload takes.
+const LIMIT: u64 = 60_000_000;
+
+#[derive(Deserialize)]
+struct Document {
+    chains: Vec<Row>,
+    functions: Vec<Function>,
+    unobserved: Vec<Function>,
+    lost_threads: u64,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    parent: usize,
+    way: String,
+    site: Option<String>,
+    function: String,
+    name: Option<String>,
+    calls: u64,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    address: String,
+    name: Option<String>,
+    #[serde(default)]
+    leaf: bool,
+}
+
+fn address(text: &str) -> u64 {
+    let digits = text.strip_prefix("0x").expect("an address");
+    u64::from_str_radix(digits, 16).expect("an address")
+}
+
+impl Document {
+    fn observed(&self) -> Observed {
+        let functions = self.functions.iter();
+        let functions = functions.map(|function| (address(&function.address), function.leaf));
+        Observed {
+            functions: functions.collect(),
+        }
+    }
+
+    /// The chains as the oracle tells them.
+    fn chains(&self) -> BTreeMap<Chain, u64> {
+        let mut known: Vec<Chain> = vec![Chain::new()];
+        let mut chains = BTreeMap::new();
+        for row in &self.chains {
+            let site = row.site.as_deref().map(address);
+            let way = match (row.way.as_str(), site) {
+                ("call" | "unobserved", Some(site)) => Way::Call(site),
+                ("tail-call", Some(site)) => Way::Tail(site),
+                ("outside", site) => Way::Outside(site),
+                ("signal", _) => Way::Signal,
+                (way, _) => panic!("{way} {} {:?}", row.calls, row.name),
+            };
+            let mut chain = known[row.parent].clone();
+            chain.push((way, address(&row.function)));
+            known.push(chain.clone());
+            if row.calls > 0 {
+                *chains.entry(chain).or_default() += row.calls;
+            }
+        }
+        chains
+    }
+
+    fn name(&self, function: u64) -> String {
+        let named = self.functions.iter().chain(&self.unobserved);
+        let mut named = named.filter(|one| address(&one.address) == function);
+        let name = named.next().and_then(|one| one.name.clone());
+        name.unwrap_or_else(|| format!("{function:#x}"))
+    }
+
+    fn words(&self, chain: &Chain) -> String {
+        let steps = chain.iter().map(|(way, function)| {
+            let name = self.name(*function);
+            match way {
+                Way::Call(site) => format!("-{site:#x}-> {name}"),
+                Way::Tail(site) => format!("~{site:#x}~> {name}"),
+                Way::Outside(Some(site)) => format!("[{site:#x}] {name}"),
+                Way::Outside(None) => format!("[] {name}"),
+                Way::Signal => format!("! {name}"),
+            }
+        });
+        steps.collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn noted(program: &Path, workload: &Workload, cache: &Path) -> Document {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("chains.json");
+    let mut command = Command::new(tomo::path().expect("tomo"));
+    command.env("TOMO_CACHE_DIR", cache);
+    command.current_dir(workload.cwd.as_deref().unwrap_or(folder.path()));
+    command.args(["chains", "-o"]).arg(folder.path().join("runs"));
+    command.arg("--json").arg(&file);
+    command.arg("--").arg(program).args(&workload.args);
+    let input = workload.stdin.as_deref().unwrap_or_default();
+    let output = complete(command, input).expect("run");
+    let text = std::fs::read(&file).unwrap_or_else(|error| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        panic!("{}: {error}: {said}", program.display())
+    });
+    serde_json::from_slice(&text).expect("a document")
+}
+
+/// How many chains agreed; panics where one does not.
+fn compare(name: &str, program: &Path, workload: &Workload, cache: &Path) -> usize {
+    let document = noted(program, workload, cache);
+    assert_eq!(document.lost_threads, 0, "{name}");
+    let functions = Functions::read(&tomo::map_lines(program).expect("a map")).expect("functions");
+    let follower = Follower::new(functions, document.observed());
+    let followed = follow(program, workload, Outside::Leap, LIMIT, follower);
+    let (_, follower) = followed.expect("followed");
+    let (seen, noted) = (follower.chains(), document.chains());
+    let mut wrong: Vec<String> = Vec::new();
+    for chain in seen.keys().chain(noted.keys().filter(|chain| !seen.contains_key(*chain))) {
+        let (times, count) = (seen.get(chain), noted.get(chain));
+        if times != count {
+            let words = document.words(chain);
+            wrong.push(format!("{words}: called {times:?} times, noted {count:?}"));
+        }
+    }
+    let some: Vec<&String> = wrong.iter().take(12).collect();
+    let all = seen.len();
+    assert!(wrong.is_empty(), "{name}: {} of {all} wrong: {some:#?}", wrong.len());
+    all
+}
+
+fn check(recipes: impl IntoIterator<Item = Recipe>) {
+    for recipe in recipes {
+        let built: Built = build(&recipe).expect("built");
+        let cache = tempfile::tempdir().expect("a folder");
+        let each = built.workloads.iter();
+        let agreed: usize = each
+            .map(|workload| compare(&built.name, &built.program, workload, cache.path()))
+            .sum();
+        assert!(agreed > 50, "{}: only {agreed} chains", built.name);
+    }
+}
+
+#[test]
+fn chains_of_c_features_are_exact() {
+    check(Recipe::family(Source::CFeatures));
+}
+
+#[test]
+fn chains_of_cpp_exceptions_are_exact() {
+    check(Recipe::family(Source::CppFeatures));
+}
+
+#[test]
+fn chains_of_rust_panics_are_exact() {
+    check(Recipe::family(Source::RustFeatures));
+}
+
+#[test]
+fn chains_of_lua_are_exact() {
+    check([Recipe::new(Source::Lua, Compiler::Gcc, Level::O2)]);
+}
+
+#[test]
+fn chains_of_bzip2_are_exact() {
+    check([Recipe::new(Source::Bzip2, Compiler::Clang, Level::O2)]);
+}
