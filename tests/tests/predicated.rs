@@ -55,7 +55,9 @@ impl Value {
 }
 
 fn address(text: &str) -> u64 {
-    let digits = text.trim_start_matches(|c| c != '@').trim_start_matches('@');
+    let digits = text
+        .trim_start_matches(|c| c != '@')
+        .trim_start_matches('@');
     let digits = if digits.is_empty() { text } else { digits };
     let digits = digits.strip_prefix("0x").expect("an address");
     u64::from_str_radix(digits, 16).expect("an address")

@@ -215,7 +215,10 @@ fn warn_of_strangers(asked: &Asked, sites: &Sites) {
     strangers.sort();
     for &&(kind, site, case) in &strangers {
         let case = Some(case);
-        eprintln!("tomo: the program has no predicate {}", Id { kind, site, case });
+        eprintln!(
+            "tomo: the program has no predicate {}",
+            Id { kind, site, case }
+        );
     }
 }
 

@@ -143,10 +143,7 @@ impl Finder<'_> {
             bits: row.bits(),
             width: row.known()?,
             first,
-            told: cases
-                .iter()
-                .filter_map(Row::told)
-                .collect(),
+            told: cases.iter().filter_map(Row::told).collect(),
         })
     }
 

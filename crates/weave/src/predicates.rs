@@ -177,7 +177,8 @@ impl Planner<'_> {
             Recorded::Counts => Default::default(),
             Recorded::Marks => {
                 let whole = |site: usize| {
-                    let all = (0..sites[site].kind.cases()).all(|case| asked.has(&sites[site], case));
+                    let all =
+                        (0..sites[site].kind.cases()).all(|case| asked.has(&sites[site], case));
                     all && placed[site].is_some()
                 };
                 let around = (self.around.ways, places);
@@ -217,11 +218,7 @@ fn first_row(sites: &[Site], number: usize) -> u32 {
     before.map(|site| u32::from(site.kind.cases())).sum()
 }
 
-fn unobserved(
-    function: &FunctionView<'_>,
-    sites: &[Site],
-    why: impl Fn(&Site) -> Told,
-) -> Planned {
+fn unobserved(function: &FunctionView<'_>, sites: &[Site], why: impl Fn(&Site) -> Told) -> Planned {
     let rows = sites.iter().flat_map(|site| {
         let why = why(site);
         (0..site.kind.cases()).map(move |case| row(function, site, case, (why, 0)))
@@ -268,7 +265,9 @@ impl<'p, 'f> Made<'p, 'f> {
         let codes = self.places.codes;
         let behind = codes.iter().find(|code| code.start() == site.address);
         let (from, to, live) = match (place, behind) {
-            (Some(Place::Entrance), Some(code)) => (site.address, site.address, code.live_at_start()),
+            (Some(Place::Entrance), Some(code)) => {
+                (site.address, site.address, code.live_at_start())
+            }
             (Some(Place::Call { address, callee }), Some(code)) => {
                 (address, callee, code.live_at_call())
             }

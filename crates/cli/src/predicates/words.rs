@@ -13,7 +13,10 @@ pub(super) fn table(seen: &Seen) -> String {
     let mut text = String::new();
     for site in &seen.sites.sites {
         let values = values(seen, site);
-        if values.iter().any(|value| value.is_some_and(|value| value > 0)) {
+        if values
+            .iter()
+            .any(|value| value.is_some_and(|value| value > 0))
+        {
             text += &line(seen, site, &mut sources);
         }
     }

@@ -18,7 +18,9 @@ pub struct Id {
 
 /// What is no such name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} names no predicate; they are called like branch@0x1234:taken or result@0x1240:negative, sites like branch@0x1234")]
+#[error(
+    "{0:?} names no predicate; they are called like branch@0x1234:taken or result@0x1240:negative, sites like branch@0x1234"
+)]
 pub struct BadId(String);
 
 /// The names of the predicates of a kind, in the order of their cases.
@@ -110,7 +112,14 @@ mod tests {
 
     #[test]
     fn what_is_no_name_is_said() {
-        for text in ["", "branch", "branch@12", "branch@0x", "branch@0x1:zero", "loop@0x1"] {
+        for text in [
+            "",
+            "branch",
+            "branch@12",
+            "branch@0x",
+            "branch@0x1:zero",
+            "loop@0x1",
+        ] {
             assert!(text.parse::<Id>().is_err(), "{text}");
         }
     }

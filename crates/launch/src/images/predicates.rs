@@ -11,9 +11,9 @@ use tomo_wire::image::Image;
 use tomo_wire::predicates::{Predicates, Recorded};
 
 use super::{Baked, ImageError, Images, is_unchanged, read_header};
+use crate::Observed;
 use crate::private;
 use crate::variant::Carried;
-use crate::Observed;
 
 impl Images {
     /// The image of `module` in which the `wanted` predicates are observed, counters `slab` bytes into each slab.

@@ -382,7 +382,10 @@ impl Walk<'_> {
                 continue;
             }
             address = self.without_jumps(address);
-            match self.step(&is, spot, address).map_err(|what| at(address, what))? {
+            match self
+                .step(&is, spot, address)
+                .map_err(|what| at(address, what))?
+            {
                 Some(next) => {
                     came = match is.instruction.is_jcc_near() {
                         true => Came::Way(spot, address, false),
@@ -440,8 +443,7 @@ impl Walk<'_> {
                 notes.branch(spot, address);
             }
             let came = Came::Way(spot, address, true);
-            self.waiting
-                .push(At::Elsewhere(is.target(), target, came));
+            self.waiting.push(At::Elsewhere(is.target(), target, came));
             return Ok(Some(next));
         }
         let runs_on = means_the_same(&is.instruction, &was.instruction)?;

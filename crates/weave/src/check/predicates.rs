@@ -233,11 +233,18 @@ impl Claims<'_> {
                     }
                     ways.insert((copy, taken, number));
                 }
-                (What::Class(_, bits), Came::Text(from)) => {
-                    self.check_class(walk, row, bits, from)?;
+                (What::Class(first, bits), Came::Text(from)) => {
+                    let three = first as usize..first as usize + 3;
+                    let rows = by_number.get(three).unwrap_or_default();
+                    self.check_class(walk, rows, bits, from)?;
                     results.insert(row.site.get());
                 }
-                _ => return Err(at(act.address, "others come to where a predicate is recorded")),
+                _ => {
+                    return Err(at(
+                        act.address,
+                        "others come to where a predicate is recorded",
+                    ));
+                }
             }
         }
         self.check_complete(walk, &notes, &ways, &results)?;
@@ -256,17 +263,23 @@ impl Claims<'_> {
         }
     }
 
-    /// A result is told on the way from `from`.
+    /// A result is told on the way from `from`, by the marks or counters of these rows.
     fn check_class(
         &self,
         walk: &mut Walk<'_>,
-        row: &Row,
+        rows: &[&Row],
         bits: u8,
         from: Address,
     ) -> Result<(), Flaw> {
-        let site = Address(row.site.get());
+        let site = rows
+            .first()
+            .map_or(Address(0), |row| Address(row.site.get()));
         let wrong = |what| Err(at(site, what));
-        if row.kind() != Some(Kind::Result) || row.case != 0 || row.bits() != bits {
+        let right = |(case, row): (u8, &&Row)| {
+            let what = (row.kind(), row.case, row.site.get(), row.bits());
+            what == (Some(Kind::Result), case, site.0, bits)
+        };
+        if rows.len() != 3 || !(0..).zip(rows).all(right) {
             return wrong("another result is told there");
         }
         if self.arrives_otherwise(walk, site, from != site) {
@@ -281,8 +294,16 @@ impl Claims<'_> {
     /// Whether somebody may come to `site` in the text but by returning; `at_all`: in any way.
     fn arrives_otherwise(&self, walk: &Walk<'_>, site: Address, at_all: bool) -> bool {
         let named = self.binary.symbols().iter().any(|one| one.address == site)
-            || self.binary.pointer_slots().iter().any(|slot| slot.1 == site);
-        let Some(function) = self.graphs.block_at(site).and_then(|block| block.function()) else {
+            || self
+                .binary
+                .pointer_slots()
+                .iter()
+                .any(|slot| slot.1 == site);
+        let Some(function) = self
+            .graphs
+            .block_at(site)
+            .and_then(|block| block.function())
+        else {
             return true;
         };
         let direct = |kind| {
@@ -335,7 +356,11 @@ impl Claims<'_> {
         for (spot, address) in &notes.branches {
             copies.entry(*address).or_default().push(*spot);
         }
-        for row in self.rows.iter().filter(|row| row.told() == Some(Told::Itself)) {
+        for row in self
+            .rows
+            .iter()
+            .filter(|row| row.told() == Some(Told::Itself))
+        {
             let site = Address(row.site.get());
             let complete = match row.kind() {
                 Some(Kind::Branch) => {

@@ -84,7 +84,12 @@ impl Telling {
         is_observed: impl Fn(usize) -> bool,
     ) -> Option<HashMap<(usize, Side), usize>> {
         let graph = function.flow_graph()?;
-        let stops = |node: NodeId| places.codes.get(node.index()).is_none_or(|code| code.may_stop());
+        let stops = |node: NodeId| {
+            places
+                .codes
+                .get(node.index())
+                .is_none_or(|code| code.may_stop())
+        };
         let flow = Flow::new(&graph, Ending::AtStops, stops);
         let divided = Subdivision::of(&flow).ok()?;
         let value = |node: NodeId| {

@@ -156,7 +156,10 @@ impl Regions {
         let calls = self.calls.iter();
         calls.filter_map(move |call| {
             let passage = self.passage(call.address, code);
-            Some((call.address, passage.or_else(|| self.piece(call.callee, code))?))
+            Some((
+                call.address,
+                passage.or_else(|| self.piece(call.callee, code))?,
+            ))
         })
     }
 }
