@@ -60,7 +60,11 @@ fn numbers(case: u64) -> Vec<u64> {
         let mixed = (case * 31 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let number = 1 + (mixed >> 40) % 97;
         // Not by chance: those that are planted.
-        if matches!(number, 13 | 66) { 12 } else { number }
+        if matches!(number, 13 | 66) {
+            12
+        } else {
+            number
+        }
     };
     (0..count).map(one).collect()
 }
@@ -157,7 +161,10 @@ fn every_way_finds_what_complete_monitoring_finds() {
                 let answer = bench.answer(&cases, &options);
                 let found = &answer["findings"][0];
                 let value = found["importance"]["value"].as_f64().expect("a number");
-                assert!((value - best).abs() < 1e-9, "{options:?}: {value}, not {best}");
+                assert!(
+                    (value - best).abs() < 1e-9,
+                    "{options:?}: {value}, not {best}"
+                );
                 assert_eq!(found["line"], line_of(text), "{options:?}: {answer:#}");
                 assert_eq!(found["failures"]["true"], 8, "{options:?}");
                 assert_eq!(found["successes"]["true"], 0, "{options:?}");
@@ -175,7 +182,10 @@ fn the_condition_is_said_to_have_held() {
     let answer = optimised.answer(&wrong(), &["--html", "page", "--sarif", "sarif"]);
     assert_eq!(answer["findings"][0]["failures"]["true"], 8, "{answer:#}");
     let page = fs::read_to_string(optimised.path("page")).expect("a page");
-    assert!(page.contains("8 of 8 failures, 0 of 24 successes"), "{page}");
+    assert!(
+        page.contains("8 of 8 failures, 0 of 24 successes"),
+        "{page}"
+    );
     let sarif = fs::read(optimised.path("sarif")).expect("a log");
     let sarif: Value = serde_json::from_slice(&sarif).expect("JSON");
     assert_eq!(sarif["version"], "2.1.0");
@@ -195,7 +205,11 @@ fn a_search_that_is_interrupted_goes_on() {
         let made = fs::read_to_string(bench.path("search/state.json")).expect("a state");
         let made: Value = serde_json::from_str(&made).expect("JSON");
         let next = (made["steps"].as_array().expect("steps").len() + 1).to_string();
-        bench.isolate(&cases, &bench.program, &[&more[..], &[next.as_str()]].concat());
+        bench.isolate(
+            &cases,
+            &bench.program,
+            &[&more[..], &[next.as_str()]].concat(),
+        );
     }
     let answer = fs::read(bench.path("answer")).expect("an answer");
     let mut answer: Value = serde_json::from_slice(&answer).expect("JSON");
@@ -230,7 +244,12 @@ fn what_cannot_be_searched_is_said() {
             2,
             "nobody can tell whether the case in line 1 is a success",
         ),
-        (crashing(), &["--start", "branch@0x1"], 2, "no site branch@0x1"),
+        (
+            crashing(),
+            &["--start", "branch@0x1"],
+            2,
+            "no site branch@0x1",
+        ),
     ] {
         let out = tempfile::tempdir_in(bench.folder.path()).expect("a folder");
         let out = out.path().join("search");
@@ -249,7 +268,10 @@ fn where_nothing_predicts_the_failure_that_is_said() {
     let cases = "look 1 2 => exit 0\nlook 1 2 => exit 1\nlook 1 2 => exit 1\nlook 1 2\n";
     let output = bench.isolate(cases, &bench.program, &[]);
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.starts_with("Nothing that was watched predicts the failure: "), "{said}");
+    assert!(
+        said.starts_with("Nothing that was watched predicts the failure: "),
+        "{said}"
+    );
     assert_eq!(output.status.code(), Some(1));
 }
 
@@ -266,6 +288,9 @@ fn a_program_that_changes_meanwhile_is_noticed() {
     fs::copy(other, &copy).expect("a copy");
     let output = bench.isolate(&cases, &copy, &[]);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("has changed since the search began"), "{said}");
+    assert!(
+        said.contains("has changed since the search began"),
+        "{said}"
+    );
     assert_eq!(output.status.code(), Some(2));
 }

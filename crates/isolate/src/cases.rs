@@ -85,8 +85,8 @@ impl Cases {
         let text =
             std::fs::read_to_string(path).map_err(|error| CasesError::Io(path.into(), error))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let cases = parse(&text, folder)
-            .map_err(|(line, why)| CasesError::Line(path.into(), line, why))?;
+        let cases =
+            parse(&text, folder).map_err(|(line, why)| CasesError::Line(path.into(), line, why))?;
         match cases.is_empty() {
             true => Err(CasesError::Empty(path.into())),
             false => Ok(Self {
@@ -276,12 +276,18 @@ mod tests {
         };
         assert_eq!(words(0), ["-n", "3", "two words", "a\"b"]);
         assert_eq!(cases[0].input.as_deref(), Some(Path::new("dir/in.txt")));
-        assert_eq!((&cases[0].success, cases[0].timeout), (&Success::Exit(0), 3));
+        assert_eq!(
+            (&cases[0].success, cases[0].timeout),
+            (&Success::Exit(0), 3)
+        );
         assert_eq!(words(1), ["plain one"]);
         assert_eq!(cases[1].success, Success::Exit(3));
         assert_eq!(words(2), ["<", "=>"]);
         assert!(matches!(&cases[2].success, Success::Like(command) if command.len() == 2));
-        assert_eq!(cases.iter().map(|case| case.line).collect::<Vec<_>>(), [3, 5, 6]);
+        assert_eq!(
+            cases.iter().map(|case| case.line).collect::<Vec<_>>(),
+            [3, 5, 6]
+        );
     }
 
     #[test]

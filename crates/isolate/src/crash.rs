@@ -77,8 +77,14 @@ fn observe(program: &[OsString], case: &Case, entry: u64) -> io::Result<Option<S
     let limit = case.timeout;
     let script = format!(r#"ulimit -t {limit}; kill -STOP $$; exec "$0" "$@""#);
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", &script]).args(program).args(&case.arguments);
-    command.stdin(input).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(["-c", &script])
+        .args(program)
+        .args(&case.arguments);
+    command
+        .stdin(input)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut child = command.spawn()?;
     let seen = follow(Pid::from_raw(child.id() as i32), entry);
     let _ = child.kill();

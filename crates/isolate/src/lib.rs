@@ -8,7 +8,8 @@
 //! | where runs crash | `crash.rs` |
 //! | the program as the search sees it | `map.rs` |
 //! | what has been found so far, kept between steps | `state.rs` |
-//! | step by step: arm, run, label, score, extend | `session.rs` |
+//! | what is asked of a search | `asked.rs` |
+//! | step by step: arm, run, label, score, extend | `session.rs`, `watched.rs` |
 //! | the answer | `answer.rs`, `words.rs` |
 //!
 //! Each step arms only the sites of its plan, so a run pays for these alone; what has been answered is armed no more.
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod asked;
 mod cases;
 mod crash;
 mod many;
@@ -23,11 +25,13 @@ mod map;
 mod run;
 mod session;
 mod state;
+mod watched;
 mod words;
 
 pub use answer::{Answer, Finding};
-pub use run::End;
+pub use asked::{IsolateError, Options, Score, Towards};
 pub use cases::{Case, Cases, CasesError, Success};
-pub use session::{IsolateError, Options, Score, Session, Towards, Watch};
+pub use run::End;
+pub use session::{Session, Watch};
 pub use state::{Known, StepMade};
 pub use words::{Words, words};

@@ -4,11 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What `work` makes of each of so many, `jobs` at a time, in their order.
-pub(crate) fn each<T: Send>(
-    count: usize,
-    jobs: usize,
-    work: impl Fn(usize) -> T + Sync,
-) -> Vec<T> {
+pub(crate) fn each<T: Send>(count: usize, jobs: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(count));
     std::thread::scope(|scope| {

@@ -145,7 +145,10 @@ fn routine(
         let node = function.node(call.block());
         routine.calls.extend(node.zip(callee));
     }
-    for edge in function.edges().filter(|edge| edge.kind == EdgeKind::TailCall) {
+    for edge in function
+        .edges()
+        .filter(|edge| edge.kind == EdgeKind::TailCall)
+    {
         let callee = graphs.function_starting_at(edge.address).map(number);
         routine.calls.extend(function.node(edge.from).zip(callee));
     }

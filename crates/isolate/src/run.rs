@@ -16,7 +16,9 @@ use nix::unistd::Pid;
 use crate::cases::{Case, Success};
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub enum End {
     /// By itself, with this code.
     Exited(i32),

@@ -1,133 +1,28 @@
 //! A search, step by step (ABI §4, Procedure 1): arm the plan's sites, run cases, label and score them, extend.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 
-use globset::{Glob, GlobSet, GlobSetBuilder};
-use tomo_export::predicates::{Id, PredicateError, Sites};
-use tomo_export::{Located, ModuleError, locate};
-use tomo_launch::{
-    Agent, Arming, Carried, Chosen, ImageError, Images, Observed, Target, TargetError,
-    VariantError, equip, new_folder, private_folder, read_record,
-};
+use tomo_export::predicates::{Id, Sites};
+use tomo_export::{Located, locate};
+use tomo_launch::{Agent, Chosen, Images, Observed, Target, private_folder};
 use tomo_plan::random::Random;
 use tomo_plan::search::{
-    Direction, IcdgError, Oracle, PredicateId, Search, SiteId, StateError, Step, at_random,
-    breadth_first,
+    Direction, Oracle, PredicateId, Search, SiteId, Step, at_random, breadth_first,
 };
 use tomo_profile::scores::{Heuristic, Outcome, Tallies, Tally};
-use tomo_program::{Binary, Cache, ModelError};
+use tomo_program::{Binary, Cache};
 use tomo_weave::Asked;
-use tomo_wire::record::Reason;
 
 use crate::answer::{self, Answer};
-use crate::cases::{Case, Cases, Success};
+use crate::asked::{IsolateError, Options, Score, Towards, allowed, asked_for, direction};
+use crate::cases::{Case, Success};
 use crate::crash;
 use crate::many::each;
 use crate::map::Map;
 use crate::run::{End, Label, Ran, label, run};
 use crate::state::{self, Known, Plain, State, StepMade};
-
-/// Which way the search goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Towards {
-    /// From what always runs.
-    Forward,
-    /// From where runs crash.
-    Backward,
-    /// From both.
-    Both,
-}
-
-/// By what the next predicate is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Score {
-    /// By data.
-    By(Heuristic),
-    /// The first.
-    Bfs,
-    /// Any.
-    Random,
-    /// By knowing the answer: all sites are watched first. For studies.
-    Oracle,
-}
-
-/// What is searched, and how.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The program, and arguments before those of the cases.
-    pub command: Vec<OsString>,
-    /// The cases.
-    pub cases: Cases,
-    /// Where what is found is kept.
-    pub folder: PathBuf,
-    /// Where models and images are kept.
-    pub cache: PathBuf,
-    /// Cases that are run in a step at most.
-    pub runs: usize,
-    /// Cases at a time.
-    pub jobs: usize,
-    /// Which way the search goes.
-    pub towards: Towards,
-    /// By what the next predicate is chosen.
-    pub score: Score,
-    /// Seed of all that is left to chance.
-    pub seed: u64,
-    /// Steps at most.
-    pub steps: usize,
-    /// Sites at a time at most.
-    pub most: u32,
-    /// Sites to begin with.
-    pub start: Vec<Id>,
-    /// Functions or source files that alone are watched, as patterns; all where there are none.
-    pub focus: Vec<String>,
-    /// Functions or source files that are not.
-    pub exclude: Vec<String>,
-}
-
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "each says itself what it is")]
-pub enum IsolateError {
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    #[error("{path}: {1}", path = .0.display())]
-    Io(PathBuf, io::Error),
-    #[error(transparent)]
-    Image(#[from] ImageError),
-    #[error(transparent)]
-    Module(#[from] ModuleError),
-    #[error(transparent)]
-    Variant(#[from] VariantError),
-    #[error(transparent)]
-    Predicates(#[from] PredicateError),
-    #[error("the model {0}")]
-    Model(#[from] ModelError),
-    #[error("the program is too large to be searched: {0}")]
-    Graph(#[from] IcdgError),
-    #[error("the state of the search: {0}; begin anew in another folder (-o)")]
-    State(#[from] StateError),
-    #[error("none of the {0} cases fails, so there is nothing to be found; check how success is told (=> …)")]
-    NoFailure(usize),
-    #[error("all {0} cases fail, so there is nothing to compare with; check how success is told (=> …)")]
-    NoSuccess(usize),
-    #[error("the case in line {0} could not be run: {1}")]
-    Case(usize, io::Error),
-    #[error("nobody can tell whether the case in line {0} is a success: {1}")]
-    Unlabelled(usize, String),
-    #[error("{path} has changed since the search began: begin anew in another folder (-o), or bring the old program back", path = .0.display())]
-    Changed(PathBuf),
-    #[error("{path} holds another search ({1}): go on with its own, or choose another folder (-o)", path = .0.display())]
-    Other(PathBuf, &'static str),
-    #[error("nothing was recorded in any run{0}")]
-    NotArmed(String),
-    #[error("{0}: {1}")]
-    Pattern(String, globset::Error),
-    #[error("the program has no site {0} that can be observed")]
-    NoSite(Id),
-}
 
 /// Who is told how it goes.
 pub trait Watch {
@@ -139,29 +34,19 @@ pub trait Watch {
 
 /// A search in its folder.
 pub struct Session {
-    options: Options,
-    folder: PathBuf,
-    module: Observed,
+    pub(crate) options: Options,
+    pub(crate) folder: PathBuf,
+    pub(crate) module: Observed,
     located: Located,
-    images: Images,
-    agent: Agent,
-    sites: Sites,
+    pub(crate) images: Images,
+    pub(crate) agent: Agent,
+    pub(crate) sites: Sites,
     map: Map,
     /// By site: whether it may be watched.
     allowed: Vec<bool>,
     /// What cases are compared to, by case.
     like: Vec<Option<Ran>>,
-    state: State,
-}
-
-/// A run with what it showed.
-struct Shown {
-    case: usize,
-    outcome: Outcome,
-    seconds: f64,
-    /// By mark; nothing where it was not armed.
-    marks: Option<Vec<u8>>,
-    why_not: Option<String>,
+    pub(crate) state: State,
 }
 
 impl Session {
@@ -203,7 +88,9 @@ impl Session {
                 flaky: Vec::new(),
                 known: BTreeMap::new(),
                 steps: Vec::new(),
-                search: Search::starting(&map.icdg, Direction::Forward, &[]).state().clone(),
+                search: Search::starting(&map.icdg, Direction::Forward, &[])
+                    .state()
+                    .clone(),
                 done: false,
             },
             options,
@@ -348,7 +235,8 @@ impl Session {
             run(command, &cases[number], &[]).map(Some)
         });
         let made = made.into_iter().zip(cases);
-        let made = made.map(|(ran, case)| ran.map_err(|error| IsolateError::Case(case.line, error)));
+        let made =
+            made.map(|(ran, case)| ran.map_err(|error| IsolateError::Case(case.line, error)));
         self.like = made.collect::<Result<_, _>>()?;
         Ok(())
     }
@@ -366,7 +254,7 @@ impl Session {
         made.into_iter().collect()
     }
 
-    fn labelled(
+    pub(crate) fn labelled(
         &self,
         number: usize,
         variables: &[(&str, OsString)],
@@ -406,11 +294,7 @@ impl Session {
     }
 
     /// Watches what is planned, then plans on.
-    fn step(
-        &mut self,
-        oracle: Option<&Oracle>,
-        watch: &mut dyn Watch,
-    ) -> Result<(), IsolateError> {
+    fn step(&mut self, oracle: Option<&Oracle>, watch: &mut dyn Watch) -> Result<(), IsolateError> {
         let planned: Vec<SiteId> = {
             let search = Search::resume(&self.map.icdg, self.state.search.clone())?;
             search.plan().collect()
@@ -426,10 +310,12 @@ impl Session {
             let cases = self.share(number as u64);
             let shown = self.watch(&sites, &cases, watch)?;
             made = Some((shown.runs, shown.slower));
-            self.state.known.extend(shown.known.into_iter().map(|(row, known)| {
-                let step = number as u32;
-                (row, Known { step, ..known })
-            }));
+            self.state
+                .known
+                .extend(shown.known.into_iter().map(|(row, known)| {
+                    let step = number as u32;
+                    (row, Known { step, ..known })
+                }));
         }
         let best = answer::best(&self.state.known);
         let perfect = best.first().is_some_and(|best| best.1.value > 1.0 - 1e-9);
@@ -489,7 +375,10 @@ impl Session {
     ) -> Option<PredicateId> {
         let mut best: Option<(f64, PredicateId)> = None;
         for candidate in candidates {
-            let known = self.map.row(candidate).and_then(|row| self.state.known.get(&row));
+            let known = self
+                .map
+                .row(candidate)
+                .and_then(|row| self.state.known.get(&row));
             let score = known.map_or(f64::NEG_INFINITY, |known| score(heuristic, known));
             if best.is_none_or(|(highest, _)| score > highest) {
                 best = Some((score, candidate));
@@ -514,13 +403,16 @@ impl Session {
     fn share(&self, number: u64) -> Vec<usize> {
         let runs = self.options.runs;
         let count = self.options.cases.cases.len();
-        let mut random = Random::new(self.options.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random =
+            Random::new(self.options.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let passed = |case: &usize| self.state.plain[*case].passed;
         let (mut passing, mut failing): (Vec<usize>, Vec<usize>) = (0..count).partition(passed);
         random.shuffle(&mut passing);
         random.shuffle(&mut failing);
         let half = runs.div_ceil(2);
-        let failures = failing.len().min(half.max(runs.saturating_sub(passing.len())));
+        let failures = failing
+            .len()
+            .min(half.max(runs.saturating_sub(passing.len())));
         let successes = passing.len().min(runs - failures.min(runs));
         failing.truncate(failures);
         passing.truncate(successes);
@@ -579,162 +471,6 @@ impl Session {
     }
 }
 
-/// What a step's runs showed.
-struct Watched {
-    known: BTreeMap<usize, Known>,
-    runs: usize,
-    slower: Option<f64>,
-    /// Cases that ended otherwise than before.
-    flaky: Vec<usize>,
-}
-
-impl Session {
-    /// Runs `cases` with these sites armed.
-    fn watch(
-        &mut self,
-        sites: &[usize],
-        cases: &[usize],
-        watch: &mut dyn Watch,
-    ) -> Result<Watched, IsolateError> {
-        let watched = self.watch_quietly(sites, cases)?;
-        for &case in &watched.flaky {
-            if !self.state.flaky.contains(&case) {
-                self.state.flaky.push(case);
-                watch.note(&flaky_words(self.options.cases.cases[case].line));
-            }
-        }
-        Ok(watched)
-    }
-
-    fn watch_quietly(&self, sites: &[usize], cases: &[usize]) -> Result<Watched, IsolateError> {
-        let path = &self.module.path;
-        let now = Observed::of(&Chosen {
-            path: path.clone(),
-            late: false,
-            placed: None,
-        });
-        let now = now.map_err(|error| IsolateError::Io(path.clone(), error))?;
-        if now.id != self.module.id || now.stamp != self.module.stamp {
-            return Err(IsolateError::Changed(path.clone()));
-        }
-        let asked = sites.iter().flat_map(|&site| {
-            let site = &self.sites.sites[site];
-            let (kind, site, case) = (site.kind, site.address.0, None);
-            Id { kind, site, case }.predicates()
-        });
-        let asked = Asked::Some(asked.collect());
-        let (carried, file) = self.images.marking(&self.module, asked, &())?;
-        let bytes = std::fs::read(&file).map_err(|error| IsolateError::Io(file.clone(), error))?;
-        let (header, rows) = tomo_wire::predicates::Predicates::read(&bytes)
-            .map_err(|refusal| IsolateError::Predicates(refusal.into()))?;
-        let shown = each(cases.len(), self.options.jobs, |number| {
-            self.armed(cases[number], &carried)
-        });
-        let shown: Vec<Shown> = shown.into_iter().collect::<Result<_, _>>()?;
-        // A step's image serves that step alone.
-        let _ = std::fs::remove_file(&carried.image);
-        let _ = std::fs::remove_file(&file);
-        if shown.iter().all(|shown| shown.marks.is_none()) {
-            let why = shown.iter().find_map(|shown| shown.why_not.clone());
-            return Err(IsolateError::NotArmed(
-                why.map_or_else(String::new, |why| format!(": {why}")),
-            ));
-        }
-        Ok(self.tally(sites, &shown, (header.recorded(), rows)))
-    }
-
-    /// Runs a case armed.
-    fn armed(&self, case: usize, carried: &Carried) -> Result<Shown, IsolateError> {
-        let folder = self.folder.join(format!("run-{}-{case}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        new_folder(&folder)?;
-        let roster = equip(&folder, [0; 16], std::slice::from_ref(carried))?;
-        let arming = Arming {
-            agent: &self.agent,
-            roster: &roster,
-            sanitized: false,
-        };
-        let variables = arming.variables(|name| std::env::var_os(name));
-        let labelled = self.labelled(case, &variables);
-        let read = read_record(&carried.record(&folder), |view| {
-            let why = Reason::from_number(view.live.reason.get()).map(Reason::words);
-            let armed = view.live.armed.get() > 0 && view.live.refused.get() == 0;
-            (armed.then(|| view.marks.to_vec()), why.map(str::to_owned))
-        });
-        let _ = std::fs::remove_dir_all(&folder);
-        let (ran, outcome) = labelled?;
-        let (marks, why_not) = read?;
-        Ok(Shown {
-            case,
-            outcome,
-            seconds: ran.took.as_secs_f64(),
-            marks,
-            why_not,
-        })
-    }
-
-    /// What runs say of the predicates of these sites, told by marks as `rows` have it.
-    fn tally(
-        &self,
-        sites: &[usize],
-        shown: &[Shown],
-        (recorded, rows): (tomo_wire::predicates::Recorded, &[tomo_wire::predicates::Row]),
-    ) -> Watched {
-        let here: HashMap<(u8, u64, u8), usize> = rows
-            .iter()
-            .enumerate()
-            .map(|(at, row)| ((row.kind, row.site.get(), row.case), at))
-            .collect();
-        let mut known: BTreeMap<usize, Known> = BTreeMap::new();
-        let armed = || shown.iter().filter(|shown| shown.marks.is_some());
-        let failed = armed().filter(|shown| shown.outcome == Outcome::Failure).count() as u64;
-        let passed = armed().count() as u64 - failed;
-        for run in armed() {
-            let marks = run.marks.as_deref().unwrap_or_default();
-            let mut values = vec![None; rows.len()];
-            let mark = |probe: u32| marks.get(probe as usize).map_or(0, |mark| u64::from(*mark != 0));
-            tomo_wire::predicates::values(rows, recorded, mark, &mut values);
-            for site in sites.iter().map(|&site| &self.sites.sites[site]) {
-                let truths = (site.first..site.first + site.told.len()).map(|row| {
-                    let row = &self.sites.rows[row];
-                    let at = here.get(&(row.kind, row.site.get(), row.case));
-                    at.and_then(|&at| values[at]).is_some_and(|value| value > 0)
-                });
-                let truths: Vec<bool> = truths.collect();
-                for (row, truth) in (site.first..).zip(&truths) {
-                    let known = known.entry(row).or_insert(Known {
-                        failed,
-                        passed,
-                        ..Known::default()
-                    });
-                    add(known, run.outcome, truths.contains(&true), *truth);
-                }
-            }
-        }
-        let plain = |case: usize| &self.state.plain[case];
-        let before: f64 = armed().map(|shown| plain(shown.case).seconds).sum();
-        let with: f64 = armed().map(|shown| shown.seconds).sum();
-        let differ = armed().filter(|shown| {
-            plain(shown.case).passed != (shown.outcome == Outcome::Success)
-        });
-        Watched {
-            known,
-            runs: shown.len(),
-            slower: (before > 0.0).then_some(with / before),
-            flaky: differ.map(|shown| shown.case).collect(),
-        }
-    }
-}
-
-fn add(known: &mut Known, outcome: Outcome, seen: bool, truth: bool) {
-    let (seen_sum, true_sum) = match outcome {
-        Outcome::Failure => (&mut known.failed_seen, &mut known.failed_true),
-        Outcome::Success => (&mut known.passed_seen, &mut known.passed_true),
-    };
-    *seen_sum += u64::from(seen);
-    *true_sum += u64::from(truth);
-}
-
 /// The score of a predicate of which this is known.
 fn score(heuristic: Heuristic, known: &Known) -> f64 {
     if heuristic == Heuristic::Importance {
@@ -749,60 +485,8 @@ fn score(heuristic: Heuristic, known: &Known) -> f64 {
     heuristic.score(&tallies, 0)
 }
 
-fn flaky_words(line: usize) -> String {
+pub(crate) fn flaky_words(line: usize) -> String {
     format!(
         "the case in line {line} does not always end alike: each of its runs counts as it ended"
     )
-}
-
-fn direction(towards: Towards) -> Direction {
-    match towards {
-        Towards::Forward => Direction::Forward,
-        Towards::Backward | Towards::Both => Direction::Backward,
-    }
-}
-
-/// What must be the same when a search goes on.
-fn asked_for(options: &Options) -> String {
-    let Options {
-        command,
-        towards,
-        score,
-        seed,
-        most,
-        start,
-        focus,
-        exclude,
-        runs,
-        ..
-    } = options;
-    format!("{command:?} {towards:?} {score:?} {seed} {most} {start:?} {focus:?} {exclude:?} {runs}")
-}
-
-fn patterns(texts: &[String]) -> Result<GlobSet, IsolateError> {
-    let mut set = GlobSetBuilder::new();
-    let bad = |text: &str| {
-        let text = text.to_owned();
-        move |error| IsolateError::Pattern(text, error)
-    };
-    for text in texts {
-        set.add(Glob::new(text).map_err(bad(text))?);
-    }
-    set.build().map_err(bad(""))
-}
-
-/// By site: whether it may be watched.
-fn allowed(sites: &Sites, options: &Options) -> Result<Vec<bool>, IsolateError> {
-    let (focus, exclude) = (patterns(&options.focus)?, patterns(&options.exclude)?);
-    let matches = |set: &GlobSet, site: &tomo_export::predicates::Site| {
-        let file = site.line.as_ref().map_or("", |line| line.file.as_str());
-        let name = file.rsplit('/').next().unwrap_or_default();
-        set.is_match(&site.function) || set.is_match(file) || set.is_match(name)
-    };
-    let each = sites.sites.iter();
-    Ok(each
-        .map(|site| {
-            (focus.is_empty() || matches(&focus, site)) && !matches(&exclude, site)
-        })
-        .collect())
 }

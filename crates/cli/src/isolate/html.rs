@@ -57,7 +57,10 @@ fn write_finding(page: &mut String, finding: &Finding) {
         words
             .inferred
             .as_ref()
-            .map_or_else(String::new, |how| format!(" Inferred: {}.", markup::escaped(how))),
+            .map_or_else(String::new, |how| format!(
+                " Inferred: {}.",
+                markup::escaped(how)
+            )),
     );
     let here = finding.line.as_ref().map_or(0, |line| line.line);
     page.push_str("<pre>");

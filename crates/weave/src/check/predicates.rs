@@ -233,8 +233,10 @@ impl Claims<'_> {
                     }
                     ways.insert((copy, taken, number));
                 }
-                (What::Class(_, bits), Came::Text(from)) => {
-                    self.check_class(walk, row, bits, from)?;
+                (What::Class(first, bits), Came::Text(from)) => {
+                    let three = first as usize..first as usize + 3;
+                    let rows = by_number.get(three).unwrap_or_default();
+                    self.check_class(walk, rows, bits, from)?;
                     results.insert(row.site.get());
                 }
                 _ => {
@@ -261,17 +263,23 @@ impl Claims<'_> {
         }
     }
 
-    /// A result is told on the way from `from`.
+    /// A result is told on the way from `from`, by the marks or counters of these rows.
     fn check_class(
         &self,
         walk: &mut Walk<'_>,
-        row: &Row,
+        rows: &[&Row],
         bits: u8,
         from: Address,
     ) -> Result<(), Flaw> {
-        let site = Address(row.site.get());
+        let site = rows
+            .first()
+            .map_or(Address(0), |row| Address(row.site.get()));
         let wrong = |what| Err(at(site, what));
-        if row.kind() != Some(Kind::Result) || row.case != 0 || row.bits() != bits {
+        let right = |(case, row): (u8, &&Row)| {
+            let what = (row.kind(), row.case, row.site.get(), row.bits());
+            what == (Some(Kind::Result), case, site.0, bits)
+        };
+        if rows.len() != 3 || !(0..).zip(rows).all(right) {
             return wrong("another result is told there");
         }
         if self.arrives_otherwise(walk, site, from != site) {

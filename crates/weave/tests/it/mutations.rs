@@ -4,9 +4,10 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
-use tomo_weave::{Files, Options, Woven};
+use tomo_weave::{Asked, Files, Options, Woven};
 use tomo_wire::disposal::{Disposal, Disposals};
 use tomo_wire::image::Image;
+use tomo_wire::predicates::{Predicates, Recorded, Row, Told};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::woven::{Program, STAMP};
@@ -52,11 +53,79 @@ fn what_an_image_with_counters_executes_cannot_be_changed() {
     let woven = program.weave_counters();
     let right = program.check_counters(&woven.image, &woven.counters);
     let right = right.expect("a proof");
-    let mut parts = parts(&woven.header);
+    every_change_is_noticed(&woven.image, &woven.header, |image| {
+        program.check_counters(image, &woven.counters).is_err()
+    });
+    assert!(right.moved > 1000, "{right:?}");
+}
+
+/// The same of predicates, marked and counted.
+#[test]
+fn what_an_image_with_predicates_executes_cannot_be_changed() {
+    let program = small_program();
+    for recorded in [Recorded::Marks, Recorded::Counts] {
+        let woven = program.weave_predicates(recorded, Asked::All);
+        let right = program.check_predicates(&woven.image, &woven.predicates);
+        let right = right.expect("a proof");
+        every_change_is_noticed(&woven.image, &woven.header, |image| {
+            program.check_predicates(image, &woven.predicates).is_err()
+        });
+        assert!(right.actions > 200, "{right:?}");
+    }
+}
+
+/// Nor can what is said of a predicate: another site, another case, another width, another mark, that of another one.
+#[test]
+fn what_is_said_of_a_predicate_cannot_be_changed() {
+    let program = small_program();
+    let woven = program.weave_predicates(Recorded::Marks, Asked::All);
+    let (header, rows) = Predicates::read(&woven.predicates).expect("predicates");
+    let analysis = header.analysis.get();
+    let changes: [fn(&mut Row); 4] = [
+        |row| row.site = (row.site.get() + 1).into(),
+        |row| row.case ^= 1,
+        |row| row.width ^= 1,
+        |row| row.by = (row.by.get() ^ 1).into(),
+    ];
+    let observed = |row: &&Row| row.told() == Some(Told::Itself);
+    let notices = |other: &[Row]| {
+        let probes = (Recorded::Marks, header.probes.get(), 64);
+        let file = Predicates::of(header.module, analysis, probes, other);
+        let mut image = woven.image.clone();
+        let mut head = Image::read_from_bytes(&image[..size_of::<Image>()]).expect("a header");
+        head.plan = file.name().into();
+        image[..size_of::<Image>()].copy_from_slice(&head.sealed());
+        let file = [file.as_bytes(), other.as_bytes()].concat();
+        program.check_predicates(&sealed(image), &file).is_err()
+    };
+    assert!(!notices(rows), "what is right is said to be wrong");
+    for pair in (0..rows.len() - 1).step_by(3) {
+        if observed(&&rows[pair]) && observed(&&rows[pair + 1]) {
+            let mut other = rows.to_vec();
+            (other[pair].by, other[pair + 1].by) = (rows[pair + 1].by, rows[pair].by);
+            assert!(notices(&other), "{:?}", &rows[pair..pair + 2]);
+        }
+    }
+    for (at, row) in rows
+        .iter()
+        .enumerate()
+        .step_by(5)
+        .filter(|(_, row)| observed(row))
+    {
+        for change in changes {
+            let mut other = rows.to_vec();
+            change(&mut other[at]);
+            assert!(notices(&other), "{row:?}, {:?}", other[at]);
+        }
+    }
+}
+
+fn every_change_is_noticed(image: &[u8], header: &Image, notices: impl Fn(&[u8]) -> bool) {
+    let mut parts = parts(header);
     parts.retain(|part| !part.is_empty());
     // Filling up to the end of a page.
     let code = &mut parts[0];
-    let filled = woven.image[code.clone()].iter().rev();
+    let filled = image[code.clone()].iter().rev();
     code.end -= filled.take_while(|byte| **byte == 0xcc).count();
     let place = (0..parts.len()).prop_flat_map(move |part| parts[part].clone());
     let mut runner = TestRunner::new_with_rng(
@@ -66,12 +135,10 @@ fn what_an_image_with_counters_executes_cannot_be_changed() {
     for _ in 0..600 {
         let tree = (&place, 1u8..).new_tree(&mut runner).expect("a change");
         let (at, change) = tree.current();
-        let mut image = woven.image.clone();
-        image[at] ^= change;
-        let noticed = program.check_counters(&sealed(image), &woven.counters);
-        assert!(noticed.is_err(), "byte {at:#x} by {change:#x}");
+        let mut changed = image.to_vec();
+        changed[at] ^= change;
+        assert!(notices(&sealed(changed)), "byte {at:#x} by {change:#x}");
     }
-    assert!(right.moved > 1000, "{right:?}");
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
-use tomo_weave::{Options, Placement};
+use tomo_weave::{Asked, Options, Placement};
 use tomo_wire::plan::{PlanView, Tactic};
+use tomo_wire::predicates::{Predicates, Recorded, Told};
 
 use crate::woven::{Program, all_options};
 
@@ -66,11 +67,37 @@ fn prove_counters(name: &str, program: &Program) {
     assert!(checked.moved > checked.increments, "{checked:?}");
 }
 
+/// Images that observe all predicates, or every seventh site, must be proven; nearly all sites of functions that are known can be
+/// observed.
+fn prove_predicates(name: &str, program: &Program) {
+    let prove = |recorded, asked| {
+        let woven = program.weave_predicates(recorded, asked);
+        let checked = program.check_predicates(&woven.image, &woven.predicates);
+        let checked = checked.unwrap_or_else(|flaw| panic!("{name}, {recorded:?}: {flaw}"));
+        assert!(checked.actions > 0, "{name}: {checked:?}");
+        woven
+    };
+    let woven = prove(Recorded::Marks, Asked::All);
+    prove(Recorded::Counts, Asked::All);
+    let (_, rows) = Predicates::read(&woven.predicates).expect("predicates");
+    let sites = rows.iter().filter(|row| row.site.get() % 7 == 0);
+    let some = sites.filter_map(|row| Some((row.kind()?, row.site.get(), row.case)));
+    prove(Recorded::Marks, Asked::Some(some.collect()));
+    let count = |told: Told| rows.iter().filter(|row| row.told() == Some(told)).count();
+    let (without, with) = (count(Told::NoPlace), count(Told::Itself));
+    assert!(
+        without * 12 < with,
+        "{name}: {without} without, {with} with"
+    );
+    assert!(count(Told::BySite) > 0, "{name}");
+}
+
 fn prove_recipe(recipe: &Recipe) {
     let built = build(recipe).expect("a program of the corpus");
     let program = Program::read(&built.program);
     prove(&built.name, &program);
     prove_counters(&built.name, &program);
+    prove_predicates(&built.name, &program);
 }
 
 #[test]
@@ -132,6 +159,7 @@ fn programs_of_the_system() {
             let program = Program::read(Path::new(path));
             prove(path, &program);
             prove_counters(path, &program);
+            prove_predicates(path, &program);
         }
     }
 }

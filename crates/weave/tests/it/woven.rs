@@ -4,10 +4,12 @@ use std::path::Path;
 
 use tomo_program::{Binary, Headers, Key, Model, Request, load};
 use tomo_weave::{
-    Checked, CountersChecked, Files, Flaw, Options, Placement, Weights, Woven, WovenCounters,
-    check, check_counters, weave, weave_counters,
+    Asked, Checked, CountersChecked, Files, Flaw, Options, Placement, PredicatesChecked, Wanted,
+    Weights, Woven, WovenCounters, WovenPredicates, check, check_counters, check_predicates, weave,
+    weave_counters, weave_predicates,
 };
 use tomo_wire::plan::Level;
+use tomo_wire::predicates::Recorded;
 use tomo_wire::{FileStamp, ModuleId};
 
 /// A program's file and its model.
@@ -86,6 +88,24 @@ impl Program {
             weights,
         );
         woven.expect("an image")
+    }
+
+    pub(crate) fn weave_predicates(&self, recorded: Recorded, asked: Asked) -> WovenPredicates {
+        let (which, binary) = ((self.module, STAMP), self.binary());
+        let wanted = Wanted { asked, recorded };
+        let place = (None, 64);
+        let woven = weave_predicates(&binary, &self.bytes, &self.model, which, place, &wanted);
+        woven.expect("an image")
+    }
+
+    /// Proves an image with predicates.
+    pub(crate) fn check_predicates(
+        &self,
+        image: &[u8],
+        predicates: &[u8],
+    ) -> Result<PredicatesChecked, Flaw> {
+        let files = (image, predicates);
+        check_predicates(files, &self.bytes, &self.binary(), &self.model)
     }
 
     /// Proves an image with counters.

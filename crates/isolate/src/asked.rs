@@ -1,0 +1,170 @@
+//! What is asked of a search, and why there may be no answer.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use tomo_export::ModuleError;
+use tomo_export::predicates::{Id, PredicateError, Site, Sites};
+use tomo_launch::{ImageError, TargetError, VariantError};
+use tomo_plan::search::{Direction, IcdgError, StateError};
+use tomo_profile::scores::Heuristic;
+use tomo_program::ModelError;
+
+use crate::cases::Cases;
+
+/// Which way the search goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Towards {
+    /// From what always runs.
+    Forward,
+    /// From where runs crash.
+    Backward,
+    /// From both.
+    Both,
+}
+
+/// By what the next predicate is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Score {
+    /// By data.
+    By(Heuristic),
+    /// The first.
+    Bfs,
+    /// Any.
+    Random,
+    /// By knowing the answer: all sites are watched first. For studies.
+    Oracle,
+}
+
+/// What is searched, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program, and arguments before those of the cases.
+    pub command: Vec<OsString>,
+    /// The cases.
+    pub cases: Cases,
+    /// Where what is found is kept.
+    pub folder: PathBuf,
+    /// Where models and images are kept.
+    pub cache: PathBuf,
+    /// Cases that are run in a step at most.
+    pub runs: usize,
+    /// Cases at a time.
+    pub jobs: usize,
+    /// Which way the search goes.
+    pub towards: Towards,
+    /// By what the next predicate is chosen.
+    pub score: Score,
+    /// Seed of all that is left to chance.
+    pub seed: u64,
+    /// Steps at most.
+    pub steps: usize,
+    /// Sites at a time at most.
+    pub most: u32,
+    /// Sites to begin with.
+    pub start: Vec<Id>,
+    /// Functions or source files that alone are watched, as patterns; all where there are none.
+    pub focus: Vec<String>,
+    /// Functions or source files that are not.
+    pub exclude: Vec<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "each says itself what it is")]
+pub enum IsolateError {
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error("{path}: {1}", path = .0.display())]
+    Io(PathBuf, io::Error),
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    #[error(transparent)]
+    Module(#[from] ModuleError),
+    #[error(transparent)]
+    Variant(#[from] VariantError),
+    #[error(transparent)]
+    Predicates(#[from] PredicateError),
+    #[error("the model {0}")]
+    Model(#[from] ModelError),
+    #[error("the program is too large to be searched: {0}")]
+    Graph(#[from] IcdgError),
+    #[error("the state of the search: {0}; begin anew in another folder (-o)")]
+    State(#[from] StateError),
+    #[error(
+        "none of the {0} cases fails, so there is nothing to be found; check how success is told (=> …)"
+    )]
+    NoFailure(usize),
+    #[error(
+        "all {0} cases fail, so there is nothing to compare with; check how success is told (=> …)"
+    )]
+    NoSuccess(usize),
+    #[error("the case in line {0} could not be run: {1}")]
+    Case(usize, io::Error),
+    #[error("nobody can tell whether the case in line {0} is a success: {1}")]
+    Unlabelled(usize, String),
+    #[error("{path} has changed since the search began: begin anew in another folder (-o), or bring the old program back", path = .0.display())]
+    Changed(PathBuf),
+    #[error("{path} holds another search ({1}): go on with its own, or choose another folder (-o)", path = .0.display())]
+    Other(PathBuf, &'static str),
+    #[error("nothing was recorded in any run{0}")]
+    NotArmed(String),
+    #[error("{0}: {1}")]
+    Pattern(String, globset::Error),
+    #[error("the program has no site {0} that can be observed")]
+    NoSite(Id),
+}
+
+pub(crate) fn direction(towards: Towards) -> Direction {
+    match towards {
+        Towards::Forward => Direction::Forward,
+        Towards::Backward | Towards::Both => Direction::Backward,
+    }
+}
+
+/// What must be the same when a search goes on.
+pub(crate) fn asked_for(options: &Options) -> String {
+    let Options {
+        command,
+        towards,
+        score,
+        seed,
+        most,
+        start,
+        focus,
+        exclude,
+        runs,
+        ..
+    } = options;
+    format!(
+        "{command:?} {towards:?} {score:?} {seed} {most} {start:?} {focus:?} {exclude:?} {runs}"
+    )
+}
+
+fn patterns(texts: &[String]) -> Result<GlobSet, IsolateError> {
+    let mut set = GlobSetBuilder::new();
+    let bad = |text: &str| {
+        let text = text.to_owned();
+        move |error| IsolateError::Pattern(text, error)
+    };
+    for text in texts {
+        set.add(Glob::new(text).map_err(bad(text))?);
+    }
+    set.build().map_err(bad(""))
+}
+
+/// By site: whether it may be watched.
+pub(crate) fn allowed(sites: &Sites, options: &Options) -> Result<Vec<bool>, IsolateError> {
+    let (focus, exclude) = (patterns(&options.focus)?, patterns(&options.exclude)?);
+    let matches = |set: &GlobSet, site: &Site| {
+        let file = site.line.as_ref().map_or("", |line| line.file.as_str());
+        let name = file.rsplit('/').next().unwrap_or_default();
+        set.is_match(&site.function) || set.is_match(file) || set.is_match(name)
+    };
+    let each = sites.sites.iter();
+    Ok(each
+        .map(|site| (focus.is_empty() || matches(&focus, site)) && !matches(&exclude, site))
+        .collect())
+}
