@@ -40,7 +40,7 @@ fn traced(
 /// The blocks that the first thread passed, and how that ends.
 fn blocks(traced: &Traced) -> (Vec<u64>, Ended) {
     let atlas = traced.atlas().expect("an atlas");
-    let threads = traced.threads().expect("threads");
+    let threads = traced.threads();
     let mut blocks = Vec::new();
     let first = threads.first().expect("a thread");
     let mut sink = |block: u32, _: u32| blocks.push(atlas.chart.blocks[block as usize].address.get());
@@ -81,59 +81,55 @@ fn title(traced: &Traced, address: u64) -> String {
     function.map_or_else(String::new, |function| function.title())
 }
 
-fn compare(built: &Built, options: &[&str], cache: &Path) -> f64 {
-    let mut share = 1.0f64;
-    for workload in &built.workloads {
-        let input = workload.stdin.as_deref().unwrap_or_default();
-        let folder = traced(&built.program, &workload.args, input, options, cache);
-        let models = Cache::at(&cache.join("cache"));
-        let trace = Traced::read(&folder, Some(&models), &()).expect("a trace");
-        let truth = observe_in_order(&built.program, workload, Outside::Leap, LIMIT).expect("steps");
-        let (blocks, ended) = blocks(&trace);
-        let began = began(&trace, &truth.order);
-        let differs = blocks.iter().zip(&began).position(|(one, other)| one != other);
-        if blocks != began {
-            let at = differs.unwrap_or(blocks.len().min(began.len()));
-            let around = |blocks: &[u64]| -> Vec<String> {
-                let from = at.saturating_sub(5);
-                let some = blocks[from..blocks.len().min(at + 5)].iter();
-                some.map(|one| format!("{one:#x} {}", title(&trace, *one))).collect()
-            };
-            panic!(
-                "{} {:?} {options:?}: block {at} of {} (traced {}) differs\nended {ended:?}\ntrace {:#?}\ntruth {:#?}",
-                built.name,
-                workload.args,
-                began.len(),
-                blocks.len(),
-                around(&blocks),
-                around(&began)
-            );
-        }
-        assert_eq!(ended.divergence, None, "{}", built.name);
-        let all = trace.located.model.graphs().expect("graphs").functions().count();
-        let atlas = trace.atlas().expect("an atlas");
-        share = share.min(atlas.chart.functions.len() as f64 / all as f64);
-        eprintln!(
-            "{}: {} blocks, {} of {all} functions, {ended:?}",
-            built.name,
-            began.len(),
-            atlas.chart.functions.len()
-        );
-    }
-    share
+/// The first few blocks from `at` on, with some before.
+fn some(trace: &Traced, blocks: &[u64], at: usize) -> Vec<String> {
+    let some = blocks[at.saturating_sub(5)..blocks.len().min(at + 5)].iter();
+    some.map(|one| format!("{one:#x} {}", title(trace, *one)))
+        .collect()
 }
 
-fn check(recipes: impl IntoIterator<Item = Recipe>, options: &[&str]) {
+/// Compares what is traced with each of these options with what happened.
+fn compare(built: &Built, ways: &[&[&str]], folder: &Path) {
+    let models = Cache::at(&folder.join("cache"));
+    for workload in &built.workloads {
+        let input = workload.stdin.as_deref().unwrap_or_default();
+        let truth = observe_in_order(&built.program, workload, Outside::Leap, LIMIT);
+        let truth = truth.expect("steps");
+        for options in ways {
+            let trace = traced(&built.program, &workload.args, input, options, folder);
+            let trace = Traced::read(&trace, Some(&models), &()).expect("a trace");
+            let (blocks, ended) = blocks(&trace);
+            let began = began(&trace, &truth.order);
+            if blocks != began {
+                let differs = blocks.iter().zip(&began).position(|(one, other)| one != other);
+                let at = differs.unwrap_or(blocks.len().min(began.len()));
+                panic!(
+                    "{} {:?} {options:?}: block {at} of {} (traced {}) differs\nended {ended:?}\ntrace {:#?}\ntruth {:#?}",
+                    built.name,
+                    workload.args,
+                    began.len(),
+                    blocks.len(),
+                    some(&trace, &blocks, at),
+                    some(&trace, &began, at)
+                );
+            }
+            assert_eq!(ended.divergence, None, "{}", built.name);
+            assert!(began.len() > 100, "{}: {} blocks", built.name, began.len());
+        }
+    }
+}
+
+fn check(recipes: impl IntoIterator<Item = Recipe>, ways: &[&[&str]]) {
     for recipe in recipes {
         let built = build(&recipe).expect("built");
         let folder = tempfile::tempdir().expect("a folder");
-        compare(&built, options, folder.path());
+        compare(&built, ways, folder.path());
     }
 }
 
 #[test]
 fn traces_of_c_features_are_exact() {
-    check(Recipe::family(Source::CFeatures), &[]);
+    check(Recipe::family(Source::CFeatures), &[&[]]);
 }
 
 #[test]
@@ -143,16 +139,42 @@ fn traces_of_cpp_exceptions_are_exact() {
             Recipe::new(Source::CppFeatures, Compiler::Gcc, Level::O2),
             Recipe::new(Source::CppFeatures, Compiler::Clang, Level::O0),
         ],
-        &[],
+        &[&[]],
     );
 }
 
 #[test]
 fn traces_of_rust_panics_are_exact() {
-    check(Recipe::family(Source::RustFeatures), &[]);
+    check(Recipe::family(Source::RustFeatures), &[&[]]);
 }
 
 #[test]
 fn traces_of_bzip2_are_exact() {
-    check([Recipe::new(Source::Bzip2, Compiler::Clang, Level::O2)], &[]);
+    check([Recipe::new(Source::Bzip2, Compiler::Clang, Level::O2)], &[&[]]);
+}
+
+/// Every number of runs, with every strategy and both kinds of witnesses, tells the same.
+#[test]
+fn traces_are_exact_however_witnesses_are_distributed() {
+    let ways: Vec<Vec<String>> = (1..=7)
+        .map(|runs: usize| {
+            let strategy = ["fine", "function", "optimized"][runs % 3];
+            let witness = ["auto", "edge", "node"][runs / 2 % 3];
+            let runs = runs.to_string();
+            let way = ["--runs", &runs, "--strategy", strategy, "--witness", witness];
+            way.map(String::from).into()
+        })
+        .collect();
+    let ways: Vec<Vec<&str>> = ways
+        .iter()
+        .map(|way| way.iter().map(String::as_str).collect())
+        .collect();
+    let ways: Vec<&[&str]> = ways.iter().map(Vec::as_slice).collect();
+    check(
+        [
+            Recipe::new(Source::CFeatures, Compiler::Gcc, Level::O2),
+            Recipe::new(Source::CppFeatures, Compiler::Clang, Level::O0),
+        ],
+        &ways,
+    );
 }
