@@ -1,174 +1,159 @@
-//! Traces are exact: what `tomo trace` says that the first thread did is, block for block, what a debugger saw that
-//! executes the same run instruction by instruction.
+//! Armed programs below debuggers, tracers and emulators: they run as they do there alone. What takes the
+//! probes' traps for its own, or does not see code change, is told by the record as the reason why nothing was observed;
+//! what only watches hinders nothing.
 
-use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
+use std::sync::OnceLock;
 
-use tomo_export::traced::Traced;
-use tomo_profile::tracing::Ended;
-use tomo_program::Cache;
-use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build};
-use tomo_testkit::coverage::complete;
-use tomo_testkit::steps::{Outside, observe_in_order};
-use tomo_testkit::tomo;
+use tomo_testkit::corpus::compiled;
+use tomo_testkit::coverage::{Covering, Pool, complete};
+use tomo_wire::record::{Live, Reason, RecordView};
 
-/// Far more steps than any workload takes.
-const LIMIT: u64 = 60_000_000;
-
-/// The folder of the trace of a run.
-fn traced(
-    program: &Path,
-    arguments: &[String],
-    input: &[u8],
-    options: &[&str],
-    folder: &Path,
-) -> PathBuf {
-    let mut command = Command::new(tomo::path().expect("tomo"));
-    command
-        .env("TOMO_CACHE_DIR", folder.join("cache"))
-        .current_dir(folder);
-    let out = tempfile::tempdir_in(folder).expect("a folder").keep();
-    command.arg("trace").args(options).arg("-o").arg(&out);
-    command.arg("--").arg(program).args(arguments);
-    let output = complete(command, input).expect("run");
-    let said = String::from_utf8_lossy(&output.stderr);
-    let made = std::fs::read_dir(&out).expect("traces").flatten().next();
-    made.unwrap_or_else(|| panic!("{}: {said}", program.display()))
-        .path()
+fn program() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let flags = ["-O2", "-pthread", "-ldl"];
+    BUILT.get_or_init(|| compiled("gcc", "manners.c", &flags).expect("built"))
 }
 
-/// The blocks that the first thread passed, and how that ends.
-fn blocks(traced: &Traced) -> (Vec<u64>, Ended) {
-    let atlas = traced.atlas().expect("an atlas");
-    let threads = traced.threads().expect("threads");
-    let mut blocks = Vec::new();
-    let first = threads.first().expect("a thread");
-    let mut sink =
-        |block: u32, _: u32| blocks.push(atlas.chart.blocks[block as usize].address.get());
-    let ended = traced.walk(&atlas, first, &mut sink);
-    (blocks, ended)
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The blocks of traced functions in the order in which they began.
-fn began(traced: &Traced, order: &[u64]) -> Vec<u64> {
-    let atlas = traced.atlas().expect("an atlas");
-    let sizes: BTreeMap<u64, u32> = atlas
-        .chart
-        .blocks
-        .iter()
-        .map(|block| (block.address.get(), block.size.get()))
-        .collect();
-    let mut began = Vec::new();
-    let mut last = 0;
-    for &address in order {
-        // An instruction that repeats itself takes a step for each time.
-        let repeats = address == last && !jumps_to_itself(&traced.located.path, address);
-        if sizes.contains_key(&address) && !repeats {
-            began.push(address);
-        }
-        last = address;
-    }
-    began
+/// What the program itself prints: its lines, without those of who watches it.
+fn its_lines(output: &Output) -> Vec<String> {
+    let shown = text(&output.stdout);
+    let ours = [
+        "exit ", "thread ", "handler ", "after ", "child ", "parent ", "ended ",
+    ];
+    let is_ours = |line: &&str| ours.iter().any(|start| line.starts_with(start));
+    shown.lines().filter(is_ours).map(String::from).collect()
 }
 
-fn jumps_to_itself(_: &Path, _: u64) -> bool {
-    false
+fn live(pool: &Pool) -> Live {
+    let record = fs::read(pool.file("record").expect("a record")).expect("read");
+    RecordView::read(&record).expect("a record").live
 }
 
-fn title(traced: &Traced, address: u64) -> String {
-    let graphs = traced.located.model.graphs().expect("graphs");
-    let block = graphs.block_at(tomo_program::Address(address));
-    let function = block.and_then(|block| block.function());
-    function.map_or_else(String::new, |function| function.title())
+/// Runs a scenario below `watcher`, alone and armed by a pool's environment, which must look the same;
+/// gives what was recorded.
+fn watched(watcher: &str, arguments: &[&str], scenario: &str) -> Live {
+    let pool = Pool::new(program()).expect("a pool");
+    let run = |mut command: Command| {
+        command.args(arguments).arg(program()).arg(scenario);
+        complete(command, b"").expect("run")
+    };
+    let alone = run(Command::new(watcher));
+    let armed = run(pool.command(Path::new(watcher)));
+    assert_eq!(its_lines(&armed), its_lines(&alone), "{watcher} {scenario}");
+    assert!(!its_lines(&alone).is_empty(), "{watcher} {scenario}");
+    assert_eq!(armed.status.code(), alone.status.code(), "{watcher}");
+    live(&pool)
 }
 
-fn compare(built: &Built, options: &[&str], cache: &Path) -> f64 {
-    let mut share = 1.0f64;
-    for workload in &built.workloads {
-        let input = workload.stdin.as_deref().unwrap_or_default();
-        let folder = traced(&built.program, &workload.args, input, options, cache);
-        let models = Cache::at(&cache.join("cache"));
-        let trace = Traced::read(&folder, Some(&models), &()).expect("a trace");
-        let truth =
-            observe_in_order(&built.program, workload, Outside::Leap, LIMIT).expect("steps");
-        let (blocks, ended) = blocks(&trace);
-        let began = began(&trace, &truth.order);
-        let differs = blocks
-            .iter()
-            .zip(&began)
-            .position(|(one, other)| one != other);
-        if blocks != began {
-            let at = differs.unwrap_or(blocks.len().min(began.len()));
-            let around = |blocks: &[u64]| -> Vec<String> {
-                let from = at.saturating_sub(5);
-                let some = blocks[from..blocks.len().min(at + 5)].iter();
-                some.map(|one| format!("{one:#x} {}", title(&trace, *one)))
-                    .collect()
-            };
-            panic!(
-                "{} {:?} {options:?}: block {at} of {} (traced {}) differs\nended {ended:?}\ntrace {:#?}\ntruth {:#?}",
-                built.name,
-                workload.args,
-                began.len(),
-                blocks.len(),
-                around(&blocks),
-                around(&began)
-            );
-        }
-        assert_eq!(ended.divergence, None, "{}", built.name);
-        let all = trace
-            .located
-            .model
-            .graphs()
-            .expect("graphs")
-            .functions()
-            .count();
-        let atlas = trace.atlas().expect("an atlas");
-        share = share.min(atlas.chart.functions.len() as f64 / all as f64);
-        eprintln!(
-            "{}: {} blocks, {} of {all} functions, {ended:?}",
-            built.name,
-            began.len(),
-            atlas.chart.functions.len()
-        );
-    }
-    share
+fn is_refused(live: &Live, reason: Reason) {
+    let refused = (live.armed.get(), live.refused.get(), live.reason.get());
+    assert_eq!(refused, (0, 1, reason as u32));
 }
 
-fn check(recipes: impl IntoIterator<Item = Recipe>, options: &[&str]) {
-    for recipe in recipes {
-        let built = build(&recipe).expect("built");
-        let folder = tempfile::tempdir().expect("a folder");
-        compare(&built, options, folder.path());
-    }
-}
+/// gdb runs a program, and says nothing in the middle of its lines.
+const GDB: [&str; 8] = [
+    "-batch",
+    "-ex",
+    "set print thread-events off",
+    "-ex",
+    "set print inferior-events off",
+    "-ex",
+    "run",
+    "--args",
+];
 
 #[test]
-fn traces_of_c_features_are_exact() {
-    check(Recipe::family(Source::CFeatures), &[]);
+fn under_gdb_nothing_is_armed_and_the_program_runs() {
+    for scenario in ["exit", "threads", "forked"] {
+        let live = watched("gdb", &GDB, scenario);
+        is_refused(&live, Reason::Traced);
+    }
 }
 
+/// A debugger could not put breakpoints into text that is shared.
 #[test]
-fn traces_of_cpp_exceptions_are_exact() {
-    check(
-        [
-            Recipe::new(Source::CppFeatures, Compiler::Gcc, Level::O2),
-            Recipe::new(Source::CppFeatures, Compiler::Clang, Level::O0),
-        ],
-        &[],
+fn breakpoints_hold_in_the_environment_of_a_pool() {
+    let pool = Pool::new(program()).expect("a pool");
+    let mut command = pool.command(Path::new("gdb"));
+    let steps = ["break main", "run", "continue"];
+    command.arg("-batch");
+    command.args(steps.iter().flat_map(|step| ["-ex", step]));
+    command.arg("--args").arg(program()).arg("exit");
+    let output = complete(command, b"").expect("run");
+    let shown = text(&output.stdout);
+    assert!(shown.contains("Breakpoint 1, "), "{shown}");
+    assert!(shown.contains("exited with code 06"), "{shown}");
+}
+
+/// Who debugs `tomo` and goes on with the program learns why it was not observed.
+#[test]
+fn a_program_that_is_debugged_below_tomo_is_named() {
+    let covering = Covering::new().expect("a folder");
+    let tomo = covering.command(&[]).expect("tomo");
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-batch", "-ex", "set follow-fork-mode child"]);
+    gdb.args(["-ex", "set detach-on-fork on", "-ex", "run", "--args"]);
+    gdb.arg(tomo.get_program()).args(tomo.get_args());
+    gdb.arg(program()).arg("exit");
+    // Else the first process that it starts is the loader, which it asks for libraries.
+    gdb.env_remove("LD_LIBRARY_PATH");
+    for (name, value) in tomo.get_envs() {
+        gdb.env(name, value.unwrap_or_default());
+    }
+    let output = complete(gdb, b"").expect("run");
+    let said = text(&output.stderr);
+    assert_eq!(its_lines(&output).len(), 1, "{said}{:?}", output);
+    assert!(
+        said.contains("not observed: it runs under a debugger"),
+        "{said}"
     );
 }
 
 #[test]
-fn traces_of_rust_panics_are_exact() {
-    check(Recipe::family(Source::RustFeatures), &[]);
+fn under_ltrace_nothing_is_armed_and_the_program_runs() {
+    let live = watched("ltrace", &["-o", "/dev/null"], "threads");
+    is_refused(&live, Reason::Traced);
+}
+
+/// strace hands all signals on, those of probes too.
+#[test]
+fn strace_watches_and_hinders_nothing() {
+    let strace = ["-f", "-o", "/dev/null"];
+    for scenario in ["threads", "full_mask", "forked"] {
+        let live = watched("strace", &strace, scenario);
+        assert_eq!((live.armed.get(), live.refused.get()), (1, 0), "{scenario}");
+    }
+    let hits = |watcher: Option<&str>| {
+        let covering = Covering::new().expect("a folder");
+        let tomo = covering.command(&[]).expect("tomo");
+        let mut command = match watcher {
+            Some(watcher) => {
+                let mut command = Command::new(watcher);
+                command.args(strace).arg(tomo.get_program());
+                command
+            }
+            None => Command::new(tomo.get_program()),
+        };
+        command.args(tomo.get_args()).arg(program()).arg("forked");
+        for (name, value) in tomo.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        let output = complete(command, b"").expect("run");
+        assert_eq!(text(&output.stderr), "");
+        covering.only().expect("a record").hit
+    };
+    assert_eq!(hits(Some("strace")), hits(None));
 }
 
 #[test]
-fn traces_of_bzip2_are_exact() {
-    check(
-        [Recipe::new(Source::Bzip2, Compiler::Clang, Level::O2)],
-        &[],
-    );
+fn in_valgrind_nothing_is_armed_and_the_program_runs() {
+    let live = watched("valgrind", &["--quiet"], "exit");
+    is_refused(&live, Reason::Emulated);
 }

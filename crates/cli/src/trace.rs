@@ -1,7 +1,11 @@
 //! `tomo trace`: what a program did, block for block.
 
+mod view;
+
+use std::cell::RefCell;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -10,8 +14,8 @@ use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use tomo_launch::{
-    Agent, Arming, Chosen, Ended, HowTraced, Observed, Run, RunFolder, Target, TargetError,
-    TraceImages, Weighed,
+    Agent, Arming, Chosen, Ended, HowTraced, Observed, Redirected, Run, RunFolder, Stream, Target,
+    TargetError, TraceImages, Weighed,
 };
 use tomo_weave::{Kind, Strategy};
 
@@ -23,7 +27,34 @@ use crate::observe::Store;
 /// Witnesses on a few ways tell of all others. With several runs of the same input each records a part of them,
 /// so that each is little slowed down; what they recorded is merged.
 #[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_long_help = NOTES
+)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    view: Option<view::View>,
+
+    #[command(flatten)]
+    traced: Traced,
+}
+
+const NOTES: &str = "\
+Traced is the executable itself, function by function as far as it is known exactly;
+calls of libraries are stepped over. Each thread has a trace of its own, and no order
+between threads is claimed. A run that is killed or crashes is told up to the last
+block that is certain.
+
+With several runs arguments, environment and standard input are the same in each, and
+addresses are not randomised; where the runs differ nevertheless, that is said, and
+no trace is claimed for what lies behind.
+
+Exit code: the program's own; 128 and its number where a signal ended it; 2 where it
+cannot be traced at all, 127 where it is not found.";
+
+#[derive(Args)]
+struct Traced {
     /// Put the trace into DIR, in a folder of its own.
     #[arg(short, long, value_name = "DIR", default_value = "tomo-traces")]
     output: PathBuf,
@@ -78,7 +109,7 @@ enum Witnesses {
     Auto,
 }
 
-impl Arguments {
+impl Traced {
     fn how(&self) -> HowTraced {
         HowTraced {
             runs: self.runs,
@@ -101,6 +132,13 @@ impl Arguments {
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    match &arguments.view {
+        Some(view) => view.run().map(|()| ExitCode::SUCCESS),
+        None => trace(&arguments.traced),
+    }
+}
+
+fn trace(arguments: &Traced) -> Result<ExitCode> {
     tomo_launch::keep_going();
     let [name, rest @ ..] = arguments.command.as_slice() else {
         return Ok(ExitCode::from(2));
@@ -112,26 +150,42 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
         found => found?,
     };
-    let session = Session::prepare(arguments, &target)?;
-    let mut last = None;
-    for number in 0..session.images.runs() {
-        last = Some(session.run(&target, name, rest, number)?);
-    }
-    Ok(ExitCode::from(last.map_or(2, Ended::code)))
+    let session = match Session::prepare(arguments, &target) {
+        Ok(session) => session,
+        Err(error) => {
+            let ended = tomo_launch::run(&target, name, rest, None)?;
+            let path = target.executable.display();
+            eprintln!("tomo: {path} was not traced: {error:#}");
+            return Ok(ExitCode::from(ended.code()));
+        }
+    };
+    let started = Started { target, name, rest };
+    let ended = match session.images.runs() {
+        1 => session.run(&started, 0)?.1,
+        runs => session.run_all(&started, runs)?,
+    };
+    Ok(ExitCode::from(ended.code()))
+}
+
+/// What is started.
+struct Started<'s> {
+    target: Target,
+    name: &'s OsString,
+    rest: &'s [OsString],
 }
 
 /// What the runs share.
 struct Session<'a> {
-    arguments: &'a Arguments,
+    arguments: &'a Traced,
     module: Observed,
     agent: Agent,
     images: TraceImages,
     folder: PathBuf,
-    runs: std::cell::RefCell<Vec<String>>,
+    runs: RefCell<Vec<String>>,
 }
 
 impl<'a> Session<'a> {
-    fn prepare(arguments: &'a Arguments, target: &Target) -> Result<Self> {
+    fn prepare(arguments: &'a Traced, target: &Target) -> Result<Self> {
         let store = Store::open()?;
         let module = Observed::of(&Chosen::executable(target))?;
         let images = store
@@ -144,17 +198,49 @@ impl<'a> Session<'a> {
             images,
             module,
             folder,
-            runs: Default::default(),
+            runs: RefCell::default(),
         })
     }
 
-    fn run(
-        &self,
-        target: &Target,
-        name: &OsString,
-        rest: &[OsString],
-        number: usize,
-    ) -> Result<Ended> {
+    /// Runs the program again and again, with the same input; its output appears once.
+    fn run_all(&self, started: &Started<'_>, runs: usize) -> Result<Ended> {
+        tomo_launch::keep_addresses().context("addresses cannot be kept the same")?;
+        let input = self.folder.join("input");
+        let mut copy = File::create(&input)?;
+        if !std::io::stdin().is_terminal() {
+            std::io::copy(&mut std::io::stdin().lock(), &mut copy)?;
+        }
+        let mut first: Option<(PathBuf, Ended)> = None;
+        for number in 0..runs {
+            let (output, ended) = {
+                let _input = Redirected::to(Stream::Input, &File::open(&input)?)?;
+                let output = self.folder.join(format!("output-{number}"));
+                let _output = Redirected::to(Stream::Output, &File::create(&output)?)?;
+                (output, self.run(started, number)?.1)
+            };
+            match &first {
+                None => {
+                    std::io::copy(&mut File::open(&output)?, &mut std::io::stdout().lock())?;
+                    first = Some((output, ended));
+                }
+                Some((known, end)) => {
+                    if fs::read(known)? != fs::read(&output)? {
+                        eprintln!("tomo: run {number} printed something else than the first");
+                    }
+                    if *end != ended {
+                        eprintln!("tomo: run {number} ended otherwise than the first: {ended:?}, not {end:?}");
+                    }
+                    fs::remove_file(output)?;
+                }
+            }
+        }
+        let (_, ended) = first.context("there was no run")?;
+        Ok(ended)
+    }
+
+    /// Runs the program once, with the witnesses of this profile.
+    fn run(&self, started: &Started<'_>, number: usize) -> Result<(PathBuf, Ended)> {
+        let target = &started.target;
         let mut folder = RunFolder::create(&self.folder)?;
         folder.trace(&self.module, &self.images, number)?;
         let run = Run {
@@ -163,9 +249,8 @@ impl<'a> Session<'a> {
         };
         folder.describe(target, &run, None)?;
         let own = folder.path().file_name().unwrap_or_default();
-        self.runs
-            .borrow_mut()
-            .push(own.to_string_lossy().into_owned());
+        let own = own.to_string_lossy().into_owned();
+        self.runs.borrow_mut().push(own);
         self.describe(target)?;
         let roster = folder.roster()?;
         let arming = Arming {
@@ -173,7 +258,7 @@ impl<'a> Session<'a> {
             roster: &roster,
             sanitized: false,
         };
-        let ended = tomo_launch::run(target, name, rest, Some(arming))?;
+        let ended = tomo_launch::run(target, started.name, started.rest, Some(arming))?;
         folder.describe(target, &run, Some(ended))?;
         for (armed, live) in folder.lives() {
             let problem = live.and_then(|live| crate::cover::problem(&live, false));
@@ -182,16 +267,16 @@ impl<'a> Session<'a> {
                 eprintln!("tomo: {path} was not traced{problem}");
             }
         }
-        Ok(ended)
+        if let Err(error) = tomo_export::traced::pack(folder.path()) {
+            eprintln!("tomo: the record was not compressed: {error}");
+        }
+        Ok((folder.path().into(), ended))
     }
 
     /// Writes what the trace consists of.
     fn describe(&self, target: &Target) -> Result<()> {
-        let words = self
-            .arguments
-            .command
-            .iter()
-            .map(|word| word.to_string_lossy());
+        let words = self.arguments.command.iter();
+        let words = words.map(|word| word.to_string_lossy());
         let document = json!({
             "schema": "tomo.trace/1",
             "program": target.executable.to_string_lossy(),

@@ -3,6 +3,19 @@
 //! | what | file |
 //! |---|---|
 //! | the folder of a trace read | this |
+//! | tracks as they are kept | `traced/packed.rs` |
+//! | activations, one inside the other | `traced/calls.rs` |
+//! | what things are called | `traced/names.rs` |
+//! | a thread's calls as a tree | `traced/tree.rs` |
+//! | where two traces part, and what is around a step | `traced/differ.rs` |
+//! | formats of other programs | `traced/formats.rs` |
+
+mod calls;
+mod differ;
+mod formats;
+mod names;
+mod packed;
+mod tree;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +27,14 @@ use tomo_wire::Refusal;
 use tomo_wire::tracing::{ChartView, Tracks};
 
 use crate::{Located, ModuleError, locate};
+
+pub use calls::{Activation, Calls, Visitor};
+pub use differ::{Around, Blocks, Visits};
+pub use formats::{Callgrind, Events, Folded, Lines};
+pub use names::{Named, Names};
+pub use packed::Recorded;
+pub use tomo_profile::tracing;
+pub use tree::{Shown, Tree};
 
 /// Why there is no trace.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +71,10 @@ pub struct TracedRun {
     pub exited: bool,
     /// How it ended, as its folder says.
     pub outcome: Value,
-    tracks: Vec<u8>,
+    /// Bytes that its record takes on the disk.
+    pub size: u64,
+    /// What was recorded.
+    pub recorded: Recorded,
 }
 
 /// A program that was traced.
@@ -97,8 +121,7 @@ impl Traced {
         let program = stated["program"].as_str().ok_or_else(none)?;
         let words = |value: &Value| -> Vec<String> {
             let list = value.as_array().into_iter().flatten();
-            list.filter_map(|word| Some(word.as_str()?.to_owned()))
-                .collect()
+            list.filter_map(|word| Some(word.as_str()?.to_owned())).collect()
         };
         let names = words(&stated["runs"]);
         let mut runs = Vec::new();
@@ -140,18 +163,13 @@ impl Traced {
     }
 
     /// The threads of the first run with what the others recorded of them.
-    ///
-    /// # Errors
-    /// Where tracks are damaged.
-    pub fn threads(&self) -> Result<Vec<TracedThread>, TraceError> {
+    #[must_use]
+    pub fn threads(&self) -> Vec<TracedThread> {
         let mut threads: Vec<TracedThread> = Vec::new();
         for (number, run) in self.runs.iter().enumerate() {
-            let refused = |why| TraceError::Refused(run.path.clone(), why);
-            let tracks = Tracks::read(&run.tracks).map_err(refused)?;
-            for thread in words_of(&tracks).iter().flat_map(|words| threads_of(words)) {
-                let known = threads
-                    .iter_mut()
-                    .find(|known| known.serial == thread.serial);
+            let slabs = run.recorded.slabs.iter();
+            for thread in slabs.flat_map(|words| threads_of(words)) {
+                let known = threads.iter_mut().find(|known| known.serial == thread.serial);
                 match known {
                     Some(known) => known.words[number] = thread.words,
                     None => {
@@ -167,21 +185,7 @@ impl Traced {
             }
         }
         threads.sort_by_key(|thread| thread.serial);
-        Ok(threads)
-    }
-
-    /// How many threads found no room for all that they did, and how many for none of it.
-    ///
-    /// # Errors
-    /// Where tracks are damaged.
-    pub fn lost(&self) -> Result<(u64, u64), TraceError> {
-        let mut all = (0, 0);
-        for run in &self.runs {
-            let refused = |why| TraceError::Refused(run.path.clone(), why);
-            let (full, none) = Tracks::read(&run.tracks).map_err(refused)?.lost();
-            all = (all.0 + full, all.1 + none);
-        }
-        Ok(all)
+        threads
     }
 
     /// Hands to `sink` what a thread did.
@@ -203,13 +207,48 @@ impl TracedRun {
         let stated: Value = serde_json::from_slice(&file(&path.join("run.json"))?)
             .map_err(|_| TraceError::NoTrace(path.clone()))?;
         let outcome = stated["outcome"].clone();
+        let packed = path.join(PACKED);
+        let (size, recorded) = if packed.exists() {
+            let bytes = file(&packed)?;
+            let recorded = Recorded::read(&bytes[..]);
+            let recorded = recorded.map_err(|error| TraceError::Io(packed, error))?;
+            (bytes.len() as u64, recorded)
+        } else {
+            let live = path.join("tracks");
+            let bytes = file(&live)?;
+            let tracks = Tracks::read(&bytes).map_err(|why| TraceError::Refused(live, why))?;
+            let recorded = Recorded::of(&tracks);
+            (tracks.unit_count() * tomo_wire::tracing::UNIT, recorded)
+        };
         Ok(Self {
-            tracks: file(&path.join("tracks"))?,
+            size,
+            recorded,
             exited: outcome.get("exit").is_some(),
             outcome,
             path,
         })
     }
+}
+
+/// The file of a run's tracks once they are packed.
+const PACKED: &str = "tracks.zst";
+
+/// Packs the tracks of the run in this folder, which has ended.
+///
+/// # Errors
+/// Where its files cannot be read or written; then they stay as they are.
+pub fn pack(run: &Path) -> Result<(), TraceError> {
+    let (live, packed) = (run.join("tracks"), run.join(PACKED));
+    let bytes = file(&live)?;
+    let refused = |why| TraceError::Refused(live.clone(), why);
+    let recorded = Recorded::of(&Tracks::read(&bytes).map_err(refused)?);
+    let write = || -> std::io::Result<()> {
+        let part = run.join("tracks.part");
+        recorded.write(std::io::BufWriter::new(fs::File::create(&part)?))?;
+        fs::rename(&part, &packed)?;
+        fs::remove_file(&live)
+    };
+    write().map_err(|error| TraceError::Io(packed.clone(), error))
 }
 
 fn file(path: &Path) -> Result<Vec<u8>, TraceError> {
@@ -218,17 +257,14 @@ fn file(path: &Path) -> Result<Vec<u8>, TraceError> {
 
 /// The words of each slab.
 fn words_of(tracks: &Tracks<'_>) -> Vec<Vec<u32>> {
-    let mut units: Vec<(u32, u32, &[u8])> = (0..tracks.unit_count())
-        .filter_map(|unit| tracks.unit(unit))
-        .collect();
+    let mut units: Vec<(u32, u32, &[u8])> =
+        (0..tracks.unit_count()).filter_map(|unit| tracks.unit(unit)).collect();
     units.sort_unstable_by_key(|(slab, position, _)| (*slab, *position));
     let words = |slab: u32| {
         let first = units.partition_point(|unit| unit.0 < slab);
         let behind = units.partition_point(|unit| unit.0 <= slab);
         let length = (tracks.length(slab) / 4) as usize;
-        let bytes = units[first..behind]
-            .iter()
-            .flat_map(|unit| unit.2.as_chunks::<4>().0);
+        let bytes = units[first..behind].iter().flat_map(|unit| unit.2.as_chunks::<4>().0);
         let words = bytes.map(|word| u32::from_le_bytes(*word));
         words.take(length).collect()
     };

@@ -52,7 +52,7 @@ pub use private::NotPrivate;
 pub use room::Placed;
 pub use start::{Arming, Ended, StartError, Started, keep_going, run, start};
 pub use target::{Target, TargetError};
-pub use tracing::{HowTraced, TRACKS, TraceImages};
+pub use tracing::{HowTraced, Redirected, Stream, TRACKS, TraceImages, keep_addresses};
 pub use variant::{
     Carried, Master, VariantError, equip, masters, new_folder, private_folder, read_record,
 };

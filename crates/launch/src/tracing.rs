@@ -169,5 +169,63 @@ impl RunFolder {
     }
 }
 
+/// Lets all programs that are started from now on lie at the same addresses in each run.
+///
+/// # Errors
+/// Where the system does not let it.
+pub fn keep_addresses() -> std::io::Result<()> {
+    use nix::sys::personality::{self, Persona};
+    let now = personality::get()?;
+    personality::set(now | Persona::ADDR_NO_RANDOMIZE)?;
+    Ok(())
+}
+
+/// The standard input or output of this process, and of those that it starts, is a file while this lives.
+#[derive(Debug)]
+pub struct Redirected {
+    which: Stream,
+    before: std::os::fd::OwnedFd,
+}
+
+/// A standard stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard input.
+    Input,
+    /// Standard output.
+    Output,
+}
+
+impl Redirected {
+    /// `which` is `file` from now on.
+    ///
+    /// # Errors
+    /// Where the system does not let it.
+    pub fn to(which: Stream, file: &fs::File) -> std::io::Result<Self> {
+        use std::os::fd::AsFd as _;
+        let before = match which {
+            Stream::Input => std::io::stdin().as_fd().try_clone_to_owned()?,
+            Stream::Output => std::io::stdout().as_fd().try_clone_to_owned()?,
+        };
+        put(which, file)?;
+        Ok(Self { which, before })
+    }
+}
+
+fn put(which: Stream, file: impl std::os::fd::AsFd) -> std::io::Result<()> {
+    match which {
+        Stream::Input => nix::unistd::dup2_stdin(file)?,
+        Stream::Output => nix::unistd::dup2_stdout(file)?,
+    }
+    Ok(())
+}
+
+impl Drop for Redirected {
+    fn drop(&mut self) {
+        // Fails only where there is no such stream any more.
+        let _ = put(self.which, &self.before);
+    }
+}
+
 /// The file of a run's tracks.
 pub const TRACKS: &str = "tracks";
