@@ -22,6 +22,8 @@
 mod counted;
 mod increment;
 mod moved;
+mod path;
+mod paths;
 mod places;
 mod trampolines;
 
@@ -32,6 +34,7 @@ use tomo_wire::image::{Image, Window as Row};
 use tomo_wire::plan::{PlanView, Tactic};
 
 pub use counted::{CountersChecked, check_counters};
+pub use paths::{PathsChecked, check_paths};
 
 use crate::WeaveError;
 use crate::text::Text;

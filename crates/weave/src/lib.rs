@@ -48,7 +48,9 @@ mod text;
 mod trampoline;
 mod window;
 
-pub use check::{Checked, CountersChecked, Files, Flaw, check, check_counters};
+pub use check::{
+    Checked, CountersChecked, Files, Flaw, PathsChecked, check, check_counters, check_paths,
+};
 pub use counting::Weights;
 pub use counts::{Counts, Refusal};
 pub use disposal::dispose;

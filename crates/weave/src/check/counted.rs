@@ -12,14 +12,18 @@
 //! was planned, the program cannot tell the difference. Linear but for liveness.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
 use tomo_program::{Address, Binary, BlockId, BlockView, Callee, EdgeKind, Graphs, Model, Status};
+use tomo_wire::ModuleId;
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
 
 use super::increment::{self, Keep};
 use super::moved::means_the_same;
+use super::path;
+use super::paths::PathPlan;
 use super::trampolines::MIDDLE;
 use super::{Flaw, at};
 use crate::WeaveError;
@@ -53,16 +57,38 @@ pub fn check_counters(
     let header = Image::read(image, image.len() as u64).map_err(Flaw::Image)?;
     let (counters, rows) = Counters::read(counters).map_err(Flaw::Plan)?;
     let text = Text::read(bytes)?;
-    belong_together(&header, &counters, &text)?;
+    let named = (counters.name(), counters.module);
+    belong_together(&header, named, &text)?;
+    let plan = Plan::Counters(counters.at.get(), rows);
+    Ok(prove(image, header, &text, binary, model, plan)?.0)
+}
+
+/// What an image is to do beside what the module does.
+#[derive(Clone, Copy)]
+pub(super) enum Plan<'a> {
+    /// Counters from so many bytes into a slab on.
+    Counters(u32, &'a [Row]),
+    /// Paths.
+    Paths(PathPlan<'a>),
+}
+
+/// Proves an image that belongs to its plan; gives also where in the image sums of paths stand.
+pub(super) fn prove(
+    image: &[u8],
+    header: Image,
+    text: &Text,
+    binary: &Binary<'_>,
+    model: &Model,
+    plan: Plan<'_>,
+) -> Result<(CountersChecked, Vec<Range<usize>>), Flaw> {
     let graphs = model.graphs().map_err(WeaveError::from)?;
     let start = header.trampolines.get() as usize;
     let end = start + header.trampolines_length.get() as usize;
     let mut walk = Walk {
         image,
-        text: &text,
+        text,
         graphs: &graphs,
-        slab: counters.at.get(),
-        rows,
+        plan,
         trampolines: Trampolines {
             start: header.distance.get(),
             code: image.get(start..end).unwrap_or_default(),
@@ -72,7 +98,8 @@ pub fn check_counters(
         in_place: HashSet::new(),
         elsewhere: HashMap::new(),
         entrances: BTreeSet::new(),
-        counted: vec![false; rows.len()],
+        counted: vec![false; plan.len()],
+        sums: Vec::new(),
         waiting: arrivals(&graphs, binary)
             .into_iter()
             .map(At::Place)
@@ -90,8 +117,12 @@ pub fn check_counters(
     walk.finish()
 }
 
-fn belong_together(header: &Image, counters: &Counters, text: &Text) -> Result<(), Flaw> {
-    if header.plan.get() != counters.name() || header.module != counters.module {
+pub(super) fn belong_together(
+    header: &Image,
+    (name, module): (u64, ModuleId),
+    text: &Text,
+) -> Result<(), Flaw> {
+    if header.plan.get() != name || header.module != module {
         return Err(Flaw::Mismatch("the image is of other counters"));
     }
     match text.is_of(header) {
@@ -195,13 +226,30 @@ impl Decoded {
     }
 }
 
+impl Plan<'_> {
+    /// How many things must be counted somewhere.
+    fn len(&self) -> usize {
+        match self {
+            Self::Counters(_, rows) => rows.len(),
+            Self::Paths(plan) => plan.functions.len(),
+        }
+    }
+
+    /// Where the thing with this number is.
+    fn place(&self, number: usize) -> Address {
+        Address(match self {
+            Self::Counters(_, rows) => rows.get(number).map_or(0, |row| row.from.get()),
+            Self::Paths(plan) => plan.functions.get(number).map_or(0, |one| one.entry.get()),
+        })
+    }
+}
+
 struct Walk<'a> {
     image: &'a [u8],
     header: Image,
     text: &'a Text,
     graphs: &'a Graphs<'a>,
-    slab: u32,
-    rows: &'a [Row],
+    plan: Plan<'a>,
     trampolines: Trampolines<'a>,
     factory: InstructionInfoFactory,
     /// What is executed in the module's text.
@@ -210,6 +258,8 @@ struct Walk<'a> {
     elsewhere: HashMap<i64, Address>,
     entrances: BTreeSet<Address>,
     counted: Vec<bool>,
+    /// Where in the trampolines sums of paths stand.
+    sums: Vec<Range<usize>>,
     waiting: Vec<At>,
     looked_at: HashMap<(Address, Set), bool>,
     increments: usize,
@@ -335,6 +385,14 @@ impl Walk<'_> {
                 spot += found.length as i64;
                 continue;
             }
+            if let (Plan::Paths(plan), Some(found)) = (self.plan, path::read(code)) {
+                self.follow(&plan, &found, address)?;
+                let start = (spot - self.trampolines.start) as usize;
+                let sums = found.sums.iter();
+                self.sums.extend(sums.map(|sum| start + sum.start..start + sum.end));
+                spot += found.length as i64;
+                continue;
+            }
             let is = Decoded::of(spot, code).ok_or(at(address, "it leads to no instruction"))?;
             if is.is_jump() {
                 spot = is.target();
@@ -393,24 +451,57 @@ impl Walk<'_> {
         }
     }
 
+    /// Something is done to a path before what is at `address`.
+    fn follow(
+        &mut self,
+        plan: &PathPlan<'_>,
+        found: &path::Found,
+        address: Address,
+    ) -> Result<(), Flaw> {
+        let wrong = |what| at(address, what);
+        let function = {
+            let mut here = self.jumps(address);
+            here.find_map(|here| plan.function_at(self.graphs, here))
+        };
+        let function = function.ok_or(wrong("it follows paths of a function that is not followed"))?;
+        if !plan.permits(function, &found.done) {
+            return Err(wrong("it counts paths of something else"));
+        }
+        if found.changes != Set::NONE && self.is_looked_at(address, found.changes) {
+            return Err(wrong("somebody looks at what is changed for a path"));
+        }
+        self.increments += 1;
+        Ok(())
+    }
+
+    /// Which counter is that so many bytes from the `gs` base, if one of them may be incremented at `address`.
+    fn counter(&self, offset: u32, address: Address) -> Result<usize, &'static str> {
+        let none = "it counts what is no counter";
+        match self.plan {
+            Plan::Counters(slab, rows) => {
+                let bytes = offset.checked_sub(slab).filter(|bytes| bytes.is_multiple_of(8));
+                let number = bytes.ok_or(none)? as usize / 8;
+                let row = rows.get(number).ok_or(none)?;
+                let (from, to) = (Address(row.from.get()), Address(row.to.get()));
+                // Where the module jumps to, the trampolines may be already.
+                let counted = self.jumps(address).any(|address| {
+                    self.is_in_block(from, address) || (row.to.get() != 0 && to == address)
+                });
+                counted.then_some(number).ok_or("it counts something else")
+            }
+            Plan::Paths(plan) => {
+                let mut here = self.jumps(address);
+                let function = here.find_map(|here| plan.function_at(self.graphs, here));
+                let function = function.filter(|function| plan.has_counter(*function, offset));
+                function.ok_or(none)
+            }
+        }
+    }
+
     /// A counter is incremented before what is at `address`.
     fn count(&mut self, found: &increment::Found, address: Address) -> Result<(), Flaw> {
         let wrong = |what| at(address, what);
-        let number = found.offset.checked_sub(self.slab).map(|bytes| bytes / 8);
-        let number = number.filter(|_| (found.offset - self.slab).is_multiple_of(8));
-        let number = number.map(|number| number as usize);
-        let row = number.and_then(|number| self.rows.get(number));
-        let (Some(number), Some(row)) = (number, row) else {
-            return Err(wrong("it counts what is no counter"));
-        };
-        let (from, to) = (Address(row.from.get()), Address(row.to.get()));
-        // Where the module jumps to, the trampolines may be already.
-        let counted = self
-            .jumps(address)
-            .any(|address| self.is_in_block(from, address) || (row.to.get() != 0 && to == address));
-        if !counted {
-            return Err(wrong("it counts something else"));
-        }
+        let number = self.counter(found.offset, address).map_err(wrong)?;
         let changes = match found.keep {
             Keep::Nothing => Set::STATUS.without(Set::CARRY),
             Keep::Rax => Set::numbered(0),
@@ -503,7 +594,7 @@ impl Walk<'_> {
     }
 
     /// All that is changed is an entrance, and all counters count.
-    fn finish(self) -> Result<CountersChecked, Flaw> {
+    fn finish(self) -> Result<(CountersChecked, Vec<Range<usize>>), Flaw> {
         let mut free = Address(0);
         for &entrance in &self.entrances {
             if entrance < free {
@@ -516,15 +607,17 @@ impl Walk<'_> {
         }
         match self.counted.iter().position(|counted| !counted) {
             Some(counter) => {
-                let from = Address(self.rows[counter].from.get());
-                Err(at(from, "a counter is never incremented"))
+                Err(at(self.plan.place(counter), "a counter is never incremented"))
             }
-            None => Ok(CountersChecked {
-                entrances: self.entrances.len(),
-                moved: self.elsewhere.len(),
-                increments: self.increments,
-                changed: self.changed().count(),
-            }),
+            None => {
+                let checked = CountersChecked {
+                    entrances: self.entrances.len(),
+                    moved: self.elsewhere.len(),
+                    increments: self.increments,
+                    changed: self.changed().count(),
+                };
+                Ok((checked, self.sums))
+            }
         }
     }
 }

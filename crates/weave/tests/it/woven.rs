@@ -4,8 +4,9 @@ use std::path::Path;
 
 use tomo_program::{Binary, Headers, Key, Model, Request, load};
 use tomo_weave::{
-    Checked, CountersChecked, Files, Flaw, Options, Placement, Weights, Woven, WovenCounters,
-    check, check_counters, weave, weave_counters,
+    Checked, CountersChecked, Files, Flaw, Options, PathsChecked, Placement, Weights, Woven,
+    WovenCounters, WovenPaths, check, check_counters, check_paths, weave, weave_counters,
+    weave_paths,
 };
 use tomo_wire::plan::Level;
 use tomo_wire::{FileStamp, ModuleId};
@@ -86,6 +87,19 @@ impl Program {
             weights,
         );
         woven.expect("an image")
+    }
+
+    /// An image that counts the paths of all functions.
+    pub(crate) fn weave_paths(&self) -> WovenPaths {
+        let (module, binary, model) = (self.module, self.binary(), &self.model);
+        let at = (None, 64);
+        let woven = weave_paths(&binary, &self.bytes, model, module, STAMP, at, &|_| true);
+        woven.expect("an image")
+    }
+
+    /// Proves an image that counts paths.
+    pub(crate) fn check_paths(&self, image: &[u8], paths: &[u8]) -> Result<PathsChecked, Flaw> {
+        check_paths((image, paths), &self.bytes, &self.binary(), &self.model)
     }
 
     /// Proves an image with counters.
