@@ -103,6 +103,8 @@ pub struct Follower {
     ends: HashMap<u64, Ends>,
     frames: Vec<Frame>,
     ran: HashMap<u64, Ran>,
+    /// Whether a step was taken yet: to the first instruction none led.
+    has_begun: bool,
 }
 
 impl Follower {
@@ -134,6 +136,7 @@ impl Follower {
             ends,
             frames: Vec::new(),
             ran: HashMap::new(),
+            has_begun: false,
         })
     }
 
@@ -145,6 +148,11 @@ impl Follower {
     /// Takes a step into account.
     pub fn step(&mut self, step: &Step) {
         let passage = step.passage;
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        let first = passage.from.filter(|_| is_first);
+        if let Some((first, block)) = first.and_then(|first| Some((first, self.block(first)?))) {
+            self.arrive(first, block, None, step.stack);
+        }
         match passage.kind {
             Kind::Signal => self.frames.push(Frame::Signal),
             Kind::Resume => {

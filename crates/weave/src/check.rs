@@ -23,6 +23,8 @@ mod class;
 mod counted;
 mod increment;
 mod moved;
+mod path;
+mod paths;
 mod places;
 mod predicates;
 mod trampolines;
@@ -34,6 +36,7 @@ use tomo_wire::image::{Image, Window as Row};
 use tomo_wire::plan::{PlanView, Tactic};
 
 pub use counted::{CountersChecked, check_counters};
+pub use paths::{PathsChecked, check_paths};
 pub use predicates::{PredicatesChecked, check_predicates};
 
 use crate::WeaveError;

@@ -55,8 +55,8 @@ mod trampoline;
 mod window;
 
 pub use check::{
-    Checked, CountersChecked, Files, Flaw, PredicatesChecked, check, check_counters,
-    check_predicates,
+    Checked, CountersChecked, Files, Flaw, PathsChecked, PredicatesChecked, check, check_counters,
+    check_paths, check_predicates,
 };
 pub use counting::Weights;
 pub use counts::{Counts, Refusal};

@@ -181,6 +181,9 @@ impl<'f> Planner<'f> {
         let severed = |edge: &EdgeView| cuts.severed(edge);
         let paths = self.function.path_graph(severed, is_followed);
         let paths = paths.ok_or(Reason::NotExact)?;
+        if paths.edges.is_empty() {
+            return Err(Reason::NoPlace.into());
+        }
         let frequencies = Frequencies::estimate(&paths.graph);
         let weight = |arc: FlowArc| match self.place(&paths, arc) {
             Some(_) => Weight::Finite(frequencies.of(arc)),
@@ -260,7 +263,7 @@ impl<'f> Planner<'f> {
     fn dead(&self, cuts: &Cuts) -> Vec<bool> {
         let codes = self.blocks.iter().enumerate();
         let dead = codes.map(|(block, code)| !cuts.ends_at(block) && !code.leaves_function());
-        dead.chain([false]).collect()
+        dead.chain([true]).collect()
     }
 
     /// Where something can be done on an arc of the graph.

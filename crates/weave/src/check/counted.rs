@@ -12,6 +12,7 @@
 //! was planned, the program cannot tell the difference. Linear but for liveness.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
 use tomo_program::{Address, Binary, BlockId, BlockView, Callee, EdgeKind, Graphs, Model, Status};
@@ -21,9 +22,10 @@ use tomo_wire::image::Image;
 
 use super::increment::{self, Keep};
 use super::moved::means_the_same;
+use super::paths::PathPlan;
 use super::predicates::{Came, Notes};
 use super::trampolines::MIDDLE;
-use super::{Flaw, at};
+use super::{Flaw, at, path};
 use crate::WeaveError;
 use crate::block::is_call;
 use crate::staying::live::{Effect, Set};
@@ -57,12 +59,44 @@ pub fn check_counters(
     let text = Text::read(bytes)?;
     belongs(&header, (counters.name(), counters.module), &text)?;
     let graphs = model.graphs().map_err(WeaveError::from)?;
-    let mut walk = Walk::of((image, header), &text, &graphs, binary);
-    walk.slab = counters.at.get();
-    walk.rows = rows;
-    walk.counted = vec![false; rows.len()];
+    let what = Observes::Counters {
+        slab: counters.at.get(),
+        rows,
+    };
+    let mut walk = Walk::of((image, header), &text, &graphs, binary, what);
     walk.complete()?;
     walk.finish()
+}
+
+/// What an image does beside what the module does.
+#[derive(Clone, Copy)]
+pub(super) enum Observes<'a> {
+    /// What stands in the walk's notes alone.
+    Noted,
+    /// Counters, from so many bytes into a slab on.
+    Counters { slab: u32, rows: &'a [Row] },
+    /// Paths.
+    Paths(PathPlan<'a>),
+}
+
+impl Observes<'_> {
+    /// How many things must be observed somewhere.
+    fn len(&self) -> usize {
+        match self {
+            Self::Noted => 0,
+            Self::Counters { rows, .. } => rows.len(),
+            Self::Paths(plan) => plan.functions.len(),
+        }
+    }
+
+    /// Where the thing with this number is.
+    fn place(&self, number: usize) -> Address {
+        Address(match self {
+            Self::Noted => 0,
+            Self::Counters { rows, .. } => rows.get(number).map_or(0, |row| row.from.get()),
+            Self::Paths(plan) => plan.functions.get(number).map_or(0, |one| one.entry.get()),
+        })
+    }
 }
 
 /// Whether the image is of the plan of this name, of this module, and made of its text.
@@ -135,6 +169,11 @@ impl<'a> Trampolines<'a> {
         self.code.get(offset..).filter(|rest| !rest.is_empty())
     }
 
+    /// How many bytes into it a spot is.
+    fn offset(&self, spot: i64) -> usize {
+        (spot - self.start) as usize
+    }
+
     fn has(&self, spot: i64) -> bool {
         self.from(spot).is_some()
     }
@@ -179,9 +218,8 @@ pub(super) struct Walk<'a> {
     image: &'a [u8],
     pub(super) header: Image,
     text: &'a Text,
-    graphs: &'a Graphs<'a>,
-    slab: u32,
-    rows: &'a [Row],
+    pub(super) graphs: &'a Graphs<'a>,
+    pub(super) what: Observes<'a>,
     pub(super) trampolines: Trampolines<'a>,
     pub(super) factory: InstructionInfoFactory,
     /// What is executed in the module's text.
@@ -191,21 +229,24 @@ pub(super) struct Walk<'a> {
     /// For each instruction of the trampolines the place of the module that it stands for.
     elsewhere: HashMap<i64, Address>,
     entrances: BTreeSet<Address>,
-    counted: Vec<bool>,
+    pub(super) counted: Vec<bool>,
+    /// Where in the trampolines sums of paths stand.
+    pub(super) sums: Vec<Range<usize>>,
     waiting: Vec<At>,
     looked_at: HashMap<(Address, Set), bool>,
-    increments: usize,
+    pub(super) increments: usize,
     /// What is noted of predicates, if that is what is recorded.
     pub(super) notes: Option<Notes>,
 }
 
 impl<'a> Walk<'a> {
-    /// A walk of this image, which is of no counters yet.
+    /// A walk of this image, before the first step.
     pub(super) fn of(
         (image, header): (&'a [u8], Image),
         text: &'a Text,
         graphs: &'a Graphs<'a>,
         binary: &Binary<'_>,
+        what: Observes<'a>,
     ) -> Self {
         let start = header.trampolines.get() as usize;
         let end = start + header.trampolines_length.get() as usize;
@@ -214,8 +255,7 @@ impl<'a> Walk<'a> {
             image,
             text,
             graphs,
-            slab: 0,
-            rows: &[],
+            what,
             trampolines: Trampolines {
                 start: header.distance.get(),
                 code: image.get(start..end).unwrap_or_default(),
@@ -226,7 +266,8 @@ impl<'a> Walk<'a> {
             flowed: HashSet::new(),
             elsewhere: HashMap::new(),
             entrances: BTreeSet::new(),
-            counted: Vec::new(),
+            counted: vec![false; what.len()],
+            sums: Vec::new(),
             waiting: arrivals.map(At::Place).collect(),
             looked_at: HashMap::new(),
             increments: 0,
@@ -375,13 +416,8 @@ impl Walk<'_> {
                 Some(_) => return Err(at(address, "two places share code")),
             }
             let code = self.trampolines.from(spot).unwrap_or_default();
-            if let Some(length) = self.record(spot, address)? {
+            if let Some(length) = self.act(spot, code, address)? {
                 spot += length as i64;
-                continue;
-            }
-            if let Some(found) = increment::read(code) {
-                self.count(&found, address)?;
-                spot += found.length as i64;
                 continue;
             }
             let is = Decoded::of(spot, code).ok_or(at(address, "it leads to no instruction"))?;
@@ -461,24 +497,84 @@ impl Walk<'_> {
         }
     }
 
+    /// What is done at `spot` that the module does not do, before what is at `address`: bytes of it, if there is anything.
+    fn act(&mut self, spot: i64, code: &[u8], address: Address) -> Result<Option<usize>, Flaw> {
+        if let Some(length) = self.record(spot, address)? {
+            return Ok(Some(length));
+        }
+        if let Some(found) = increment::read(code) {
+            self.count(&found, address)?;
+            return Ok(Some(found.length));
+        }
+        let Observes::Paths(plan) = self.what else {
+            return Ok(None);
+        };
+        let Some(found) = path::read(code) else {
+            return Ok(None);
+        };
+        self.follow(&plan, &found, address)?;
+        let start = self.trampolines.offset(spot);
+        let sums = found.sums.iter();
+        self.sums
+            .extend(sums.map(|sum| start + sum.start..start + sum.end));
+        Ok(Some(found.length))
+    }
+
+    /// Something is done to a path before what is at `address`.
+    fn follow(
+        &mut self,
+        plan: &PathPlan<'_>,
+        found: &path::Found,
+        address: Address,
+    ) -> Result<(), Flaw> {
+        let wrong = |what| at(address, what);
+        let function = {
+            let mut here = self.jumps(address);
+            here.find_map(|here| plan.function_at(self.graphs, here))
+        };
+        let function =
+            function.ok_or(wrong("it follows paths of a function that is not followed"))?;
+        if !plan.permits(function, &found.done) {
+            return Err(wrong("it counts paths of something else"));
+        }
+        if found.changes != Set::NONE && self.is_looked_at(address, found.changes) {
+            return Err(wrong("somebody looks at what is changed for a path"));
+        }
+        self.increments += 1;
+        Ok(())
+    }
+
+    /// Which counter is that so many bytes from the `gs` base, if one of them may be incremented at `address`.
+    fn counter(&self, offset: u32, address: Address) -> Result<usize, &'static str> {
+        let none = "it counts what is no counter";
+        match self.what {
+            Observes::Counters { slab, rows } => {
+                let bytes = offset
+                    .checked_sub(slab)
+                    .filter(|bytes| bytes.is_multiple_of(8));
+                let number = bytes.ok_or(none)? as usize / 8;
+                let row = rows.get(number).ok_or(none)?;
+                let (from, to) = (Address(row.from.get()), Address(row.to.get()));
+                // Where the module jumps to, the trampolines may be already.
+                let counted = self.jumps(address).any(|address| {
+                    self.is_in_block(from, address) || (row.to.get() != 0 && to == address)
+                });
+                counted.then_some(number).ok_or("it counts something else")
+            }
+            Observes::Paths(plan) => {
+                let mut here = self.jumps(address);
+                let function = here.find_map(|here| plan.function_at(self.graphs, here));
+                let function = function.filter(|function| plan.has_counter(*function, offset));
+                function.ok_or(none)
+            }
+            Observes::Noted => Err(none),
+        }
+    }
+
     /// A counter is incremented before what is at `address`.
     fn count(&mut self, found: &increment::Found, address: Address) -> Result<(), Flaw> {
         let wrong = |what| at(address, what);
-        let number = found.offset.checked_sub(self.slab).map(|bytes| bytes / 8);
-        let number = number.filter(|_| (found.offset - self.slab).is_multiple_of(8));
-        let number = number.map(|number| number as usize);
-        let row = number.and_then(|number| self.rows.get(number));
-        let (Some(number), Some(row)) = (number, row) else {
-            return Err(wrong("it counts what is no counter"));
-        };
-        let (from, to) = (Address(row.from.get()), Address(row.to.get()));
-        // Where the module jumps to, the trampolines may be already.
-        let counted = self
-            .jumps(address)
-            .any(|address| self.is_in_block(from, address) || (row.to.get() != 0 && to == address));
-        if !counted {
-            return Err(wrong("it counts something else"));
-        }
+        let number = self.counter(found.offset, address).map_err(wrong)?;
         let changes = match found.keep {
             Keep::Nothing => Set::STATUS.without(Set::CARRY),
             Keep::Rax => Set::numbered(0),
@@ -583,10 +679,10 @@ impl Walk<'_> {
             return Err(at(here, "a byte differs where no entrance is"));
         }
         match self.counted.iter().position(|counted| !counted) {
-            Some(counter) => {
-                let from = Address(self.rows[counter].from.get());
-                Err(at(from, "a counter is never incremented"))
-            }
+            Some(counter) => Err(at(
+                self.what.place(counter),
+                "a counter is never incremented",
+            )),
             None => Ok(CountersChecked {
                 entrances: self.entrances.len(),
                 moved: self.elsewhere.len(),

@@ -18,7 +18,7 @@ use tomo_wire::image::Image;
 use tomo_wire::predicates::{Kind, Predicates, Recorded, Row, Told};
 
 use super::class::{self, Sink};
-use super::counted::{Decoded, Walk, belongs};
+use super::counted::{Decoded, Observes, Walk, belongs};
 use super::increment::{self, Keep};
 use super::{Flaw, at};
 use crate::WeaveError;
@@ -186,7 +186,7 @@ pub fn check_predicates(
         acts: Vec::new(),
         branches: HashSet::new(),
     };
-    let mut walk = Walk::of((image, header), &text, &graphs, binary);
+    let mut walk = Walk::of((image, header), &text, &graphs, binary, Observes::Noted);
     walk.notes = Some(notes);
     walk.complete()?;
     let claims = Claims {

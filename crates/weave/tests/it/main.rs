@@ -2,5 +2,6 @@
 
 mod disposal;
 mod mutations;
+mod paths;
 mod programs;
 mod woven;

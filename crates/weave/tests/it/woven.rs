@@ -4,9 +4,10 @@ use std::path::Path;
 
 use tomo_program::{Binary, Headers, Key, Model, Request, load};
 use tomo_weave::{
-    Asked, Checked, CountersChecked, Files, Flaw, Options, Placement, PredicatesChecked, Wanted,
-    Weights, Woven, WovenCounters, WovenPredicates, check, check_counters, check_predicates, weave,
-    weave_counters, weave_predicates,
+    Asked, Checked, CountersChecked, Files, Flaw, Options, PathsChecked, Placement,
+    PredicatesChecked, Wanted, Weights, Woven, WovenCounters, WovenPaths, WovenPredicates, check,
+    check_counters, check_paths, check_predicates, weave, weave_counters, weave_paths,
+    weave_predicates,
 };
 use tomo_wire::plan::Level;
 use tomo_wire::predicates::Recorded;
@@ -106,6 +107,19 @@ impl Program {
     ) -> Result<PredicatesChecked, Flaw> {
         let files = (image, predicates);
         check_predicates(files, &self.bytes, &self.binary(), &self.model)
+    }
+
+    /// An image that counts the paths of all functions.
+    pub(crate) fn weave_paths(&self) -> WovenPaths {
+        let (module, binary, model) = (self.module, self.binary(), &self.model);
+        let at = (None, 64);
+        let woven = weave_paths(&binary, &self.bytes, model, module, STAMP, at, &|_| true);
+        woven.expect("an image")
+    }
+
+    /// Proves an image that counts paths.
+    pub(crate) fn check_paths(&self, image: &[u8], paths: &[u8]) -> Result<PathsChecked, Flaw> {
+        check_paths((image, paths), &self.bytes, &self.binary(), &self.model)
     }
 
     /// Proves an image with counters.
