@@ -184,13 +184,13 @@ pub(super) struct Walk<'a> {
     rows: &'a [Row],
     pub(super) trampolines: Trampolines<'a>,
     pub(super) factory: InstructionInfoFactory,
-    /// What is executed in the module's text.
+    /// What is executed in the module's text, entrances too.
     pub(super) in_place: HashSet<Address>,
     /// Where control comes there from an instruction that is executed, and not from outside.
     pub(super) flowed: HashSet<Address>,
     /// For each instruction of the trampolines the place of the module that it stands for.
     elsewhere: HashMap<i64, Address>,
-    entrances: BTreeSet<Address>,
+    pub(super) entrances: BTreeSet<Address>,
     counted: Vec<bool>,
     waiting: Vec<At>,
     looked_at: HashMap<(Address, Set), bool>,
