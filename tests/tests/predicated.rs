@@ -164,7 +164,7 @@ fn check(recipes: impl IntoIterator<Item = Recipe>) {
                 println!("{} {options:?}: {tally:?}", built.name);
                 assert!(tally.ran > 100, "{}: {tally:?}", built.name);
                 let (ran, unknown) = (tally.ran, tally.unknown);
-                assert!(unknown * 20 < ran, "{}: {tally:?}", built.name);
+                assert!(unknown * 6 < ran, "{}: {tally:?}", built.name);
             }
         }
     }

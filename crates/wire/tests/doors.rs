@@ -13,6 +13,7 @@ use tomo_wire::counting::{Counters, LOST, Row, Slabs, USED, sums};
 use tomo_wire::disposal::{Disposal, Disposals, DisposalsView, Manner};
 use tomo_wire::image::Image;
 use tomo_wire::plan::{Level, PlanView, Tactic};
+use tomo_wire::predicates::{self, Kind, Predicates, Recorded, Told, Width};
 use tomo_wire::record::{MARKS, Record, RecordView, stem_of};
 use tomo_wire::report::{Outcome, Report, ReportView, name_of_plans};
 use tomo_wire::roster::RosterView;
@@ -442,6 +443,61 @@ fn counters_are_read_as_they_were_written_and_refused_when_changed() {
         changed[at] ^= 1;
         assert!(Counters::read(&changed).is_err(), "byte {at}");
         assert!(Counters::read(&file[..at]).is_err(), "cut at {at}");
+    }
+}
+
+fn predicate(site: u64, kind: Kind, case: u8, (told, by): (Told, u32)) -> predicates::Row {
+    predicates::Row {
+        site: site.into(),
+        block: 0x1000.into(),
+        by: by.into(),
+        kind: kind as u8,
+        case,
+        width: predicates::width(32, Width::Used),
+        told: told as u8,
+    }
+}
+
+#[test]
+fn predicates_are_read_as_they_were_written_and_refused_when_changed() {
+    let rows = [
+        predicate(1, Kind::Branch, 0, (Told::BySite, 2)),
+        predicate(1, Kind::Branch, 1, (Told::Itself, 0)),
+        predicate(2, Kind::Branch, 0, (Told::BySite, 4)),
+        predicate(2, Kind::Branch, 1, (Told::Itself, 1)),
+        predicate(3, Kind::Result, 0, (Told::Itself, 2)),
+        predicate(3, Kind::Result, 1, (Told::Itself, 3)),
+        predicate(3, Kind::Result, 2, (Told::Itself, 4)),
+        predicate(4, Kind::Branch, 0, (Told::NoPlace, 0)),
+        predicate(4, Kind::Branch, 1, (Told::Unknown, 0)),
+    ];
+    let file = |rows: &[predicates::Row], recorded| {
+        let header = Predicates::of(samples::module(), 3, (recorded, 5, 64), rows);
+        [header.as_bytes(), rows.as_bytes()].concat()
+    };
+    let right = file(&rows, Recorded::Counts);
+    let (header, same) = Predicates::read(&right).expect("predicates");
+    assert_eq!((same, header.recorded()), (&rows[..], Recorded::Counts));
+    assert_eq!((rows[0].bits(), rows[0].known()), (32, Some(Width::Used)));
+    for at in 0..right.len() {
+        let mut changed = right.clone();
+        changed[at] ^= 1;
+        assert!(Predicates::read(&changed).is_err(), "byte {at}");
+        assert!(Predicates::read(&right[..at]).is_err(), "cut at {at}");
+    }
+    let mut found = [None; 9];
+    let probe = |probe: u32| u64::from(probe);
+    predicates::values(&rows, Recorded::Counts, probe, &mut found);
+    let known = [10, 0, 9, 1, 2, 3, 4].map(Some);
+    assert_eq!(found, [&known[..], &[None, None]].concat()[..]);
+    predicates::values(&rows, Recorded::Marks, probe, &mut found);
+    assert_eq!(found[..4], [1, 0, 1, 1].map(Some));
+    // A site cut short, one that tells of itself, a mark that there is not.
+    let tells_of_itself = predicate(1, Kind::Branch, 0, (Told::BySite, 0));
+    let no_mark = predicate(1, Kind::Branch, 0, (Told::Itself, 5));
+    for wrong in [&rows[..1], &[tells_of_itself, rows[1]], &[no_mark, rows[1]]] {
+        let read = file(wrong, Recorded::Marks);
+        assert_eq!(Predicates::read(&read).err(), Some(Refusal::Inconsistent));
     }
 }
 

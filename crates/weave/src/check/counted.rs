@@ -222,13 +222,13 @@ pub(super) struct Walk<'a> {
     pub(super) what: Observes<'a>,
     pub(super) trampolines: Trampolines<'a>,
     pub(super) factory: InstructionInfoFactory,
-    /// What is executed in the module's text.
+    /// What is executed in the module's text, entrances too.
     pub(super) in_place: HashSet<Address>,
     /// Where control comes there from an instruction that is executed, and not from outside.
     pub(super) flowed: HashSet<Address>,
     /// For each instruction of the trampolines the place of the module that it stands for.
     elsewhere: HashMap<i64, Address>,
-    entrances: BTreeSet<Address>,
+    pub(super) entrances: BTreeSet<Address>,
     pub(super) counted: Vec<bool>,
     /// Where in the trampolines sums of paths stand.
     pub(super) sums: Vec<Range<usize>>,

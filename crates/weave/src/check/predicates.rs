@@ -367,7 +367,8 @@ impl Claims<'_> {
                     let taken = row.case == 0;
                     let copies = copies.get(&site).map(Vec::as_slice).unwrap_or_default();
                     let each = |copy: &i64| ways.contains(&(*copy, taken, row.by.get()));
-                    !walk.in_place.contains(&site) && copies.iter().all(each) && !copies.is_empty()
+                    let stays = walk.in_place.contains(&site) && !walk.entrances.contains(&site);
+                    !stays && copies.iter().all(each) && !copies.is_empty()
                 }
                 _ => row.case != 0 || results.contains(&site.0),
             };

@@ -5,6 +5,7 @@ use tomo_wire::counting::{Counters, Row, Slabs, sums};
 use tomo_wire::disposal::{Disposal, Disposals, DisposalsView};
 use tomo_wire::image::{Image, Window};
 use tomo_wire::plan::{Entry, Level, Plan, PlanView};
+use tomo_wire::predicates::{self, Predicates, Recorded, Told, values};
 use tomo_wire::record::{Record, RecordView};
 use tomo_wire::report::{Report, ReportView};
 use tomo_wire::roster::{self, Roster, RosterView};
@@ -23,6 +24,7 @@ pub(crate) fn check(data: &[u8]) {
     reports(data);
     disposals(data);
     counting(data);
+    predicates(data);
     resealed(data);
 }
 
@@ -118,6 +120,25 @@ fn counting(data: &[u8]) {
     }
 }
 
+/// Predicates are whole sites; whatever tells of them is there, and values are found without a look beside the file.
+fn predicates(data: &[u8]) {
+    if let Some((header, rows)) = told(Predicates::read(data)) {
+        assert_eq!(rows.len(), header.count.get() as usize);
+        let mut found = vec![None; rows.len()];
+        let probe = |probe: u32| {
+            assert!(probe < header.probes.get());
+            u64::from(probe)
+        };
+        values(rows, header.recorded(), probe, &mut found);
+        let own = |row: &predicates::Row| row.told() == Some(Told::Itself);
+        assert!(
+            rows.iter()
+                .zip(&found)
+                .all(|(row, value)| !own(row) || value.is_some())
+        );
+    }
+}
+
 /// Headers with any content behind right checksums: what somebody would write who knows the formats.
 fn resealed(data: &[u8]) {
     if let Ok((header, rest)) = Image::read_from_prefix(data) {
@@ -147,6 +168,11 @@ fn resealed(data: &[u8]) {
         if let Ok(rows) = <[Row]>::ref_from_bytes(&rest[..whole]) {
             let header = Counters::of(module, 0, 0, rows);
             counting(&[header.as_bytes(), rows.as_bytes()].concat());
+        }
+        let whole = rest.len() / size_of::<predicates::Row>() * size_of::<predicates::Row>();
+        if let Ok(rows) = <[predicates::Row]>::ref_from_bytes(&rest[..whole]) {
+            let header = Predicates::of(module, 0, (Recorded::Counts, 7, 0), rows);
+            predicates(&[header.as_bytes(), rows.as_bytes()].concat());
         }
         let entry = data.split_at_checked(size_of::<roster::Entry>());
         if let Some((entry, paths)) = entry {
