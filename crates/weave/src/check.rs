@@ -23,7 +23,9 @@ mod counted;
 mod increment;
 mod moved;
 mod places;
+mod traced;
 mod trampolines;
+mod witness;
 
 use tomo_program::{Address, Binary, Model};
 use tomo_wire::Refusal;
@@ -32,6 +34,7 @@ use tomo_wire::image::{Image, Window as Row};
 use tomo_wire::plan::{PlanView, Tactic};
 
 pub use counted::{CountersChecked, check_counters};
+pub use traced::check_traces;
 
 use crate::WeaveError;
 use crate::text::Text;

@@ -20,8 +20,9 @@ use tomo_wire::image::Image;
 
 use super::increment::{self, Keep};
 use super::moved::means_the_same;
+use super::traced::Records;
 use super::trampolines::MIDDLE;
-use super::{Flaw, at};
+use super::{Flaw, at, witness};
 use crate::WeaveError;
 use crate::block::is_call;
 use crate::staying::live::{Effect, Set};
@@ -53,52 +54,18 @@ pub fn check_counters(
     let header = Image::read(image, image.len() as u64).map_err(Flaw::Image)?;
     let (counters, rows) = Counters::read(counters).map_err(Flaw::Plan)?;
     let text = Text::read(bytes)?;
-    belong_together(&header, &counters, &text)?;
+    belong_together(&header, &counters)?;
     let graphs = model.graphs().map_err(WeaveError::from)?;
-    let start = header.trampolines.get() as usize;
-    let end = start + header.trampolines_length.get() as usize;
-    let mut walk = Walk {
-        image,
-        text: &text,
-        graphs: &graphs,
-        slab: counters.at.get(),
-        rows,
-        trampolines: Trampolines {
-            start: header.distance.get(),
-            code: image.get(start..end).unwrap_or_default(),
-        },
-        header,
-        factory: InstructionInfoFactory::new(),
-        in_place: HashSet::new(),
-        elsewhere: HashMap::new(),
-        entrances: BTreeSet::new(),
-        counted: vec![false; rows.len()],
-        waiting: arrivals(&graphs, binary)
-            .into_iter()
-            .map(At::Place)
-            .collect(),
-        looked_at: HashMap::new(),
-        increments: 0,
-    };
-    walk.all()?;
-    // Entrances that nobody needs, since all who go there know where they lead, must be right all the same.
-    let unreached = walk
-        .strangers()
-        .filter_map(|here| walk.instruction_at(here));
-    walk.waiting = unreached.map(At::Place).collect();
-    walk.all()?;
+    let counted = (counters.at.get(), rows);
+    let mut walk = Walk::new((header, image), &text, &graphs, binary, counted)?;
+    walk.prove()?;
     walk.finish()
 }
 
-fn belong_together(header: &Image, counters: &Counters, text: &Text) -> Result<(), Flaw> {
-    if header.plan.get() != counters.name() || header.module != counters.module {
-        return Err(Flaw::Mismatch("the image is of other counters"));
-    }
-    match text.is_of(header) {
+fn belong_together(header: &Image, counters: &Counters) -> Result<(), Flaw> {
+    match header.plan.get() == counters.name() && header.module == counters.module {
         true => Ok(()),
-        false => Err(Flaw::Mismatch(
-            "the image's regions are not the module's text",
-        )),
+        false => Err(Flaw::Mismatch("the image is of other counters")),
     }
 }
 
@@ -143,14 +110,14 @@ enum At {
 }
 
 /// Code of the trampolines.
-struct Trampolines<'a> {
+pub(super) struct Trampolines<'a> {
     /// Its spot: the distance from the first region's start.
     start: i64,
     code: &'a [u8],
 }
 
 impl<'a> Trampolines<'a> {
-    fn from(&self, spot: i64) -> Option<&'a [u8]> {
+    pub(super) fn from(&self, spot: i64) -> Option<&'a [u8]> {
         let offset = usize::try_from(spot - self.start).ok()?;
         self.code.get(offset..).filter(|rest| !rest.is_empty())
     }
@@ -195,14 +162,14 @@ impl Decoded {
     }
 }
 
-struct Walk<'a> {
+pub(super) struct Walk<'a> {
     image: &'a [u8],
     header: Image,
     text: &'a Text,
     graphs: &'a Graphs<'a>,
     slab: u32,
     rows: &'a [Row],
-    trampolines: Trampolines<'a>,
+    pub(super) trampolines: Trampolines<'a>,
     factory: InstructionInfoFactory,
     /// What is executed in the module's text.
     in_place: HashSet<Address>,
@@ -212,7 +179,61 @@ struct Walk<'a> {
     counted: Vec<bool>,
     waiting: Vec<At>,
     looked_at: HashMap<(Address, Set), bool>,
-    increments: usize,
+    pub(super) increments: usize,
+    /// What else is to be recorded.
+    pub(super) records: Records,
+}
+
+impl<'a> Walk<'a> {
+    /// The text and `image` side by side, before the first step. Counters start at a byte of the slab and count what
+    /// their rows say.
+    pub(super) fn new(
+        (header, image): (Image, &'a [u8]),
+        text: &'a Text,
+        graphs: &'a Graphs<'a>,
+        binary: &Binary<'_>,
+        (slab, rows): (u32, &'a [Row]),
+    ) -> Result<Self, Flaw> {
+        if !text.is_of(&header) {
+            let what = "the image's regions are not the module's text";
+            return Err(Flaw::Mismatch(what));
+        }
+        let start = header.trampolines.get() as usize;
+        let end = start + header.trampolines_length.get() as usize;
+        let places = arrivals(graphs, binary).into_iter().map(At::Place);
+        Ok(Self {
+            image,
+            text,
+            graphs,
+            slab,
+            rows,
+            trampolines: Trampolines {
+                start: header.distance.get(),
+                code: image.get(start..end).unwrap_or_default(),
+            },
+            header,
+            factory: InstructionInfoFactory::new(),
+            in_place: HashSet::new(),
+            elsewhere: HashMap::new(),
+            entrances: BTreeSet::new(),
+            counted: vec![false; rows.len()],
+            waiting: places.collect(),
+            looked_at: HashMap::new(),
+            increments: 0,
+            records: Records::default(),
+        })
+    }
+
+    /// Goes wherever control may go.
+    pub(super) fn prove(&mut self) -> Result<(), Flaw> {
+        self.all()?;
+        // Entrances that nobody needs, since all who go there know where they lead, must be right all the same.
+        let unreached = self
+            .strangers()
+            .filter_map(|here| self.instruction_at(here));
+        self.waiting = unreached.map(At::Place).collect();
+        self.all()
+    }
 }
 
 impl Walk<'_> {
@@ -298,6 +319,10 @@ impl Walk<'_> {
                 _ => return Err(wrong("a changed byte is executed")),
             };
             self.entrances.insert(address);
+            match is.is_jump() {
+                true => self.records.from_text.insert(is.target()),
+                false => self.records.from_within.insert(is.target()),
+            };
             self.waiting.push(At::Elsewhere(is.target(), stands_for));
             return Ok(());
         }
@@ -335,9 +360,17 @@ impl Walk<'_> {
                 spot += found.length as i64;
                 continue;
             }
+            if !self.records.is_empty()
+                && let Some(found) = witness::read(code)
+            {
+                self.record(&found, spot, address)?;
+                spot += found.length as i64;
+                continue;
+            }
             let is = Decoded::of(spot, code).ok_or(at(address, "it leads to no instruction"))?;
             if is.is_jump() {
                 spot = is.target();
+                self.records.from_within.insert(spot);
                 continue;
             }
             address = self.without_jumps(address);
@@ -364,7 +397,7 @@ impl Walk<'_> {
     }
 
     /// `address`, and where the direct jumps from there lead, one after the other. Who jumps in a circle stays in it.
-    fn jumps(&self, address: Address) -> impl Iterator<Item = Address> {
+    pub(super) fn jumps(&self, address: Address) -> impl Iterator<Item = Address> {
         let next = |&here: &Address| {
             let jump = self.original(here).filter(Decoded::is_jump)?;
             Some(self.address(jump.target()))
@@ -383,6 +416,7 @@ impl Walk<'_> {
                 return Err("it branches otherwise");
             }
             let target = self.address(was.target());
+            self.records.from_within.insert(is.target());
             self.waiting.push(At::Elsewhere(is.target(), target));
             return Ok(Some(next));
         }
@@ -425,13 +459,13 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn is_in_block(&self, start: Address, address: Address) -> bool {
+    pub(super) fn is_in_block(&self, start: Address, address: Address) -> bool {
         let block = self.graphs.block_at(start);
         block.is_some_and(|b| b.address() == start && b.range().contains(address))
     }
 
     /// Whether there is a path from `address` to somebody who looks at `what`, and nobody on it who writes it first.
-    fn is_looked_at(&mut self, address: Address, what: Set) -> bool {
+    pub(super) fn is_looked_at(&mut self, address: Address, what: Set) -> bool {
         if let Some(&known) = self.looked_at.get(&(address, what)) {
             return known;
         }
@@ -503,7 +537,7 @@ impl Walk<'_> {
     }
 
     /// All that is changed is an entrance, and all counters count.
-    fn finish(self) -> Result<CountersChecked, Flaw> {
+    pub(super) fn finish(self) -> Result<CountersChecked, Flaw> {
         let mut free = Address(0);
         for &entrance in &self.entrances {
             if entrance < free {

@@ -3,4 +3,5 @@
 mod disposal;
 mod mutations;
 mod programs;
+mod traces;
 mod woven;
