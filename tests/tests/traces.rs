@@ -8,7 +8,7 @@ use std::process::Command;
 use tomo_export::traced::Traced;
 use tomo_profile::tracing::Ended;
 use tomo_program::Cache;
-use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build};
+use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build, compiled};
 use tomo_testkit::coverage::complete;
 use tomo_testkit::steps::{Outside, observe_in_order};
 use tomo_testkit::tomo;
@@ -61,17 +61,12 @@ fn began(traced: &Traced, order: &[u64]) -> Vec<u64> {
     let mut last = 0;
     for &address in order {
         // An instruction that repeats itself takes a step for each time.
-        let repeats = address == last && !jumps_to_itself(&traced.located.path, address);
-        if sizes.contains_key(&address) && !repeats {
+        if sizes.contains_key(&address) && address != last {
             began.push(address);
         }
         last = address;
     }
     began
-}
-
-fn jumps_to_itself(_: &Path, _: u64) -> bool {
-    false
 }
 
 fn title(traced: &Traced, address: u64) -> String {
@@ -177,4 +172,99 @@ fn traces_are_exact_however_witnesses_are_distributed() {
         ],
         &ways,
     );
+}
+
+/// The trace of `counting.c` in this scenario.
+fn counting(scenario: &str, options: &[&str], folder: &Path) -> Traced {
+    let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
+    let trace = traced(&program, &[scenario.into()], b"", options, folder);
+    let models = Cache::at(&folder.join("cache"));
+    Traced::read(&trace, Some(&models), &()).expect("a trace")
+}
+
+/// How often a function was entered, by all threads together.
+fn entered(traced: &Traced, name: &str) -> u64 {
+    let atlas = traced.atlas().expect("an atlas");
+    let graphs = traced.located.model.graphs().expect("graphs");
+    let function = graphs.functions().find(|one| one.title() == name);
+    let entry = function.expect("the function").entry().0;
+    let mut times = 0;
+    let mut sink = |block: u32, _: u32| {
+        times += u64::from(atlas.chart.blocks[block as usize].address.get() == entry);
+    };
+    for thread in traced.threads() {
+        traced.walk(&atlas, &thread, &mut sink);
+    }
+    times
+}
+
+/// A known number of calls of `work` in each scenario, in threads and processes of all kinds, that return, exit, are
+/// killed, or are left by a signal handler.
+#[test]
+fn traces_are_whole_whatever_threads_and_processes_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (scenario, times, threads) in [
+        ("once", 1, 1),
+        ("threads", 8, 9),
+        ("left", 8, 9),
+        ("forks", 18, 19),
+        ("vfork", 2, 1),
+        ("killed", 1, 1),
+        ("exits", 2, 2),
+    ] {
+        let trace = counting(scenario, &[], folder.path());
+        assert_eq!(trace.threads().len(), threads, "{scenario}");
+        assert_eq!(entered(&trace, "work"), 20_000 * times, "{scenario}");
+    }
+    let trace = counting("leaps", &[], folder.path());
+    assert_eq!(entered(&trace, "work"), 100);
+    assert_eq!(entered(&trace, "handler"), 100);
+}
+
+/// Threads that several runs record are merged one by one.
+#[test]
+fn threads_of_several_runs_are_merged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = counting("threads", &["--runs", "3"], folder.path());
+    assert_eq!(trace.threads().len(), 9);
+    assert_eq!(entered(&trace, "work"), 160_000);
+}
+
+/// Runs that do not do the same are noticed, and nothing is claimed of what follows.
+#[test]
+fn runs_that_differ_are_told_apart() {
+    let program = compiled("gcc", "differs.c", &["-O1"]).expect("built");
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = folder.path().join("state");
+    let words = [state.to_str().expect("UTF-8").to_owned()];
+    let trace = traced(&program, &words, b"", &["--runs", "3"], folder.path());
+    let models = Cache::at(&folder.path().join("cache"));
+    let trace = Traced::read(&trace, Some(&models), &()).expect("a trace");
+    let (blocks, ended) = blocks(&trace);
+    assert!(ended.divergence.is_some(), "{ended:?}");
+    assert!(blocks.len() > 1000, "{ended:?}");
+    // What each run does of its own comes behind a thousand rounds that are the same.
+    assert!(ended.certain >= 1000, "{ended:?}");
+}
+
+/// A run that is missing, and a record of another plan, are errors that say so.
+#[test]
+fn traces_that_lack_something_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
+    let trace = traced(&program, &["once".into()], b"", &["--runs", "2"], folder.path());
+    let models = Cache::at(&folder.path().join("cache"));
+    let stated = std::fs::read_to_string(trace.join("trace.json")).expect("a document");
+    let mut document: serde_json::Value = serde_json::from_str(&stated).expect("a document");
+    let runs = document["runs"].as_array_mut().expect("runs");
+    let last = runs.pop().expect("a run");
+    let last = trace.join(last.as_str().expect("a name"));
+    std::fs::write(trace.join("trace.json"), document.to_string()).expect("written");
+    let error = Traced::read(&trace, Some(&models), &()).expect_err("a run is missing");
+    assert!(error.to_string().contains("1 of 2 runs"), "{error}");
+    std::fs::write(trace.join("trace.json"), stated).expect("written");
+    let tracks = last.join("tracks.zst");
+    let bytes = std::fs::read(&tracks).expect("tracks");
+    std::fs::write(&tracks, &bytes[..bytes.len() / 2]).expect("written");
+    assert!(Traced::read(&trace, Some(&models), &()).is_err());
 }

@@ -291,6 +291,23 @@ pub(crate) unsafe fn map_over(
     unsafe { call(MAP, arguments) }.map(|_| ())
 }
 
+/// The same to be written at once: all its pages are there when this returns, if there is memory for them.
+///
+/// # Safety
+/// As for [`map_over`].
+pub(crate) unsafe fn map_filled_over(
+    address: usize,
+    length: usize,
+    file: &File,
+    offset: u64,
+) -> Result<(), Errno> {
+    const POPULATE: usize = 0x8000;
+    let flags = SHARED | FIXED | POPULATE;
+    let access = Protection::ReadWrite as usize;
+    // SAFETY: the caller's.
+    unsafe { call(MAP, [address, length, access, flags, file.0, offset as usize]) }.map(|_| ())
+}
+
 /// Maps `length` bytes of `file` from `offset` wherever there is room; never unmapped.
 pub(crate) fn map(
     length: usize,

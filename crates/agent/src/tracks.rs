@@ -18,7 +18,7 @@ use tomo_wire::tracing::{
 };
 
 use crate::slabs;
-use crate::system::{self, How, Protection};
+use crate::system::{self, How};
 
 /// Addresses of a track.
 const AREA: usize = 1 << 36;
@@ -155,14 +155,7 @@ fn grow(place: usize, count: u64) -> Option<()> {
     }
     // SAFETY: the area is the track's own, and what is mapped before `ready` stays.
     unsafe {
-        system::map_over(
-            ready,
-            length,
-            Protection::ReadWrite,
-            &file,
-            units() + first * UNIT,
-        )
-        .ok()?;
+        system::map_filled_over(ready, length, &file, units() + first * UNIT).ok()?;
     }
     set(
         place,

@@ -216,7 +216,7 @@ impl Recorded {
 }
 
 /// The weights that an earlier run of `module` gives.
-fn weights(run: &Path, module: &Observed, cache: &Path) -> Result<Weighed> {
+pub(crate) fn weights(run: &Path, module: &Observed, cache: &Path) -> Result<Weighed> {
     let recorded = Recorded::read(run, module, cache)
         .with_context(|| format!("{} is no run of this program", run.display()))?;
     let bytes: Vec<u8> = recorded

@@ -71,6 +71,10 @@ struct Traced {
     #[arg(long, value_enum, default_value_t = Witnesses::Auto)]
     witness: Witnesses,
 
+    /// Choose and distribute witnesses by how often things ran when they were counted (`tomo count`), in the folder RUN.
+    #[arg(long, value_name = "RUN")]
+    weights: Option<PathBuf>,
+
     /// No more than K witnesses on ways a run, in as many runs as that takes.
     #[arg(long, value_name = "K")]
     limit: Option<u32>,
@@ -110,7 +114,7 @@ enum Witnesses {
 }
 
 impl Traced {
-    fn how(&self) -> HowTraced {
+    fn how(&self, weighed: Weighed) -> HowTraced {
         HowTraced {
             runs: self.runs,
             limit: self.limit,
@@ -124,7 +128,7 @@ impl Traced {
                 Witnesses::Node => Kind::Node,
                 Witnesses::Auto => Kind::Auto,
             },
-            weighed: Weighed::default(),
+            weighed,
             functions: self.function.clone(),
         }
     }
@@ -188,9 +192,12 @@ impl<'a> Session<'a> {
     fn prepare(arguments: &'a Traced, target: &Target) -> Result<Self> {
         let store = Store::open()?;
         let module = Observed::of(&Chosen::executable(target))?;
-        let images = store
-            .images
-            .traces(&module, &arguments.how(), &Bar::new())?;
+        let weighed = match &arguments.weights {
+            Some(run) => crate::count::weights(run, &module, &store.folder)?,
+            None => Weighed::default(),
+        };
+        let how = arguments.how(weighed);
+        let images = store.images.traces(&module, &how, &Bar::new())?;
         let folder = folder(&arguments.output)?;
         Ok(Self {
             arguments,

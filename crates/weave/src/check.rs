@@ -27,7 +27,9 @@ mod path;
 mod paths;
 mod places;
 mod predicates;
+mod traced;
 mod trampolines;
+mod witness;
 
 use tomo_program::{Address, Binary, Model};
 use tomo_wire::Refusal;
@@ -38,6 +40,7 @@ use tomo_wire::plan::{PlanView, Tactic};
 pub use counted::{CountersChecked, check_counters};
 pub use paths::{PathsChecked, check_paths};
 pub use predicates::{PredicatesChecked, check_predicates};
+pub use traced::check_traces;
 
 use crate::WeaveError;
 use crate::text::Text;

@@ -56,7 +56,7 @@ mod window;
 
 pub use check::{
     Checked, CountersChecked, Files, Flaw, PathsChecked, PredicatesChecked, check, check_counters,
-    check_paths, check_predicates,
+    check_paths, check_predicates, check_traces,
 };
 pub use counting::Weights;
 pub use counts::{Counts, Refusal};

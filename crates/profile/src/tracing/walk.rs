@@ -240,9 +240,10 @@ impl<S: Sink> Walk<'_, '_, S> {
             None => 0,
             Some(decider) => {
                 let function = atlas.function_of(block);
+                let is_open = self.is_cut && !self.went_on();
                 let lanes = &*self.lanes;
                 let head = |profile: u32| lanes[profile as usize].head(function);
-                match decider.decide(head, self.is_cut) {
+                match decider.decide(head, is_open) {
                     Verdict::Way(way) => way as usize,
                     Verdict::Unknown => {
                         let run = lanes.iter().position(|lane| lane.peek().is_none());
@@ -276,6 +277,19 @@ impl<S: Sink> Walk<'_, '_, S> {
             // Nothing follows: an instruction that ends the program.
             None => Next::Stop,
         }
+    }
+
+    /// Whether the thread is known to have left the function, or called, after this: in each run something else than a
+    /// witness of the function follows, and it is not what a signal handler may begin with. Who was to pass one
+    /// first has passed it then.
+    fn went_on(&self) -> bool {
+        self.lanes.iter().all(|lane| match lane.peek() {
+            Some(Event::Arrival { block, .. }) => {
+                self.atlas.block(block).flags.get() & block::ENTRY == 0
+            }
+            Some(Event::Own(_)) => true,
+            None => false,
+        })
     }
 
     /// Along a way.

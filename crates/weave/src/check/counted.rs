@@ -25,7 +25,8 @@ use super::moved::means_the_same;
 use super::paths::PathPlan;
 use super::predicates::{Came, Notes};
 use super::trampolines::MIDDLE;
-use super::{Flaw, at, path};
+use super::traced::Records;
+use super::{Flaw, at, path, witness};
 use crate::WeaveError;
 use crate::block::is_call;
 use crate::staying::live::{Effect, Set};
@@ -106,7 +107,7 @@ pub(super) fn belongs(
     text: &Text,
 ) -> Result<(), Flaw> {
     if header.plan.get() != plan || header.module != module {
-        return Err(Flaw::Mismatch("the image is of other counters"));
+        return Err(Flaw::Mismatch("the image is of another plan"));
     }
     match text.is_of(header) {
         true => Ok(()),
@@ -237,6 +238,8 @@ pub(super) struct Walk<'a> {
     pub(super) increments: usize,
     /// What is noted of predicates, if that is what is recorded.
     pub(super) notes: Option<Notes>,
+    /// What witnesses are to record.
+    pub(super) records: Records,
 }
 
 impl<'a> Walk<'a> {
@@ -272,6 +275,7 @@ impl<'a> Walk<'a> {
             looked_at: HashMap::new(),
             increments: 0,
             notes: None,
+            records: Records::default(),
         }
     }
 
@@ -378,6 +382,10 @@ impl Walk<'_> {
                 _ => return Err(wrong("a changed byte is executed")),
             };
             self.entrances.insert(address);
+            match is.is_jump() {
+                true => self.records.from_text.insert(is.target()),
+                false => self.records.from_within.insert(is.target()),
+            };
             let came = Came::Text(address);
             self.waiting
                 .push(At::Elsewhere(is.target(), stands_for, came));
@@ -423,6 +431,7 @@ impl Walk<'_> {
             let is = Decoded::of(spot, code).ok_or(at(address, "it leads to no instruction"))?;
             if is.is_jump() {
                 (spot, came) = (is.target(), Came::Other);
+                self.records.from_within.insert(spot);
                 continue;
             }
             address = self.without_jumps(address);
@@ -459,7 +468,7 @@ impl Walk<'_> {
     }
 
     /// `address`, and where the direct jumps from there lead, one after the other. Who jumps in a circle stays in it.
-    fn jumps(&self, address: Address) -> impl Iterator<Item = Address> {
+    pub(super) fn jumps(&self, address: Address) -> impl Iterator<Item = Address> {
         let next = |&here: &Address| {
             let jump = self.original(here).filter(Decoded::is_jump)?;
             Some(self.address(jump.target()))
@@ -486,6 +495,7 @@ impl Walk<'_> {
             if let Some(notes) = &mut self.notes {
                 notes.branch(spot, address);
             }
+            self.records.from_within.insert(is.target());
             let came = Came::Way(spot, address, true);
             self.waiting.push(At::Elsewhere(is.target(), target, came));
             return Ok(Some(next));
@@ -504,6 +514,12 @@ impl Walk<'_> {
         }
         if let Some(found) = increment::read(code) {
             self.count(&found, address)?;
+            return Ok(Some(found.length));
+        }
+        if !self.records.is_empty()
+            && let Some(found) = witness::read(code)
+        {
+            self.witness(&found, spot, address)?;
             return Ok(Some(found.length));
         }
         let Observes::Paths(plan) = self.what else {
@@ -589,7 +605,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn is_in_block(&self, start: Address, address: Address) -> bool {
+    pub(super) fn is_in_block(&self, start: Address, address: Address) -> bool {
         let block = self.graphs.block_at(start);
         block.is_some_and(|b| b.address() == start && b.range().contains(address))
     }

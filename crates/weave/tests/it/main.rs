@@ -4,4 +4,5 @@ mod disposal;
 mod mutations;
 mod paths;
 mod programs;
+mod traces;
 mod woven;

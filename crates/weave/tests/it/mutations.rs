@@ -12,13 +12,13 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::woven::{Program, STAMP};
 
-fn small_program() -> Program {
+pub(crate) fn small_program() -> Program {
     let recipe = Recipe::new(Source::CFeatures, Compiler::Gcc, Level::O2);
     Program::read(&build(&recipe).expect("a program of the corpus").program)
 }
 
 /// The image with its header made to agree with its trap table.
-fn sealed(mut image: Vec<u8>) -> Vec<u8> {
+pub(crate) fn sealed(mut image: Vec<u8>) -> Vec<u8> {
     let size = size_of::<Image>();
     let mut header = Image::read_from_bytes(&image[..size]).expect("a header");
     let start = header.windows.get() as usize;
@@ -29,7 +29,7 @@ fn sealed(mut image: Vec<u8>) -> Vec<u8> {
 }
 
 /// The parts of an image file whose every byte matters.
-fn parts(header: &Image) -> Vec<std::ops::Range<usize>> {
+pub(crate) fn parts(header: &Image) -> Vec<std::ops::Range<usize>> {
     let part = |start: u64, length: u64| start as usize..(start + length) as usize;
     let rows = header.window_count.get() * size_of::<tomo_wire::image::Window>() as u64;
     let trampolines = header.trampolines_length.get();

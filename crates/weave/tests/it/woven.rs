@@ -17,7 +17,7 @@ use tomo_wire::{FileStamp, ModuleId};
 pub(crate) struct Program {
     pub(crate) bytes: Vec<u8>,
     pub(crate) model: Model,
-    module: ModuleId,
+    pub(crate) module: ModuleId,
 }
 
 /// What is observed, and how: all there are.
