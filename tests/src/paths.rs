@@ -69,6 +69,13 @@ struct BlockLine {
     address: u64,
     size: u64,
     instructions: u64,
+    successors: Vec<Successor>,
+}
+
+#[derive(Deserialize)]
+struct Successor {
+    address: u64,
+    kind: String,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +107,8 @@ enum Frame {
 #[derive(Debug)]
 pub struct Follower {
     blocks: BTreeMap<u64, Block>,
+    /// Between blocks of one function, by their starts.
+    edges: HashSet<(u64, u64)>,
     ends: HashMap<u64, Ends>,
     frames: Vec<Frame>,
     ran: HashMap<u64, Ran>,
@@ -113,7 +122,7 @@ impl Follower {
     /// # Errors
     /// If the lines are not of that form.
     pub fn new(lines: &[u8], ends: HashMap<u64, Ends>) -> Result<Self> {
-        let mut blocks = BTreeMap::new();
+        let (mut blocks, mut edges) = (BTreeMap::new(), HashSet::new());
         let lines = lines.split(|&byte| byte == b'\n');
         for line in lines.filter(|line| !line.is_empty()) {
             let line: Line = serde_json::from_slice(line)?;
@@ -121,6 +130,8 @@ impl Follower {
                 ensure!(block.instructions > 0, "an empty block");
                 let (start, end) = (block.address, block.address + block.size);
                 let function = line.address;
+                let own = block.successors.iter().filter(|to| to.kind != "tail-call");
+                edges.extend(own.map(|to| (start, to.address)));
                 blocks.insert(
                     start,
                     Block {
@@ -133,6 +144,7 @@ impl Follower {
         }
         Ok(Self {
             blocks,
+            edges,
             ends,
             frames: Vec::new(),
             ran: HashMap::new(),
@@ -194,14 +206,18 @@ impl Follower {
         if from.function != to.function {
             return false;
         }
-        // Within a block; what goes to a block's start from its own middle or end goes along an edge.
-        if from.start == to.start && reached > left {
+        // Within a block, or again an instruction that repeats itself; what else goes back to its block's start goes
+        // along an edge.
+        let is_edge = self.edges.contains(&(from.start, to.start));
+        let loops = is_edge && from.start == to.start;
+        if from.start == to.start && (reached > left || (reached == left && !loops)) {
             return true;
         }
         let Some(Frame::Activation(top)) = self.frames.last() else {
             return false;
         };
-        if top.function != to.function || reached != to.start {
+        // By no edge it is the function itself that is called, in place of its activation.
+        if top.function != to.function || reached != to.start || !is_edge {
             return false;
         }
         self.pass(to.start);
