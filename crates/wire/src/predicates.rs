@@ -304,6 +304,9 @@ fn are_told(rows: &[Row], probes: u32) -> bool {
     })
 }
 
+/// How many sites one behind the other tell of each other at most.
+const MOST_PASSES: usize = 1000;
+
 /// How often each predicate was true, or that it was at least once, given the value of each mark or counter;
 /// `None` for what nobody tells. Sums wrap, as counters do. `values` has room for all rows.
 pub fn values(
@@ -316,7 +319,7 @@ pub fn values(
         *value = (row.told() == Some(Told::Itself)).then(|| probe(row.by.get()));
     }
     // Each pass tells of at least one more, unless all that can be told is.
-    for _ in 0..rows.len() {
+    for _ in 0..MOST_PASSES {
         let mut found = false;
         for (at, row) in rows.iter().enumerate() {
             let open = values.get(at).is_some_and(Option::is_none);
