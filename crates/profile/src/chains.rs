@@ -96,7 +96,9 @@ impl Chains {
         }
         for (at, node) in nodes.iter().enumerate().skip(1) {
             if number_of(LOST) == Some(at) {
-                self.add_calls(0, Entered::NoRoom, 0, node.count.get());
+                if node.count.get() > 0 {
+                    self.add_calls(0, Entered::NoRoom, 0, node.count.get());
+                }
                 continue;
             }
             let parent = number_of(node.parent.get()).filter(|parent| *parent < at);

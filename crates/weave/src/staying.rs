@@ -6,6 +6,7 @@
 //! | what a probe may change because nobody looks at it | `staying/live.rs` |
 //! | adding one to a counter | `staying/increment.rs` |
 //! | what is done between the program's instructions | `staying/action.rs` |
+//! | how deep the stack is at calls | `staying/depth.rs` |
 //! | a step in the tree of calls | `staying/chain.rs` |
 //! | many blocks executed elsewhere, with actions between their instructions | `staying/region.rs` |
 //! | a block as a place for actions | `staying/code.rs` |
@@ -14,6 +15,7 @@
 pub(crate) mod action;
 pub(crate) mod chain;
 pub(crate) mod code;
+pub(crate) mod depth;
 pub(crate) mod increment;
 pub(crate) mod live;
 pub(crate) mod moved;

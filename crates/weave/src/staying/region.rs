@@ -172,7 +172,9 @@ impl Region {
 
     /// Whether one of its pieces starts there.
     fn has(&self, address: Address) -> bool {
-        let found = self.pieces.binary_search_by_key(&address, |piece| piece.start);
+        let found = self
+            .pieces
+            .binary_search_by_key(&address, |piece| piece.start);
         found.is_ok()
     }
 
