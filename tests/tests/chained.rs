@@ -104,7 +104,12 @@ fn noted(program: &Path, workload: &Workload, cache: &Path) -> Document {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("chains.json");
     let mut command = Command::new(tomo::path().expect("tomo"));
-    command.env("TOMO_CACHE_DIR", cache);
+    // What the oracle runs it with.
+    let variables = [("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("TZ", "UTC")];
+    command
+        .env_clear()
+        .envs(variables)
+        .env("TOMO_CACHE_DIR", cache);
     command.current_dir(workload.cwd.as_deref().unwrap_or(folder.path()));
     command
         .args(["chains", "-o"])
@@ -135,10 +140,8 @@ fn compare(
     let (_, follower) = followed.expect("followed");
     let (seen, noted) = (follower.chains(), document.chains());
     let mut wrong: Vec<String> = Vec::new();
-    for chain in seen
-        .keys()
-        .chain(noted.keys().filter(|chain| !seen.contains_key(*chain)))
-    {
+    let only = noted.keys().filter(|chain| !seen.contains_key(*chain));
+    for chain in only.chain(seen.keys()) {
         let (times, count) = (seen.get(chain), noted.get(chain));
         if times != count {
             let words = document.words(chain);

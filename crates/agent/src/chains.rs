@@ -275,7 +275,7 @@ fn live(tree: Tree, node: u32, slot: u64) -> u32 {
 /// A function is entered by the tail call that `node` announced. One that is in the same run of tail calls is
 /// entered again.
 fn follow(tree: Tree, node: u32, said: Said) {
-    let site = tree.part(node, field::OUT) & !MARK;
+    let site = tree.part(node, field::OUT);
     tree.set(node, field::OUT, 0);
     let after = tree.part(node, field::AFTER);
     if node == LOST {
@@ -288,7 +288,10 @@ fn follow(tree: Tree, node: u32, said: Said) {
     let mut run = node;
     loop {
         if tree.part(run, field::FUNCTION) == said.number {
-            tree.count(run);
+            // Who jumps to its own entry goes on, and is not called.
+            if run != node {
+                tree.count(run);
+            }
             return arrive(tree, run, after, said);
         }
         if tree.part(run, field::WAY) != Way::Tail as u32 {
@@ -314,8 +317,12 @@ fn go_on(tree: Tree, parent: u32, after: u32, step: Step, said: Said) {
         return tree.set_now(if said.leaf { after } else { LOST });
     };
     tree.set_back(node, said.back);
-    if step.way == Way::Call {
-        let way = (said.back as u8 ^ way_of(said.number)) & WAY_BITS;
+    if matches!(step.way, Way::Call | Way::Tail) {
+        let back = match step.way {
+            Way::Tail => step.site as u8,
+            _ => said.back as u8,
+        };
+        let way = (back ^ way_of(said.number)) & WAY_BITS;
         let at = u32::from(field::WAYS) + u32::from(way);
         tree.small(parent.wrapping_add(at)).store(node, Relaxed);
     }

@@ -83,12 +83,16 @@ pub(crate) fn all(around: &Surroundings<'_>, graphs: &Graphs<'_>) -> Chains {
         .with_min_len(16)
         .filter_map(|function| Own::of(around, &live, function))
         .collect();
-    let numbers: HashMap<Address, u32> = owns.iter().map(|own| own.entry).zip(0..).collect();
     let site = |address: u64| {
         let offset = address.wrapping_sub(around.text.origin());
         u32::try_from(offset).unwrap_or_default() & !MARK
     };
-    let planner = Planner { numbers, site };
+    let entries = owns.iter().zip(0u32..);
+    let entries = entries.map(|(own, number)| (own.entry, own.entry(number)));
+    let planner = Planner {
+        entries: entries.collect(),
+        site,
+    };
     let regions = owns.par_iter().enumerate().with_min_len(16);
     let regions = regions.map(|(number, own)| planner.region(own, number as u32));
     Chains {
@@ -161,6 +165,14 @@ impl<'f> Own<'f> {
 }
 
 impl Own<'_> {
+    fn entry(&self, number: u32) -> Entry {
+        Entry {
+            number,
+            leaf: self.leaf,
+            depth: self.depth,
+        }
+    }
+
     /// Whether something is to be done at the end of a block.
     fn leaves_at(&self, block: usize) -> bool {
         match self.exits[block] {
@@ -266,7 +278,7 @@ fn operand(jump: &Instruction, bytes: &[u8]) -> Option<Operand> {
 
 struct Planner<S> {
     /// The functions that are observed.
-    numbers: HashMap<Address, u32>,
+    entries: HashMap<Address, Entry>,
     /// An address as a site.
     site: S,
 }
@@ -291,11 +303,7 @@ impl<S: Fn(u64) -> u32> Planner<S> {
         let mut wants = Wants::default();
         let chain = |step: Step| vec![What::Chain(step)];
         if block == own.first {
-            wants.entered = chain(Step::Enter(Entry {
-                number,
-                leaf: own.leaf,
-                depth: own.depth,
-            }));
+            wants.entered = chain(Step::Enter(own.entry(number)));
         }
         if own.leaf {
             return wants;
@@ -315,9 +323,9 @@ impl<S: Fn(u64) -> u32> Planner<S> {
                 wants.anywhere = chain(Step::Announce(site(behind)));
             }
             Exit::Jump(to, taken) => {
-                let step = match self.numbers.contains_key(&to) {
-                    true => Step::Announce(site(start) | MARK),
-                    false => Step::Leave,
+                let step = match self.entries.get(&to) {
+                    Some(entry) => Step::Tail(site(start), *entry, to),
+                    None => Step::Leave,
                 };
                 match taken {
                     true => wants.taken = chain(step),

@@ -19,10 +19,12 @@
 //!
 //! Linear but for a sort.
 
+mod chained;
 mod counted;
 mod increment;
 mod moved;
 mod places;
+mod step;
 mod trampolines;
 
 use tomo_program::{Address, Binary, Model};
@@ -31,6 +33,7 @@ use tomo_wire::disposal::{Disposal, DisposalsView, Manner};
 use tomo_wire::image::{Image, Window as Row};
 use tomo_wire::plan::{PlanView, Tactic};
 
+pub use chained::check_chains;
 pub use counted::{CountersChecked, check_counters};
 
 use crate::WeaveError;

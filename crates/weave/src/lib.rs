@@ -47,7 +47,7 @@ mod text;
 mod trampoline;
 mod window;
 
-pub use check::{Checked, CountersChecked, Files, Flaw, check, check_counters};
+pub use check::{Checked, CountersChecked, Files, Flaw, check, check_chains, check_counters};
 pub use counting::Weights;
 pub use counts::{Counts, Refusal};
 pub use disposal::dispose;

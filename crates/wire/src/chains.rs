@@ -146,7 +146,7 @@ pub enum Way {
     None = 0,
     /// From a call in the module: where that returns to.
     Call = 1,
-    /// By a jump that leaves the function of the parent: where that is.
+    /// By a jump that leaves the function of the parent: where that is, with [`MARK`].
     Tail = 2,
     /// From outside of the module: where what called outside returns to; 0 if that is unknown.
     Outside = 3,

@@ -27,14 +27,14 @@ use crate::block::is_call;
 use crate::staying::live::{Effect, Set};
 use crate::text::Text;
 
-/// What was proven of an image with counters.
+/// What was proven of an image with counters, or with chains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountersChecked {
     /// Jumps and calls in the text that lead into the trampolines.
     pub entrances: usize,
     /// Instructions that are executed elsewhere.
     pub moved: usize,
-    /// Places where a counter is incremented.
+    /// Places where a counter is incremented, or a step made in the tree of calls.
     pub increments: usize,
     /// Bytes of text that differ from the module's.
     pub changed: usize,
@@ -55,14 +55,27 @@ pub fn check_counters(
     let text = Text::read(bytes)?;
     belong_together(&header, &counters, &text)?;
     let graphs = model.graphs().map_err(WeaveError::from)?;
+    let what = Observes::Counters {
+        slab: counters.at.get(),
+        rows,
+    };
+    walk((image, header), (&text, &graphs, binary), what, rows.len())
+}
+
+/// Walks everything, and proves that it is right.
+pub(super) fn walk(
+    (image, header): (&[u8], Image),
+    (text, graphs, binary): (&Text, &Graphs<'_>, &Binary<'_>),
+    what: Observes<'_>,
+    count: usize,
+) -> Result<CountersChecked, Flaw> {
     let start = header.trampolines.get() as usize;
     let end = start + header.trampolines_length.get() as usize;
     let mut walk = Walk {
         image,
-        text: &text,
-        graphs: &graphs,
-        slab: counters.at.get(),
-        rows,
+        text,
+        graphs,
+        what,
         trampolines: Trampolines {
             start: header.distance.get(),
             code: image.get(start..end).unwrap_or_default(),
@@ -72,8 +85,8 @@ pub fn check_counters(
         in_place: HashSet::new(),
         elsewhere: HashMap::new(),
         entrances: BTreeSet::new(),
-        counted: vec![false; rows.len()],
-        waiting: arrivals(&graphs, binary)
+        counted: vec![false; count],
+        waiting: arrivals(graphs, binary)
             .into_iter()
             .map(At::Place)
             .collect(),
@@ -88,6 +101,17 @@ pub fn check_counters(
     walk.waiting = unreached.map(At::Place).collect();
     walk.all()?;
     walk.finish()
+}
+
+/// What is observed.
+#[derive(Clone, Copy)]
+pub(super) enum Observes<'a> {
+    Counters {
+        slab: u32,
+        rows: &'a [Row],
+    },
+    /// Functions by entry: their numbers, and whether they are leaves.
+    Chains(&'a HashMap<Address, (u32, bool)>),
 }
 
 fn belong_together(header: &Image, counters: &Counters, text: &Text) -> Result<(), Flaw> {
@@ -143,14 +167,14 @@ enum At {
 }
 
 /// Code of the trampolines.
-struct Trampolines<'a> {
+pub(super) struct Trampolines<'a> {
     /// Its spot: the distance from the first region's start.
     start: i64,
     code: &'a [u8],
 }
 
 impl<'a> Trampolines<'a> {
-    fn from(&self, spot: i64) -> Option<&'a [u8]> {
+    pub(super) fn from(&self, spot: i64) -> Option<&'a [u8]> {
         let offset = usize::try_from(spot - self.start).ok()?;
         self.code.get(offset..).filter(|rest| !rest.is_empty())
     }
@@ -161,14 +185,14 @@ impl<'a> Trampolines<'a> {
 }
 
 /// An instruction with its bytes, without what says where an operand is relative to it.
-struct Decoded {
-    instruction: Instruction,
+pub(super) struct Decoded {
+    pub(super) instruction: Instruction,
     bytes: Vec<u8>,
 }
 
 impl Decoded {
     /// The first of `code`, which lies at `spot`.
-    fn of(spot: i64, code: &[u8]) -> Option<Self> {
+    pub(super) fn of(spot: i64, code: &[u8]) -> Option<Self> {
         let start = (MIDDLE + spot) as u64;
         let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
         let instruction = decoder.decode();
@@ -182,7 +206,7 @@ impl Decoded {
         (!instruction.is_invalid()).then_some(Self { instruction, bytes })
     }
 
-    fn target(&self) -> i64 {
+    pub(super) fn target(&self) -> i64 {
         self.instruction.near_branch_target() as i64 - MIDDLE
     }
 
@@ -195,42 +219,48 @@ impl Decoded {
     }
 }
 
-struct Walk<'a> {
+/// Where control is behind what the module does not do.
+pub(super) struct Behind {
+    pub(super) spot: i64,
+    /// Whether the function was left.
+    pub(super) leaves: bool,
+}
+
+pub(super) struct Walk<'a> {
     image: &'a [u8],
     header: Image,
-    text: &'a Text,
-    graphs: &'a Graphs<'a>,
-    slab: u32,
-    rows: &'a [Row],
-    trampolines: Trampolines<'a>,
+    pub(super) text: &'a Text,
+    pub(super) graphs: &'a Graphs<'a>,
+    pub(super) what: Observes<'a>,
+    pub(super) trampolines: Trampolines<'a>,
     factory: InstructionInfoFactory,
     /// What is executed in the module's text.
     in_place: HashSet<Address>,
     /// For each instruction of the trampolines the place of the module that it stands for.
     elsewhere: HashMap<i64, Address>,
     entrances: BTreeSet<Address>,
-    counted: Vec<bool>,
+    pub(super) counted: Vec<bool>,
     waiting: Vec<At>,
     looked_at: HashMap<(Address, Set), bool>,
-    increments: usize,
+    pub(super) increments: usize,
 }
 
 impl Walk<'_> {
-    fn spot(&self, address: Address) -> i64 {
+    pub(super) fn spot(&self, address: Address) -> i64 {
         address.0.wrapping_sub(self.text.origin()) as i64
     }
 
-    fn address(&self, spot: i64) -> Address {
+    pub(super) fn address(&self, spot: i64) -> Address {
         Address(self.text.origin().wrapping_add(spot as u64))
     }
 
     /// The module's instruction at `address`.
-    fn original(&self, address: Address) -> Option<Decoded> {
+    pub(super) fn original(&self, address: Address) -> Option<Decoded> {
         Decoded::of(self.spot(address), self.text.from(address)?)
     }
 
     /// The image's text from `address`.
-    fn patched(&self, address: Address) -> Option<&[u8]> {
+    pub(super) fn patched(&self, address: Address) -> Option<&[u8]> {
         self.text.patched((&self.header, self.image), address)
     }
 
@@ -317,7 +347,7 @@ impl Walk<'_> {
 
     /// Control is in the trampolines, where the module would be at `address`.
     fn elsewhere(&mut self, spot: i64, address: Address) -> Result<(), Flaw> {
-        let (mut spot, mut address) = (spot, address);
+        let (mut spot, mut address, mut left) = (spot, address, false);
         loop {
             if !self.trampolines.has(spot) {
                 return self.back(spot, address);
@@ -330,9 +360,8 @@ impl Walk<'_> {
                 Some(_) => return Err(at(address, "two places share code")),
             }
             let code = self.trampolines.from(spot).unwrap_or_default();
-            if let Some(found) = increment::read(code) {
-                self.count(&found, address)?;
-                spot += found.length as i64;
+            if let Some(behind) = self.act(spot, code, address)? {
+                (spot, left) = (behind.spot, behind.leaves);
                 continue;
             }
             let is = Decoded::of(spot, code).ok_or(at(address, "it leads to no instruction"))?;
@@ -341,6 +370,10 @@ impl Walk<'_> {
                 continue;
             }
             address = self.without_jumps(address);
+            if !left && self.must_leave(&is.instruction, address) {
+                return Err(at(address, "a function is left, and that is not noted"));
+            }
+            left = false;
             match self.step(&is, address).map_err(|what| at(address, what))? {
                 Some(next) => (spot, address) = (spot + is.instruction.len() as i64, next),
                 None => return Ok(()),
@@ -364,7 +397,7 @@ impl Walk<'_> {
     }
 
     /// `address`, and where the direct jumps from there lead, one after the other. Who jumps in a circle stays in it.
-    fn jumps(&self, address: Address) -> impl Iterator<Item = Address> {
+    pub(super) fn jumps(&self, address: Address) -> impl Iterator<Item = Address> {
         let next = |&here: &Address| {
             let jump = self.original(here).filter(Decoded::is_jump)?;
             Some(self.address(jump.target()))
@@ -396,10 +429,13 @@ impl Walk<'_> {
     /// A counter is incremented before what is at `address`.
     fn count(&mut self, found: &increment::Found, address: Address) -> Result<(), Flaw> {
         let wrong = |what| at(address, what);
-        let number = found.offset.checked_sub(self.slab).map(|bytes| bytes / 8);
-        let number = number.filter(|_| (found.offset - self.slab).is_multiple_of(8));
+        let Observes::Counters { slab, rows } = self.what else {
+            return Err(wrong("it counts, and there are no counters"));
+        };
+        let number = found.offset.checked_sub(slab).map(|bytes| bytes / 8);
+        let number = number.filter(|_| (found.offset - slab).is_multiple_of(8));
         let number = number.map(|number| number as usize);
-        let row = number.and_then(|number| self.rows.get(number));
+        let row = number.and_then(|number| rows.get(number));
         let (Some(number), Some(row)) = (number, row) else {
             return Err(wrong("it counts what is no counter"));
         };
@@ -425,13 +461,28 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn is_in_block(&self, start: Address, address: Address) -> bool {
+    /// What is done at `spot` that the module does not do, before what is at `address`, if anything.
+    fn act(&mut self, spot: i64, code: &[u8], address: Address) -> Result<Option<Behind>, Flaw> {
+        if let Observes::Chains(functions) = self.what {
+            return self.step_of_chains(functions, spot, address);
+        }
+        let Some(found) = increment::read(code) else {
+            return Ok(None);
+        };
+        self.count(&found, address)?;
+        Ok(Some(Behind {
+            spot: spot + found.length as i64,
+            leaves: false,
+        }))
+    }
+
+    pub(super) fn is_in_block(&self, start: Address, address: Address) -> bool {
         let block = self.graphs.block_at(start);
         block.is_some_and(|b| b.address() == start && b.range().contains(address))
     }
 
     /// Whether there is a path from `address` to somebody who looks at `what`, and nobody on it who writes it first.
-    fn is_looked_at(&mut self, address: Address, what: Set) -> bool {
+    pub(super) fn is_looked_at(&mut self, address: Address, what: Set) -> bool {
         if let Some(&known) = self.looked_at.get(&(address, what)) {
             return known;
         }
@@ -515,10 +566,13 @@ impl Walk<'_> {
             return Err(at(here, "a byte differs where no entrance is"));
         }
         match self.counted.iter().position(|counted| !counted) {
-            Some(counter) => {
-                let from = Address(self.rows[counter].from.get());
-                Err(at(from, "a counter is never incremented"))
-            }
+            Some(number) => Err(Flaw::Mismatch(match self.what {
+                Observes::Counters { rows, .. } => {
+                    let from = Address(rows[number].from.get());
+                    return Err(at(from, "a counter is never incremented"));
+                }
+                Observes::Chains(_) => "a function never enters",
+            })),
             None => Ok(CountersChecked {
                 entrances: self.entrances.len(),
                 moved: self.elsewhere.len(),

@@ -20,9 +20,19 @@ pub(super) struct Found {
 /// What it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    Enter { number: u32, leaf: bool },
+    Enter {
+        number: u32,
+        leaf: bool,
+    },
     Leave,
     Announce(u32),
+    /// A tail call from a site, by the way in the node's table, to a spot.
+    Tail {
+        site: u32,
+        way: u8,
+        leaf: bool,
+        to: i64,
+    },
     Land(u32),
     /// A tail call from a site, and what it pushes.
     Jump(u32, Box<Instruction>),
@@ -126,7 +136,9 @@ impl Reading<'_> {
     }
 
     fn pushed(&mut self) -> Option<u32> {
-        let push = self.next().filter(|push| push.code() == Code::Pushq_imm32)?;
+        let push = self
+            .next()
+            .filter(|push| push.code() == Code::Pushq_imm32)?;
         Some(push.immediate(0) as u32)
     }
 
@@ -189,10 +201,73 @@ fn jumps(reading: &mut Reading<'_>) -> Option<Step> {
     Some(Step::Jump(site, Box::new(push)))
 }
 
+fn follows(reading: &mut Reading<'_>) -> Option<(Step, Set)> {
+    let saved = reading.saved()?;
+    let depth = match saved.len() {
+        0 => 0,
+        count => 128 + 8 * count,
+    };
+    let first = reading.next()?;
+    let a32 = first.op0_register();
+    let a = a32.full_register();
+    let mut b = Register::None;
+    let mut at = Register::RSP;
+    if depth > 0 {
+        let places = reading.next()?;
+        b = places.op0_register();
+        at = b;
+        if words(&places) != format!("Lea {b:?} SS:[RSP+None+{depth}]0") {
+            return None;
+        }
+    }
+    reading.expect(&format!("Cmp {} {at:?}", part(a, field::SLOT, 8)))?;
+    let apart = reading.branch("Jne")?;
+    let load = reading.next()?;
+    let way = load
+        .memory_displacement64()
+        .checked_sub(field::WAYS.into())?;
+    let way = u8::try_from(way).ok().filter(|way| way & !WAY_BITS == 0)?;
+    let compared = reading.next()?;
+    let marked = compared.immediate(1) as u32;
+    let right = words(&first) == format!("Mov {a32:?} {}", head(NOW, 4))
+        && words(&load) == format!("Mov {a32:?} {}", part(a, field::WAYS + way, 4))
+        && words(&compared) == format!("Cmp {} {}", part(a, field::SITE, 4), compared.immediate(1))
+        && marked & MARK != 0;
+    let other = reading.branch("Jne")?;
+    reading.expect(&format!("Inc {}", part(a, field::COUNT, 8)))?;
+    let leaf = reading.accept(&format!("Mov {a32:?} {}", part(a, field::AFTER, 4)));
+    match leaf {
+        true => {
+            reading.expect(&format!("Mov {} {a32:?}", head(NOW, 4)))?;
+        }
+        false if becomes_innermost(reading, (a, b), depth) => {}
+        false => return None,
+    }
+    reading.restored(&saved)?;
+    let to = reading.branch("Jmp")?;
+    if !right || other != apart || a == b || saved.is_empty() != (depth == 0) {
+        return None;
+    }
+    let announced = reading.apart(apart, &saved, announces, reading.here)?;
+    if announced.0 != Step::Announce(marked) {
+        return None;
+    }
+    let step = Step::Tail {
+        site: marked & !MARK,
+        way,
+        leaf,
+        to,
+    };
+    let changed = changes(&[a, b], &saved).with(Set::STATUS);
+    Some((step, changed.with(announced.1)))
+}
+
 /// What is changed of `used` that was not `saved`.
 fn changes(used: &[Register], saved: &[Register]) -> Set {
     let unsaved = used.iter().filter(|register| !saved.contains(register));
-    unsaved.fold(Set::NONE, |set, register| set.with(Set::register(*register)))
+    unsaved.fold(Set::NONE, |set, register| {
+        set.with(Set::register(*register))
+    })
 }
 
 fn enters_in_passing(reading: &mut Reading<'_>) -> Option<(Step, Set)> {
@@ -223,7 +298,9 @@ fn enters_in_passing(reading: &mut Reading<'_>) -> Option<(Step, Set)> {
     reading.expect(&format!("Cmp {} {at:?}", part(a, field::SLOT, 8)))?;
     let apart = reading.branch("Jbe")?;
     reading.expect(&format!("Movzx {b32:?} SS:[RSP+None+{depth}]1"))?;
-    let mixed = reading.next().filter(|mix| mix.code() == Code::Xor_rm32_imm8)?;
+    let mixed = reading
+        .next()
+        .filter(|mix| mix.code() == Code::Xor_rm32_imm8)?;
     reading.expect(&format!("And {b32:?} {WAY_BITS}"))?;
     reading.expect(&format!("Mov {a32:?} GS:[{a:?}+{b:?}+{}]4", field::WAYS))?;
     reading.expect(&format!("Mov {b:?} SS:[RSP+None+{depth}]8"))?;
@@ -231,7 +308,11 @@ fn enters_in_passing(reading: &mut Reading<'_>) -> Option<(Step, Set)> {
     let same = [reading.branch("Jne")?];
     let compared = reading.next()?;
     let number = compared.immediate(1) as u32;
-    let compares = format!("Cmp {} {}", part(a, field::FUNCTION, 4), compared.immediate(1));
+    let compares = format!(
+        "Cmp {} {}",
+        part(a, field::FUNCTION, 4),
+        compared.immediate(1)
+    );
     let same = [same[0], reading.branch("Jne")?];
     let mixes = format!("Xor {b32:?} {}", way_of(number));
     let right = words(&first) == loads && words(&compared) == compares && words(&mixed) == mixes;
@@ -247,7 +328,11 @@ fn enters_in_passing(reading: &mut Reading<'_>) -> Option<(Step, Set)> {
 }
 
 /// Whether the node in `a` becomes the innermost, which is read then.
-fn becomes_innermost(reading: &mut Reading<'_>, (a, b): (Register, Register), depth: usize) -> bool {
+fn becomes_innermost(
+    reading: &mut Reading<'_>,
+    (a, b): (Register, Register),
+    depth: usize,
+) -> bool {
     let before = reading.here;
     let at = match depth {
         0 => Register::RSP,
@@ -322,8 +407,8 @@ pub(super) fn read(
         })
     };
     let asks: [fn(&mut Reading<'_>) -> Option<Step>; 4] = [enters, leaves, lands, jumps];
-    let passing: [fn(&mut Reading<'_>) -> Option<(Step, Set)>; 3] =
-        [enters_in_passing, leaves_in_passing, announces];
+    let passing: [fn(&mut Reading<'_>) -> Option<(Step, Set)>; 4] =
+        [enters_in_passing, leaves_in_passing, follows, announces];
     passing.iter().find_map(|step| whole(step)).or_else(|| {
         let ask = |ask: &fn(&mut Reading<'_>) -> Option<Step>| {
             whole(&|reading| Some((ask(reading)?, Set::NONE)))

@@ -29,16 +29,17 @@ pub(crate) enum What {
 
 impl Action {
     /// Appends its code, where counters start `slab` bytes into the slab of a thread; gives what of it is to lie apart.
-    /// `spot` tells where addresses of the module lie.
+    /// `spot` tells where addresses of the module lie, `inner` where pieces are behind what is done on entering them.
     pub(crate) fn write(
         self,
         writer: &mut Writer,
         slab: u32,
         spot: impl Fn(Address) -> Spot,
+        inner: impl Fn(Address) -> Spot,
     ) -> Option<Apart> {
         match self.what {
             What::Count(counter) => increment::write(writer, slab + 8 * counter, self.live),
-            What::Chain(step) => return step.write(writer, self.live, spot),
+            What::Chain(step) => return step.write(writer, self.live, spot, inner),
         }
         None
     }

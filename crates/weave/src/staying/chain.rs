@@ -19,8 +19,10 @@ pub(crate) enum Step {
     Enter(Entry),
     /// The function ends, the stack pointer being where its return address is.
     Leave,
-    /// The function announces a call, or with [`MARK`] a tail call, by its site.
+    /// The function announces a call by its site.
     Announce(u32),
+    /// It makes a tail call from this site to that function.
+    Tail(u32, Entry, Address),
     /// Control arrived in the function with this number by no return.
     Land(u32),
     /// The function makes a tail call from this site to where the operand says.
@@ -53,9 +55,17 @@ pub(crate) struct Apart {
     branches: Vec<usize>,
     /// What brings back the registers.
     restore: Vec<u8>,
-    asked: Asked,
+    then: Then,
     /// Where control goes on.
     back: Spot,
+}
+
+/// What is done there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Ask(Asked),
+    /// A tail call from this site is announced.
+    Announce(u32, Set),
 }
 
 /// `lea rsp, [rsp - 128]`.
@@ -76,6 +86,7 @@ impl Step {
         writer: &mut Writer,
         live: Set,
         spot: impl Fn(Address) -> Spot,
+        inner: impl Fn(Address) -> Spot,
     ) -> Option<Apart> {
         match self {
             Self::Enter(entry) => enter(writer, entry, live),
@@ -84,6 +95,7 @@ impl Step {
                 announce(writer, site, live);
                 None
             }
+            Self::Tail(site, entry, to) => tail(writer, (site, entry), inner(to), live),
             Self::Land(function) => {
                 Asked::new(LAND, function).write(writer);
                 None
@@ -288,7 +300,42 @@ fn enter(writer: &mut Writer, entry: Entry, live: Set) -> Option<Apart> {
     Some(Apart {
         branches,
         restore,
-        asked: Asked::of(entry),
+        then: Then::Ask(Asked::of(entry)),
+        back: writer.here(),
+    })
+}
+
+/// A function follows in place of another: behind its own entering if that came here before, else all is left to it.
+fn tail(writer: &mut Writer, (site, entry): (u32, Entry), to: Spot, live: Set) -> Option<Apart> {
+    if live.has_any(Set::STATUS) {
+        announce(writer, site | MARK, live);
+        return None;
+    }
+    let scratch = Scratch::of(live, 2);
+    let (a, b) = (scratch.registers[0], scratch.registers[1]);
+    let mut branches = Vec::new();
+    scratch.save(writer);
+    Access(writer).place(LOAD, a, NOW);
+    compare_slot(writer, COMPARE, (a, b), scratch.depth());
+    branches.push(writer.branch_ahead(5)); // jne
+    let way = (site as u8 ^ way_of(entry.number)) & WAY_BITS;
+    Access(writer).field(LOAD, a, a, field::WAYS + way, false);
+    Access(writer).field(0x81, 7, a, field::SITE, false); // cmp
+    writer.copy(&(site | MARK).to_le_bytes());
+    branches.push(writer.branch_ahead(5));
+    Access(writer).field(0xff, 0, a, field::COUNT, true); // inc
+    match entry.leaf {
+        true => Access(writer).field(LOAD, a, a, field::AFTER, false),
+        false => compare_slot(writer, STORE, (a, b), scratch.depth()),
+    }
+    Access(writer).place(STORE, a, NOW);
+    let restore = scratch.restore();
+    writer.copy(&restore);
+    writer.jump(to);
+    Some(Apart {
+        branches,
+        restore,
+        then: Then::Announce(site, live),
         back: writer.here(),
     })
 }
@@ -334,7 +381,7 @@ fn leave(writer: &mut Writer, live: Set) -> Apart {
     Apart {
         branches: vec![branch],
         restore,
-        asked: Asked::new(LEAVE, 0),
+        then: Then::Ask(Asked::new(LEAVE, 0)),
         back: writer.here(),
     }
 }
@@ -356,7 +403,10 @@ impl Apart {
             writer.land(branch);
         }
         writer.copy(&self.restore);
-        self.asked.write(writer);
+        match self.then {
+            Then::Ask(asked) => asked.write(writer),
+            Then::Announce(site, live) => announce(writer, site | MARK, live),
+        }
         writer.jump(self.back);
     }
 }

@@ -123,7 +123,11 @@ impl Regions {
                 let own = self.inner.get(&address).filter(|_| region.has(address));
                 own.map_or_else(|| to(address), |offset| code.plus(*offset as i64))
             };
-            region.emit(writer, text, slab, spot, within);
+            let inner = |address: Address| {
+                let inner = self.inner.get(&address);
+                inner.map_or_else(|| to(address), |offset| code.plus(*offset as i64))
+            };
+            region.emit(writer, text, slab, (spot, inner), within);
         }
     }
 
@@ -147,12 +151,14 @@ impl Regions {
 }
 
 /// Writes one region.
-struct Writing<'w, S, T> {
+struct Writing<'w, S, I, T> {
     writer: &'w mut Writer,
     /// How many bytes into the slab of a thread the first counter is.
     slab: u32,
     /// Where an address of the module lies.
     spot: S,
+    /// Where a piece is behind what is done on entering it.
+    inner: I,
     /// Where control goes that goes to it.
     to: T,
     /// Branches on whose way something is done: where they end, that, and where they lead.
@@ -192,7 +198,8 @@ impl Region {
     /// Where its pieces will be: no instruction's length depends on where it is.
     fn layout(&self, text: &Text) -> Layout {
         let mut writer = Writer::new(Spot(0), 256);
-        let layout = self.emit(&mut writer, text, 0, |_| Spot(0), |_| Spot(0));
+        let nowhere = |_| Spot(0);
+        let layout = self.emit(&mut writer, text, 0, (nowhere, nowhere), nowhere);
         Layout {
             length: writer.bytes.len(),
             ..layout
@@ -205,7 +212,7 @@ impl Region {
         writer: &mut Writer,
         text: &Text,
         slab: u32,
-        spot: impl Fn(Address) -> Spot,
+        (spot, inner): (impl Fn(Address) -> Spot, impl Fn(Address) -> Spot),
         to: impl Fn(Address) -> Spot,
     ) -> Layout {
         let start = writer.bytes.len();
@@ -214,6 +221,7 @@ impl Region {
             writer,
             slab,
             spot,
+            inner,
             to,
             taken: Vec::new(),
             apart: Vec::new(),
@@ -237,7 +245,12 @@ impl Region {
     }
 }
 
-impl<'w, S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'w, S, T> {
+impl<'w, S, I, T> Writing<'w, S, I, T>
+where
+    S: Fn(Address) -> Spot,
+    I: Fn(Address) -> Spot,
+    T: Fn(Address) -> Spot,
+{
     fn act(&mut self, actions: &[Action]) {
         for action in actions {
             self.act_once(*action);
@@ -245,7 +258,7 @@ impl<'w, S: Fn(Address) -> Spot, T: Fn(Address) -> Spot> Writing<'w, S, T> {
     }
 
     fn act_once(&mut self, action: Action) {
-        let apart = action.write(self.writer, self.slab, &self.spot);
+        let apart = action.write(self.writer, self.slab, &self.spot, &self.inner);
         self.apart.extend(apart);
     }
 

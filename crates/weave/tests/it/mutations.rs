@@ -52,11 +52,32 @@ fn what_an_image_with_counters_executes_cannot_be_changed() {
     let woven = program.weave_counters();
     let right = program.check_counters(&woven.image, &woven.counters);
     let right = right.expect("a proof");
-    let mut parts = parts(&woven.header);
+    assert!(right.moved > 1000, "{right:?}");
+    change_code(&woven.image, &woven.header, |image| {
+        program.check_counters(image, &woven.counters).is_err()
+    });
+}
+
+/// But how deep calls are, which only says by which of several calls control went outside.
+#[test]
+fn what_an_image_with_chains_executes_cannot_be_changed() {
+    let program = small_program();
+    let woven = program.weave_chains();
+    let right = program.check_chains(&woven.image, &woven.functions);
+    let right = right.expect("a proof");
+    assert!(right.moved > 1000, "{right:?}");
+    change_code(&woven.image, &woven.header, |image| {
+        program.check_chains(image, &woven.functions).is_err()
+    });
+}
+
+/// Changes bytes of code, one at a time, and sees whether that is noticed.
+fn change_code(right: &[u8], header: &Image, is_noticed: impl Fn(&[u8]) -> bool) {
+    let mut parts = parts(header);
     parts.retain(|part| !part.is_empty());
     // Filling up to the end of a page.
     let code = &mut parts[0];
-    let filled = woven.image[code.clone()].iter().rev();
+    let filled = right[code.clone()].iter().rev();
     code.end -= filled.take_while(|byte| **byte == 0xcc).count();
     let place = (0..parts.len()).prop_flat_map(move |part| parts[part].clone());
     let mut runner = TestRunner::new_with_rng(
@@ -66,12 +87,10 @@ fn what_an_image_with_counters_executes_cannot_be_changed() {
     for _ in 0..600 {
         let tree = (&place, 1u8..).new_tree(&mut runner).expect("a change");
         let (at, change) = tree.current();
-        let mut image = woven.image.clone();
+        let mut image = right.to_vec();
         image[at] ^= change;
-        let noticed = program.check_counters(&sealed(image), &woven.counters);
-        assert!(noticed.is_err(), "byte {at:#x} by {change:#x}");
+        assert!(is_noticed(&sealed(image)), "byte {at:#x} by {change:#x}");
     }
-    assert!(right.moved > 1000, "{right:?}");
 }
 
 #[test]

@@ -66,11 +66,23 @@ fn prove_counters(name: &str, program: &Program) {
     assert!(checked.moved > checked.increments, "{checked:?}");
 }
 
+/// So must that which notes chains.
+fn prove_chains(name: &str, program: &Program) {
+    let woven = program.weave_chains();
+    let checked = program.check_chains(&woven.image, &woven.functions);
+    let checked = checked.unwrap_or_else(|flaw| panic!("{name}, chains: {flaw}"));
+    assert!(
+        checked.entrances > 0 && checked.increments > 0,
+        "{checked:?}"
+    );
+}
+
 fn prove_recipe(recipe: &Recipe) {
     let built = build(recipe).expect("a program of the corpus");
     let program = Program::read(&built.program);
     prove(&built.name, &program);
     prove_counters(&built.name, &program);
+    prove_chains(&built.name, &program);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use tomo_program::{Binary, Headers, Key, Model, Request, load};
 use tomo_weave::{
-    Checked, CountersChecked, Files, Flaw, Options, Placement, Weights, Woven, WovenCounters,
-    check, check_counters, weave, weave_counters,
+    Checked, CountersChecked, Files, Flaw, Options, Placement, Weights, Woven, WovenChains,
+    WovenCounters, check, check_chains, check_counters, weave, weave_chains, weave_counters,
 };
 use tomo_wire::plan::Level;
 use tomo_wire::{FileStamp, ModuleId};
@@ -95,6 +95,21 @@ impl Program {
         counters: &[u8],
     ) -> Result<CountersChecked, Flaw> {
         check_counters((image, counters), &self.bytes, &self.binary(), &self.model)
+    }
+
+    pub(crate) fn weave_chains(&self) -> WovenChains {
+        let (module, binary) = (self.module, self.binary());
+        let woven = weave_chains(&binary, &self.bytes, &self.model, module, STAMP, None);
+        woven.expect("an image")
+    }
+
+    /// Proves an image with chains.
+    pub(crate) fn check_chains(
+        &self,
+        image: &[u8],
+        functions: &[u8],
+    ) -> Result<CountersChecked, Flaw> {
+        check_chains((image, functions), &self.bytes, &self.binary(), &self.model)
     }
 
     /// Proves that nothing was disposed of and all is right.
