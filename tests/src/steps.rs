@@ -263,7 +263,7 @@ impl<'e> Run<'e> {
         let mut at = self.tracee.pointers()?;
         let stated = self.tracee.stated(at.instruction);
         if let Some(follower) = &mut self.follower {
-            follower.begin(at, stated);
+            follower.begin(stated);
         }
         let mut signal = None;
         let mut steps = 0;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde::Deserialize;
-use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, Workload, build, compiled};
+use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, Workload, build};
 use tomo_testkit::coverage::complete;
 use tomo_testkit::steps::chains::{Chain, Follower, Functions, Observed, Way};
 use tomo_testkit::steps::{Outside, follow};
@@ -104,9 +104,16 @@ fn noted(program: &Path, workload: &Workload, cache: &Path) -> Document {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("chains.json");
     let mut command = Command::new(tomo::path().expect("tomo"));
-    command.env("TOMO_CACHE_DIR", cache);
+    // What the oracle runs it with.
+    let variables = [("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("TZ", "UTC")];
+    command
+        .env_clear()
+        .envs(variables)
+        .env("TOMO_CACHE_DIR", cache);
     command.current_dir(workload.cwd.as_deref().unwrap_or(folder.path()));
-    command.args(["chains", "-o"]).arg(folder.path().join("runs"));
+    command
+        .args(["chains", "-o"])
+        .arg(folder.path().join("runs"));
     command.arg("--json").arg(&file);
     command.arg("--").arg(program).args(&workload.args);
     let input = workload.stdin.as_deref().unwrap_or_default();
@@ -119,16 +126,22 @@ fn noted(program: &Path, workload: &Workload, cache: &Path) -> Document {
 }
 
 /// How many chains agreed; panics where one does not.
-fn compare(name: &str, program: &Path, workload: &Workload, cache: &Path) -> usize {
+fn compare(
+    name: &str,
+    program: &Path,
+    functions: &Functions,
+    workload: &Workload,
+    cache: &Path,
+) -> usize {
     let document = noted(program, workload, cache);
     assert_eq!(document.lost_threads, 0, "{name}");
-    let functions = Functions::read(&tomo::map_lines(program).expect("a map")).expect("functions");
-    let follower = Follower::new(functions, document.observed());
+    let follower = Follower::new(functions.clone(), document.observed());
     let followed = follow(program, workload, Outside::Leap, LIMIT, follower);
     let (_, follower) = followed.expect("followed");
     let (seen, noted) = (follower.chains(), document.chains());
     let mut wrong: Vec<String> = Vec::new();
-    for chain in seen.keys().chain(noted.keys().filter(|chain| !seen.contains_key(*chain))) {
+    let only = noted.keys().filter(|chain| !seen.contains_key(*chain));
+    for chain in only.chain(seen.keys()) {
         let (times, count) = (seen.get(chain), noted.get(chain));
         if times != count {
             let words = document.words(chain);
@@ -137,7 +150,11 @@ fn compare(name: &str, program: &Path, workload: &Workload, cache: &Path) -> usi
     }
     let some: Vec<&String> = wrong.iter().take(12).collect();
     let all = seen.len();
-    assert!(wrong.is_empty(), "{name}: {} of {all} wrong: {some:#?}", wrong.len());
+    assert!(
+        wrong.is_empty(),
+        "{name}: {} of {all} wrong: {some:#?}",
+        wrong.len()
+    );
     all
 }
 
@@ -145,9 +162,19 @@ fn check(recipes: impl IntoIterator<Item = Recipe>) {
     for recipe in recipes {
         let built: Built = build(&recipe).expect("built");
         let cache = tempfile::tempdir().expect("a folder");
+        let lines = tomo::map_lines(&built.program).expect("a map");
+        let functions = Functions::read(&lines).expect("functions");
         let each = built.workloads.iter();
         let agreed: usize = each
-            .map(|workload| compare(&built.name, &built.program, workload, cache.path()))
+            .map(|workload| {
+                compare(
+                    &built.name,
+                    &built.program,
+                    &functions,
+                    workload,
+                    cache.path(),
+                )
+            })
             .sum();
         assert!(agreed > 50, "{}: only {agreed} chains", built.name);
     }

@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use tomo_wire::chains::{
     END, ENTER, FIRST, JUMP, LAND, LEAVE, LOST, MARK, NODE, NONE, NOW, ROOT, SELF, TOP, WAY_BITS,
-    Way, field,
+    Way, field, way_of,
 };
 
 use crate::{armed, passage, slabs, system};
@@ -110,7 +110,10 @@ pub(crate) fn begin(place: usize) {
 /// Makes the slab at `place` one in which nothing is noted, whatever is called.
 pub(crate) fn begin_nowhere(place: usize) {
     let tree = Tree(place);
-    install(tree, [ENTER, LEAVE, LAND, JUMP].map(|at| (at, passage::pass as extern "C" fn())));
+    install(
+        tree,
+        [ENTER, LEAVE, LAND, JUMP].map(|at| (at, passage::pass as extern "C" fn())),
+    );
     // Its slot is 0, below every stack: all that is entered asks.
     tree.set_now(ROOT);
 }
@@ -137,11 +140,14 @@ fn install(tree: Tree, routines: [(u32, extern "C" fn()); 4]) {
     tree.large(SELF).store(tree.0 as u64, Relaxed);
 }
 
-/// A function as it says who it is.
+/// A function as it says who it is, and where its return address is.
 #[derive(Clone, Copy)]
 struct Said {
     number: u32,
     leaf: bool,
+    depth: u32,
+    slot: u64,
+    back: u64,
 }
 
 /// A chain as its last step is known.
@@ -149,7 +155,6 @@ struct Said {
 struct Step {
     way: Way,
     site: u32,
-    function: u32,
 }
 
 /// Whether this happened in chains for which there was no room: then nothing is known of the one that is under
@@ -159,47 +164,98 @@ fn is_in_lost(tree: Tree, slot: u64) -> bool {
 }
 
 /// The function with the number `said` is entered, its return address being in `slot`.
-pub(crate) extern "C" fn enter(said: u64, slot: u64, slab: usize) {
+pub(crate) extern "C" fn enter(said: u64, slot: u64, slab: usize, depth: u64) {
     let tree = Tree(slab);
-    let said = Said {
-        number: said as u32 & !MARK,
-        leaf: said as u32 & MARK != 0,
-    };
     if is_in_lost(tree, slot) {
         tree.set(LOST, field::OUT, 0);
         return tree.count(LOST);
     }
     // SAFETY: there a function finds its return address when it is entered; it has one, be it that of nobody.
     let back = unsafe { (slot as *const u64).read_volatile() };
+    let said = Said {
+        number: said as u32 & !MARK,
+        leaf: said as u32 & MARK != 0,
+        depth: depth as u32,
+        slot,
+        back,
+    };
     let module = module_of(back);
     let now = tree.now();
     if module.is_none() && is_restorer(back as usize) {
         let step = Step {
             way: Way::Signal,
             site: 0,
-            function: said.number,
         };
-        return go_on(tree, now, now, step, (said.leaf, slot, back));
+        let interrupted = not_left(tree, now, slot);
+        return go_on(tree, interrupted, interrupted, step, said);
     }
     let under_way = live(tree, now, slot);
     if tree.slot(under_way) == slot {
-        return follow(tree, under_way, said, slot, back);
+        return follow(tree, under_way, said);
     }
     let (way, site) = match module {
         Some(origin) => (Way::Call, back.wrapping_sub(origin) as u32),
-        None => (Way::Outside, known(tree.part(under_way, field::OUT))),
+        None => (Way::Outside, called(tree, under_way, slot)),
     };
-    let step = Step {
-        way,
-        site,
-        function: said.number,
-    };
-    go_on(tree, under_way, under_way, step, (said.leaf, slot, back));
+    go_on(tree, under_way, under_way, Step { way, site }, said);
 }
 
-/// What calls outside, if a function announced that and no tail call.
-fn known(out: u32) -> u32 {
-    if out & MARK == 0 { out } else { 0 }
+/// To where the call returns that the function of `node` has under way, when a function was entered with its return
+/// address in `slot`; 0 if that is unknown.
+fn called(tree: Tree, node: u32, slot: u64) -> u32 {
+    const PAGE: u64 = 4096;
+    let depth = u64::from(tree.part(node, field::DEPTH));
+    if depth == 0 {
+        let out = tree.part(node, field::OUT);
+        return if out & MARK == 0 { out } else { 0 };
+    }
+    let place = tree.slot(node).wrapping_sub(depth);
+    if node == ROOT || place < slot {
+        return 0;
+    }
+    let mut words = [0];
+    if place / PAGE == slot / PAGE {
+        // SAFETY: on a page of which a word was read just now; return addresses are aligned, or nearly.
+        words = unsafe { [(place as *const usize).read_unaligned()] };
+    } else if system::peek(place as usize, &mut words) != Ok(1) {
+        return 0;
+    }
+    let [back] = words;
+    let origin = module_of(back as u64);
+    origin.map_or(0, |origin| (back as u64).wrapping_sub(origin) as u32)
+}
+
+/// The innermost node from `node` up whose function was not left when a signal came, to whose handler's return address
+/// `slot` points. The frame there tells where the stack was, and whether handlers have one of their own (Linux,
+/// `struct rt_sigframe`).
+fn not_left(tree: Tree, node: u32, slot: u64) -> u32 {
+    const CONTEXT: u64 = 8;
+    const OWN_STACK: u64 = CONTEXT + 16;
+    const DISABLED: usize = 2;
+    const POINTER: u64 = CONTEXT + 160;
+    let (mut own, mut pointer) = ([0; 3], [0]);
+    let read = system::peek(slot.wrapping_add(OWN_STACK) as usize, &mut own) == Ok(3)
+        && system::peek(slot.wrapping_add(POINTER) as usize, &mut pointer) == Ok(1);
+    if !read {
+        return node;
+    }
+    let [start, flags, size] = own;
+    let is_on_own =
+        |address: u64| flags & DISABLED == 0 && (address as usize).wrapping_sub(start) < size;
+    let [pointer] = pointer.map(|pointer| pointer as u64);
+    let mut node = node;
+    while node != ROOT {
+        let at = tree.slot(node);
+        let is_left = match is_on_own(at) == is_on_own(pointer) {
+            true => at < pointer,
+            false => is_on_own(at),
+        };
+        if !is_left {
+            break;
+        }
+        node = tree.part(node, field::AFTER);
+    }
+    node
 }
 
 /// The innermost node from `node` up that is under way when a slot is at `slot`: it lies above, or there and announced
@@ -218,8 +274,8 @@ fn live(tree: Tree, node: u32, slot: u64) -> u32 {
 
 /// A function is entered by the tail call that `node` announced. One that is in the same run of tail calls is
 /// entered again.
-fn follow(tree: Tree, node: u32, said: Said, slot: u64, back: u64) {
-    let site = tree.part(node, field::OUT) & !MARK;
+fn follow(tree: Tree, node: u32, said: Said) {
+    let site = tree.part(node, field::OUT);
     tree.set(node, field::OUT, 0);
     let after = tree.part(node, field::AFTER);
     if node == LOST {
@@ -232,8 +288,11 @@ fn follow(tree: Tree, node: u32, said: Said, slot: u64, back: u64) {
     let mut run = node;
     loop {
         if tree.part(run, field::FUNCTION) == said.number {
-            tree.count(run);
-            return arrive(tree, run, (said.leaf, slot), after);
+            // Who jumps to its own entry goes on, and is not called.
+            if run != node {
+                tree.count(run);
+            }
+            return arrive(tree, run, after, said);
         }
         if tree.part(run, field::WAY) != Way::Tail as u32 {
             break;
@@ -243,45 +302,49 @@ fn follow(tree: Tree, node: u32, said: Said, slot: u64, back: u64) {
     let step = Step {
         way: Way::Tail,
         site,
-        function: said.number,
     };
-    go_on(tree, node, after, step, (said.leaf, slot, back));
+    go_on(tree, node, after, step, said);
 }
 
 /// The chain of `parent` goes on by `step`, and is `after` again when that is over.
-fn go_on(tree: Tree, parent: u32, after: u32, step: Step, (leaf, slot, back): (bool, u64, u64)) {
-    let Some(node) = child(tree, parent, after, step) else {
+fn go_on(tree: Tree, parent: u32, after: u32, step: Step, said: Said) {
+    let Some(node) = child(tree, parent, after, step, said) else {
         tree.count(LOST);
-        if !leaf {
+        if !said.leaf {
             tree.set(LOST, field::AFTER, after);
-            tree.set_slot(LOST, slot);
+            tree.set_slot(LOST, said.slot);
         }
-        return tree.set_now(if leaf { after } else { LOST });
+        return tree.set_now(if said.leaf { after } else { LOST });
     };
-    tree.set_back(node, back);
-    if step.way == Way::Call {
-        let at = u32::from(field::WAYS) + (back as u32 & WAY_BITS);
+    tree.set_back(node, said.back);
+    if matches!(step.way, Way::Call | Way::Tail) {
+        let back = match step.way {
+            Way::Tail => step.site as u8,
+            _ => said.back as u8,
+        };
+        let way = (back ^ way_of(said.number)) & WAY_BITS;
+        let at = u32::from(field::WAYS) + u32::from(way);
         tree.small(parent.wrapping_add(at)).store(node, Relaxed);
     }
     tree.count(node);
-    arrive(tree, node, (leaf, slot), after);
+    arrive(tree, node, after, said);
 }
 
 /// The function of `node` begins.
-fn arrive(tree: Tree, node: u32, (leaf, slot): (bool, u64), after: u32) {
-    if leaf {
+fn arrive(tree: Tree, node: u32, after: u32, said: Said) {
+    if said.leaf {
         return tree.set_now(after);
     }
-    tree.set_slot(node, slot);
+    tree.set_slot(node, said.slot);
     tree.set_now(node);
 }
 
 /// The child of `parent` by this step, made if it is not there; `None` where there is no room.
-fn child(tree: Tree, parent: u32, after: u32, step: Step) -> Option<u32> {
+fn child(tree: Tree, parent: u32, after: u32, step: Step, said: Said) -> Option<u32> {
     let first = tree.part(parent, field::CHILD);
     let mut node = first;
     while node != 0 {
-        let same = tree.part(node, field::FUNCTION) == step.function
+        let same = tree.part(node, field::FUNCTION) == said.number
             && tree.part(node, field::SITE) == step.site
             && tree.part(node, field::WAY) == step.way as u32;
         if same {
@@ -297,7 +360,8 @@ fn child(tree: Tree, parent: u32, after: u32, step: Step) -> Option<u32> {
     if node > room {
         return None;
     }
-    tree.set(node, field::FUNCTION, step.function);
+    tree.set(node, field::FUNCTION, said.number);
+    tree.set(node, field::DEPTH, said.depth);
     tree.set(node, field::AFTER, after);
     tree.set(node, field::PARENT, parent);
     tree.set(node, field::SITE, step.site);
@@ -313,8 +377,8 @@ fn child(tree: Tree, parent: u32, after: u32, step: Step) -> Option<u32> {
     }
 }
 
-/// A function is left, while the stack pointer is at `slot`; for what is not observed, if that is said.
-pub(crate) extern "C" fn leave(said: u64, slot: u64, slab: usize) {
+/// A function is left, while the stack pointer is at `slot`.
+pub(crate) extern "C" fn leave(_: u64, slot: u64, slab: usize) {
     let tree = Tree(slab);
     if is_in_lost(tree, slot) {
         return;
@@ -325,9 +389,6 @@ pub(crate) extern "C" fn leave(said: u64, slot: u64, slab: usize) {
     }
     if tree.slot(node) == slot {
         node = tree.part(node, field::AFTER);
-    }
-    if said as u32 & MARK != 0 {
-        tree.set(node, field::OUT, 0);
     }
     tree.set_now(node);
 }
@@ -354,16 +415,15 @@ pub(crate) extern "C" fn land(said: u64, stack: u64, slab: usize) {
 pub(crate) extern "C" fn jump(said: u64, slot: u64, slab: usize, target: usize) {
     let tree = Tree(slab);
     if !is_observed(target) {
-        return leave(MARK.into(), slot, slab);
+        return leave(0, slot, slab);
     }
     tree.set(tree.now(), field::OUT, said as u32 | MARK);
 }
 
 /// Where the text of the module starts in which `address` is, if it is observed.
 fn module_of(address: u64) -> Option<u64> {
-    let inside = |region: &&armed::Region| {
-        (address as usize).wrapping_sub(region.start) < region.length
-    };
+    let inside =
+        |region: &&armed::Region| (address as usize).wrapping_sub(region.start) < region.length;
     armed::regions()
         .find(inside)
         .map(|region| region.origin as u64)
@@ -386,8 +446,7 @@ fn is_observed(address: usize) -> bool {
     };
     let to = address.wrapping_add(5).wrapping_add_signed(way as isize);
     let leads = |other: &armed::Region| {
-        other.origin == region.origin
-            && to.wrapping_sub(other.companions) < other.companions_length
+        other.origin == region.origin && to.wrapping_sub(other.companions) < other.companions_length
     };
     first == JUMP && armed::regions().any(leads)
 }

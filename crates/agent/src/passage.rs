@@ -68,11 +68,11 @@ macro_rules! routine {
 }
 
 routine! {
-    /// A function is entered; said is which.
-    enter => chains::enter, "", BELOW
+    /// A function is entered; said is which, and how deep its calls are.
+    enter => chains::enter, "mov rcx, [rbx + 104]", BELOW + 8
 }
 routine! {
-    /// A function is left; said is for whom.
+    /// A function is left; nothing is said.
     leave => chains::leave, "", BELOW
 }
 routine! {

@@ -13,9 +13,7 @@ use tomo_export::chains::{
     Called, Choice, Stacks, document, read, write_flame_graph, write_folded, write_pprof,
 };
 use tomo_export::locate;
-use tomo_launch::{
-    Agent, Arming, Chosen, Ended, Observed, Run, RunFolder, Target, TargetError,
-};
+use tomo_launch::{Agent, Arming, Chosen, Ended, Observed, Run, RunFolder, Target, TargetError};
 use tomo_program::Cache;
 use tomo_wire::chains::Functions;
 
@@ -189,10 +187,16 @@ impl Session {
             fs::write(path, bytes).with_context(|| path.display().to_string())
         };
         write(&arguments.folded, &|to| Ok(write_folded(to, &stacks)?))?;
-        write(&arguments.svg, &|to| Ok(write_flame_graph(to, &stacks, &command)?))?;
+        write(&arguments.svg, &|to| {
+            Ok(write_flame_graph(to, &stacks, &command)?)
+        })?;
         let module = self.module.path.to_string_lossy();
-        write(&arguments.pprof, &|to| Ok(write_pprof(to, &stacks, &module)?))?;
-        write(&arguments.json, &|to| Ok(writeln!(to, "{:#}", document(&called)?)?))?;
+        write(&arguments.pprof, &|to| {
+            Ok(write_pprof(to, &stacks, &module)?)
+        })?;
+        write(&arguments.json, &|to| {
+            Ok(writeln!(to, "{:#}", document(&called)?)?)
+        })?;
         eprint!("{}", table(&stacks, &called)?);
         Ok(())
     }

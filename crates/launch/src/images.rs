@@ -225,10 +225,16 @@ impl Images {
         module: &Observed,
         progress: &dyn Progress,
     ) -> Result<Baked, ImageError> {
-        self.staying(module, "chains", "functions", progress, |of, bytes, model| {
-            let woven = weave_chains(of, bytes, model, module.id, module.stamp, None)?;
-            Ok((woven.image, woven.functions, woven.header))
-        })
+        self.staying(
+            module,
+            "chains",
+            "functions",
+            progress,
+            |of, bytes, model| {
+                let woven = weave_chains(of, bytes, model, module.id, module.stamp, None)?;
+                Ok((woven.image, woven.functions, woven.header))
+            },
+        )
     }
 
     /// The image of `module` with probes that stay, woven by `weave` if it is not there: the image's file and the

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use tomo_wire::chains::{LOST, Node, Row, Way, number_of};
+use tomo_wire::chains::{LOST, MARK, Node, Row, Way, number_of};
 
 /// How a function was entered, in addresses as the module states them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -96,7 +96,9 @@ impl Chains {
         }
         for (at, node) in nodes.iter().enumerate().skip(1) {
             if number_of(LOST) == Some(at) {
-                self.add_calls(0, Entered::NoRoom, 0, node.count.get());
+                if node.count.get() > 0 {
+                    self.add_calls(0, Entered::NoRoom, 0, node.count.get());
+                }
                 continue;
             }
             let parent = number_of(node.parent.get()).filter(|parent| *parent < at);
@@ -117,7 +119,7 @@ impl Chains {
     }
 
     fn entered(&self, parent: usize, way: Way, site: u32, meaning: &Meaning<'_>) -> Entered {
-        let address = meaning.origin.wrapping_add(site.into());
+        let address = meaning.origin.wrapping_add((site & !MARK).into());
         match way {
             Way::Tail => Entered::Tail(address),
             Way::Signal => Entered::Signal,

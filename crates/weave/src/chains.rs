@@ -6,8 +6,8 @@
 //! *leaf*: no chain goes on from it, so it is counted when it is entered, and that is all. Any other
 //!
 //! - enters, and leaves before each of its returns;
-//! - announces by which call it goes to what is not observed, so that what is called back from there is known to
-//!   come from that call;
+//! - calls everybody at one depth of the stack, so that it can be seen by which call it went to what is not
+//!   observed when that calls back, or announces each call;
 //! - announces a tail call to what is observed, and before another leaves;
 //! - lands where the unwinder or `longjmp` may arrive.
 //!
@@ -18,14 +18,16 @@ use std::collections::HashMap;
 use iced_x86::{FlowControl, Instruction, Register};
 use rayon::prelude::*;
 use tomo_program::{
-    Address, BlockId, EdgeKind, EdgeView, FunctionView, Graphs, Resolution, Status, returns_again,
+    Address, BlockId, CallView, EdgeKind, EdgeView, FunctionView, Graphs, Resolution, Status,
+    returns_again,
 };
 use tomo_wire::chains::{MARK, Row};
 
 use crate::place::Surroundings;
 use crate::staying::action::What;
-use crate::staying::chain::{Operand, Step};
+use crate::staying::chain::{Entry, Operand, Step};
 use crate::staying::code::{Code, Wants};
+use crate::staying::depth;
 use crate::staying::live::Liveness;
 use crate::staying::region::{Call, Region};
 use crate::staying::whole::MovedBlocks;
@@ -51,6 +53,8 @@ struct Own<'f> {
     exits: Vec<Exit>,
     /// Blocks in which control may arrive by no return.
     lands: Vec<bool>,
+    /// How far below its return address those of its calls lie; 0 if it announces calls.
+    depth: u32,
 }
 
 /// How control leaves a function at the end of a block.
@@ -60,8 +64,8 @@ enum Exit {
     None,
     /// By a return.
     Return,
-    /// By a call of what is at this address; of what only the run tells, if there is none.
-    Call(Option<Address>),
+    /// By a call.
+    Call,
     /// By a jump there; whether that is the branch that is taken.
     Jump(Address, bool),
     /// By a jump through a slot of an import.
@@ -79,17 +83,24 @@ pub(crate) fn all(around: &Surroundings<'_>, graphs: &Graphs<'_>) -> Chains {
         .with_min_len(16)
         .filter_map(|function| Own::of(around, &live, function))
         .collect();
-    let numbers: HashMap<Address, u32> = owns.iter().map(|own| own.entry).zip(0..).collect();
     let site = |address: u64| {
         let offset = address.wrapping_sub(around.text.origin());
         u32::try_from(offset).unwrap_or_default() & !MARK
     };
-    let planner = Planner { numbers, site };
+    let entries = owns.iter().zip(0u32..);
+    let entries = entries.map(|(own, number)| (own.entry, own.entry(number)));
+    let planner = Planner {
+        entries: entries.collect(),
+        site,
+    };
     let regions = owns.par_iter().enumerate().with_min_len(16);
     let regions = regions.map(|(number, own)| planner.region(own, number as u32));
     Chains {
         regions: regions.collect(),
-        rows: owns.iter().map(|own| Row::of(own.entry.0, own.leaf)).collect(),
+        rows: owns
+            .iter()
+            .map(|own| Row::of(own.entry.0, own.leaf))
+            .collect(),
         calls: owns
             .iter()
             .flat_map(|own| own.codes.iter().filter_map(Code::call))
@@ -118,9 +129,12 @@ impl<'f> Own<'f> {
             .collect::<Option<_>>()?;
         let own = Self {
             entry: function.entry(),
-            leaf: exits.iter().all(|exit| matches!(exit, Exit::None | Exit::Return)),
+            leaf: exits
+                .iter()
+                .all(|exit| matches!(exit, Exit::None | Exit::Return)),
             first: function.position_of(function.entry_block()?.id())?,
             lands: lands(function, codes.len()),
+            depth: depth::of_calls(function, &codes).unwrap_or(0),
             codes,
             moved,
             exits,
@@ -140,11 +154,32 @@ impl<'f> Own<'f> {
             // Whoever goes back there must not seem to enter.
             to == Some(self.first) && !(branches && from.is_some_and(|from| self.moved.has(from)))
         });
-        let acts = |block: &usize| !self.leaf && (self.exits[*block] != Exit::None || self.lands[*block]);
+        let acts = |block: &usize| !self.leaf && (self.leaves_at(*block) || self.lands[*block]);
         self.moved.has(self.first)
             && self.moved.is_entrance(self.first)
             && !returns_within
-            && (0..self.codes.len()).filter(acts).all(|block| self.moved.has(block))
+            && (0..self.codes.len())
+                .filter(acts)
+                .all(|block| self.moved.has(block))
+    }
+}
+
+impl Own<'_> {
+    fn entry(&self, number: u32) -> Entry {
+        Entry {
+            number,
+            leaf: self.leaf,
+            depth: self.depth,
+        }
+    }
+
+    /// Whether something is to be done at the end of a block.
+    fn leaves_at(&self, block: usize) -> bool {
+        match self.exits[block] {
+            Exit::None => false,
+            Exit::Call => self.depth == 0,
+            _ => true,
+        }
     }
 }
 
@@ -155,12 +190,14 @@ fn is_entered_within(around: &Surroundings<'_>, function: &FunctionView<'_>) -> 
         || function.edges().any(|edge| edge.kind == EdgeKind::JumpInto)
 }
 
-/// In which blocks control may arrive by no return: landing pads, and behind what `longjmp` returns to.
+/// In which blocks control may arrive by no return: landing pads, and behind what `longjmp` returns to. What comes back
+/// in two processes leaves nothing to land from: the child of `fork` has a tree of its own, and that of `vfork` is in
+/// the same function when the parent goes on.
 fn lands(function: &FunctionView<'_>, count: usize) -> Vec<bool> {
     let mut lands = vec![false; count];
     let again: Vec<BlockId> = function
         .calls()
-        .filter(returns_again)
+        .filter(|call| returns_again(call) && !forks(call))
         .map(|call| call.block())
         .collect();
     for edge in function.edges() {
@@ -174,6 +211,12 @@ fn lands(function: &FunctionView<'_>, count: usize) -> Vec<bool> {
     lands
 }
 
+fn forks(call: &CallView<'_>) -> bool {
+    let own = || call.function().and_then(|function| function.name());
+    let name = call.import().or_else(own).unwrap_or_default();
+    name.to_ascii_lowercase().contains("fork")
+}
+
 /// How control leaves the function at the end of a block; `None` where that cannot be observed.
 fn exit(function: &FunctionView<'_>, code: &Code<'_>, block: BlockId) -> Option<Exit> {
     let last = code.last_instruction()?;
@@ -184,8 +227,7 @@ fn exit(function: &FunctionView<'_>, code: &Code<'_>, block: BlockId) -> Option<
     let target = Address(last.near_branch_target());
     Some(match last.flow_control() {
         FlowControl::Return => Exit::Return,
-        FlowControl::Call => Exit::Call(Some(target)),
-        FlowControl::IndirectCall => Exit::Call(None),
+        FlowControl::Call | FlowControl::IndirectCall => Exit::Call,
         FlowControl::UnconditionalBranch if !leaves.is_empty() => Exit::Jump(target, false),
         FlowControl::ConditionalBranch if !leaves.is_empty() => {
             let only = leaves.iter().all(|edge| edge.address == target);
@@ -199,7 +241,9 @@ fn exit(function: &FunctionView<'_>, code: &Code<'_>, block: BlockId) -> Option<
 
 fn indirect(function: &FunctionView<'_>, last: &Instruction, code: &Code<'_>) -> Option<Exit> {
     let here = Address(last.ip());
-    let jump = function.indirect_jumps().find(|jump| jump.address() == here)?;
+    let jump = function
+        .indirect_jumps()
+        .find(|jump| jump.address() == here)?;
     match jump.resolution() {
         Resolution::TailCall if jump.import().is_some() => Some(Exit::Import),
         Resolution::TailCall => Some(Exit::Indirect(operand(last, code.bytes_of_last())?)),
@@ -234,7 +278,7 @@ fn operand(jump: &Instruction, bytes: &[u8]) -> Option<Operand> {
 
 struct Planner<S> {
     /// The functions that are observed.
-    numbers: HashMap<Address, u32>,
+    entries: HashMap<Address, Entry>,
     /// An address as a site.
     site: S,
 }
@@ -244,7 +288,9 @@ impl<S: Fn(u64) -> u32> Planner<S> {
         let mut region = Region::default();
         for (block, code) in own.codes.iter().enumerate() {
             if own.moved.has(block) {
-                region.pieces.push(code.whole(&self.wants(own, block, number)));
+                region
+                    .pieces
+                    .push(code.whole(&self.wants(own, block, number)));
                 if own.moved.is_entrance(block) {
                     region.entrances.push(code.start());
                 }
@@ -257,7 +303,7 @@ impl<S: Fn(u64) -> u32> Planner<S> {
         let mut wants = Wants::default();
         let chain = |step: Step| vec![What::Chain(step)];
         if block == own.first {
-            wants.entering = chain(Step::Enter(number, own.leaf));
+            wants.entering = chain(Step::Enter(own.entry(number)));
         }
         if own.leaf {
             return wants;
@@ -270,17 +316,16 @@ impl<S: Fn(u64) -> u32> Planner<S> {
         let start = code.last_instruction().map(Instruction::ip);
         match own.exits[block] {
             Exit::None => {}
-            Exit::Return => wants.end = chain(Step::Leave(false)),
-            Exit::Import => wants.end = chain(Step::Leave(true)),
-            Exit::Call(Some(to)) if self.numbers.contains_key(&to) => {}
-            Exit::Call(_) => {
+            Exit::Return | Exit::Import => wants.end = chain(Step::Leave),
+            Exit::Call if own.depth != 0 => {}
+            Exit::Call => {
                 let behind = code.last_instruction().map(Instruction::next_ip);
                 wants.anywhere = chain(Step::Announce(site(behind)));
             }
             Exit::Jump(to, taken) => {
-                let step = match self.numbers.contains_key(&to) {
-                    true => Step::Announce(site(start) | MARK),
-                    false => Step::Leave(true),
+                let step = match self.entries.get(&to) {
+                    Some(entry) => Step::Tail(site(start), *entry, to),
+                    None => Step::Leave,
                 };
                 match taken {
                     true => wants.taken = chain(step),

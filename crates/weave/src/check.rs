@@ -19,6 +19,7 @@
 //!
 //! Linear but for a sort.
 
+mod chained;
 mod class;
 mod counted;
 mod increment;
@@ -26,6 +27,7 @@ mod moved;
 mod path;
 mod paths;
 mod places;
+mod step;
 mod predicates;
 mod traced;
 mod trampolines;
@@ -37,6 +39,7 @@ use tomo_wire::disposal::{Disposal, DisposalsView, Manner};
 use tomo_wire::image::{Image, Window as Row};
 use tomo_wire::plan::{PlanView, Tactic};
 
+pub use chained::check_chains;
 pub use counted::{CountersChecked, check_counters};
 pub use paths::{PathsChecked, check_paths};
 pub use predicates::{PredicatesChecked, check_predicates};

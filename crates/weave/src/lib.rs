@@ -55,8 +55,8 @@ mod trampoline;
 mod window;
 
 pub use check::{
-    Checked, CountersChecked, Files, Flaw, PathsChecked, PredicatesChecked, check, check_counters,
-    check_paths, check_predicates, check_traces,
+    Checked, CountersChecked, Files, Flaw, PathsChecked, PredicatesChecked, check, check_chains,
+    check_counters, check_paths, check_predicates, check_traces,
 };
 pub use counting::Weights;
 pub use counts::{Counts, Refusal};

@@ -9,6 +9,7 @@
 //! | the register of a path, and its end | `staying/path.rs` |
 //! | telling a result by its sign | `staying/class.rs` |
 //! | what is done between the program's instructions | `staying/action.rs` |
+//! | how deep the stack is at calls | `staying/depth.rs` |
 //! | a step in the tree of calls | `staying/chain.rs` |
 //! | many blocks executed elsewhere, with actions between their instructions | `staying/region.rs` |
 //! | a block as a place for actions | `staying/code.rs` |
@@ -18,6 +19,7 @@ pub(crate) mod action;
 pub(crate) mod chain;
 pub(crate) mod class;
 pub(crate) mod code;
+pub(crate) mod depth;
 pub(crate) mod frame;
 pub(crate) mod increment;
 pub(crate) mod live;

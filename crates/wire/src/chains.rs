@@ -44,22 +44,30 @@ pub const LAND: u32 = 40;
 pub const JUMP: u32 = 48;
 
 /// The root: no activation.
-pub const ROOT: u32 = 128;
+pub const ROOT: u32 = NODE;
 /// Stands for all chains for which there was no room.
-pub const LOST: u32 = 256;
+pub const LOST: u32 = 2 * NODE;
 /// The first of all others.
-pub const FIRST: u32 = 384;
+pub const FIRST: u32 = 3 * NODE;
 
 /// No function.
 pub const NONE: u32 = u32::MAX;
 /// The bit of what a function announces that says that it is a tail call, and of the number of a function that
-/// enters that it is a leaf; of what leaves, that it leaves for what is not observed.
+/// enters that it is a leaf.
 pub const MARK: u32 = 1 << 31;
 
 /// How many children a node knows by the way they were entered.
-pub const WAYS: usize = 16;
-/// Which bits of a return address choose among them.
-pub const WAY_BITS: u32 = 4 * (WAYS as u32 - 1);
+pub const WAYS: usize = 32;
+/// Which bits of a return address choose among them, exclusive-or those of [`way_of`] the function: what is called
+/// from one place is told apart, too.
+pub const WAY_BITS: u8 = 4 * (WAYS as u8 - 1);
+
+/// What a function adds to the choice of a way.
+#[must_use]
+pub const fn way_of(function: u32) -> u8 {
+    // Fibonacci hashing.
+    (function.wrapping_mul(0x9e37_79b1) >> 24) as u8 & WAY_BITS
+}
 
 /// A node.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -87,8 +95,10 @@ pub struct Node {
     pub out: U32,
     /// See [`Way`].
     pub way: U32,
-    reserved: U64,
-    /// The child that was entered last for each of some bits of the return address.
+    /// How far below its slot those of its calls lie; 0 if its function announces calls.
+    pub depth: U32,
+    reserved: U32,
+    /// The child that was entered last for each choice of [`WAY_BITS`].
     pub ways: [U32; WAYS],
 }
 
@@ -121,11 +131,12 @@ pub mod field {
         SIBLING: sibling
         OUT: out
         WAY: way
+        DEPTH: depth
         WAYS: ways
     }
 }
 
-const _: () = assert!(size_of::<Node>() == 128 && field::WAYS == 64);
+const _: () = assert!(size_of::<Node>() == 192 && field::WAYS == 64);
 
 /// How a node's function was entered; what its site is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -135,7 +146,7 @@ pub enum Way {
     None = 0,
     /// From a call in the module: where that returns to.
     Call = 1,
-    /// By a jump that leaves the function of the parent: where that is.
+    /// By a jump that leaves the function of the parent: where that is, with [`MARK`].
     Tail = 2,
     /// From outside of the module: where what called outside returns to; 0 if that is unknown.
     Outside = 3,

@@ -10,8 +10,7 @@
 //!   that which it replaces. Where one of the same function is in the same run of tail calls it
 //!   goes back to that, so that loops of tail calls do not make chains longer.
 //! - Functions that are not observed are no part of a chain; what they call is entered from their call.
-//! - Where code outside calls back, the way names the call by which the chain went outside; a tail
-//!   call to what is not observed makes that unknown.
+//! - Where code outside calls back, the way names the call by which the chain went outside.
 //! - A signal's handler lies below the function that was interrupted, or that called it where it calls nothing
 //!   itself (a *leaf*).
 
@@ -190,10 +189,10 @@ impl Follower {
         self.functions.is_entry(address)
     }
 
-    /// The run begins.
-    pub(super) fn begin(&mut self, at: Pointers, stated: Option<u64>) {
+    /// The run begins, in a function that nobody called: it has no return address to give back.
+    pub(super) fn begin(&mut self, stated: Option<u64>) {
         if let Some(entry) = stated.filter(|&entry| self.functions.is_entry(entry)) {
-            self.enter(Way::Outside(None), entry, at.stack);
+            self.enter(Way::Outside(None), entry, u64::MAX);
         }
     }
 
@@ -273,13 +272,9 @@ impl Follower {
         };
         self.frames.pop();
         let follows = self.observed.functions.contains_key(&to);
-        match (own.observed, follows) {
-            (true, true) => self.follow(own.node, Way::Tail(from), to, slot),
-            (true, false) => {
-                self.forget_call();
-                self.enter(self.way(step.back), to, slot);
-            }
-            (false, _) => self.enter(self.way(step.back), to, slot),
+        match own.observed && follows {
+            true => self.follow(own.node, Way::Tail(from), to, slot),
+            false => self.enter(self.way(step.back), to, slot),
         }
     }
 
@@ -294,20 +289,9 @@ impl Follower {
         match to {
             Some(other) => own.function = other,
             None if own.slot == slot => {
-                let observed = own.observed;
                 self.frames.pop();
-                if observed {
-                    self.forget_call();
-                }
             }
             None => {}
-        }
-    }
-
-    /// Where the chain went outside is known no more.
-    fn forget_call(&mut self) {
-        if let Some(frame) = self.frames.iter_mut().rev().find(|frame| frame.observed) {
-            frame.calls = None;
         }
     }
 

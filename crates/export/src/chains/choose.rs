@@ -21,6 +21,9 @@ impl Choice {
     /// Those of `stacks` that are chosen. Where several are alike then, they are put together.
     #[must_use]
     pub fn of(&self, stacks: Stacks) -> Stacks {
+        if self.roots.is_empty() && self.leaves.is_empty() && self.through.is_empty() {
+            return stacks;
+        }
         let names = &stacks.names;
         let any = |wanted: &[String], frame: &Frame| {
             let name = names.get(frame.name as usize);

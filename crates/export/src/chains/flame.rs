@@ -95,7 +95,11 @@ fn drawn(root: &Frame) -> (Vec<Drawn>, usize) {
 pub fn write(to: &mut impl Write, stacks: &Stacks, title: &str) -> io::Result<()> {
     let root = Frame::of(stacks);
     let (frames, narrow) = drawn(&root);
-    let depth = frames.iter().map(|frame| frame.depth + 1).max().unwrap_or(0);
+    let depth = frames
+        .iter()
+        .map(|frame| frame.depth + 1)
+        .max()
+        .unwrap_or(0);
     let height = TOP + depth as f64 * HEIGHT + 2.0 * MARGIN;
     writeln!(
         to,
@@ -103,7 +107,11 @@ pub fn write(to: &mut impl Write, stacks: &Stacks, title: &str) -> io::Result<()
     )?;
     writeln!(to, "<title>{}</title>", Text(title))?;
     writeln!(to, r##"<rect width="100%" height="100%" fill="#ffffff"/>"##)?;
-    writeln!(to, r#"<text x="{MARGIN}" y="18" font-size="14">{}</text>"#, Text(title))?;
+    writeln!(
+        to,
+        r#"<text x="{MARGIN}" y="18" font-size="14">{}</text>"#,
+        Text(title)
+    )?;
     let said = match narrow {
         0 => String::new(),
         more => format!("; {more} frames with their callees are too narrow to be shown"),

@@ -109,7 +109,11 @@ fn location(number: u64, frame: &Frame) -> Message {
     let mut location = Message::default();
     location.number(1, number);
     if frame.function != 0 {
-        let at = if frame.at == 0 { frame.function } else { frame.at };
+        let at = if frame.at == 0 {
+            frame.function
+        } else {
+            frame.at
+        };
         location.number(2, MAPPING);
         location.number(3, at);
     }
@@ -166,7 +170,11 @@ mod tests {
             names: vec!["main".into(), "[qsort]".into(), "compare".into()],
             stacks: vec![
                 Stack {
-                    frames: vec![frame(0, 0x1000, 0x1234), frame(1, 0, 0), frame(2, 0x2000, 0)],
+                    frames: vec![
+                        frame(0, 0x1000, 0x1234),
+                        frame(1, 0, 0),
+                        frame(2, 0x2000, 0),
+                    ],
                     calls: 300,
                 },
                 Stack {
@@ -179,11 +187,17 @@ mod tests {
         write(&mut bytes, &stacks, "/bin/x").expect("written");
         let all = fields(&bytes);
         let of = |wanted| all.iter().filter(move |(field, ..)| *field == wanted);
-        let strings: Vec<_> = of(6).map(|(.., s)| String::from_utf8(s.clone()).expect("UTF-8")).collect();
+        let strings: Vec<_> = of(6)
+            .map(|(.., s)| String::from_utf8(s.clone()).expect("UTF-8"))
+            .collect();
         let name_of = |location: u64| {
             let (.., location) = of(4).nth(location as usize - 1).expect("a location");
             let inner = fields(location);
-            let line = &inner.iter().find(|(field, ..)| *field == 4).expect("a line").2;
+            let line = &inner
+                .iter()
+                .find(|(field, ..)| *field == 4)
+                .expect("a line")
+                .2;
             let function = fields(line)[0].1;
             let (.., function) = of(5).nth(function as usize - 1).expect("a function");
             strings[fields(function)[1].1 as usize].clone()

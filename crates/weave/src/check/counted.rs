@@ -20,6 +20,7 @@ use tomo_wire::ModuleId;
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
 
+use super::chained::Entries;
 use super::increment::{self, Keep};
 use super::moved::means_the_same;
 use super::paths::PathPlan;
@@ -32,14 +33,14 @@ use crate::block::is_call;
 use crate::staying::live::{Effect, Set};
 use crate::text::Text;
 
-/// What was proven of an image with counters.
+/// What was proven of an image with counters, or with other probes that stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountersChecked {
     /// Jumps and calls in the text that lead into the trampolines.
     pub entrances: usize,
     /// Instructions that are executed elsewhere.
     pub moved: usize,
-    /// Places where a counter is incremented.
+    /// Places where a counter is incremented, or something else done for what is observed.
     pub increments: usize,
     /// Bytes of text that differ from the module's.
     pub changed: usize,
@@ -78,6 +79,8 @@ pub(super) enum Observes<'a> {
     Counters { slab: u32, rows: &'a [Row] },
     /// Paths.
     Paths(PathPlan<'a>),
+    /// Chains of calls, by functions' entries.
+    Chains(&'a Entries),
 }
 
 impl Observes<'_> {
@@ -87,13 +90,14 @@ impl Observes<'_> {
             Self::Noted => 0,
             Self::Counters { rows, .. } => rows.len(),
             Self::Paths(plan) => plan.functions.len(),
+            Self::Chains(entries) => entries.len(),
         }
     }
 
     /// Where the thing with this number is.
     fn place(&self, number: usize) -> Address {
         Address(match self {
-            Self::Noted => 0,
+            Self::Noted | Self::Chains(_) => 0,
             Self::Counters { rows, .. } => rows.get(number).map_or(0, |row| row.from.get()),
             Self::Paths(plan) => plan.functions.get(number).map_or(0, |one| one.entry.get()),
         })
@@ -188,7 +192,7 @@ pub(super) struct Decoded {
 
 impl Decoded {
     /// The first of `code`, which lies at `spot`.
-    fn of(spot: i64, code: &[u8]) -> Option<Self> {
+    pub(super) fn of(spot: i64, code: &[u8]) -> Option<Self> {
         let start = (MIDDLE + spot) as u64;
         let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
         let instruction = decoder.decode();
@@ -202,7 +206,7 @@ impl Decoded {
         (!instruction.is_invalid()).then_some(Self { instruction, bytes })
     }
 
-    fn target(&self) -> i64 {
+    pub(super) fn target(&self) -> i64 {
         self.instruction.near_branch_target() as i64 - MIDDLE
     }
 
@@ -213,6 +217,13 @@ impl Decoded {
     fn is_jump(&self) -> bool {
         self.instruction.is_jmp_short_or_near()
     }
+}
+
+/// Where control is behind what the module does not do.
+pub(super) struct Behind {
+    pub(super) spot: i64,
+    /// Whether the function was left.
+    pub(super) leaves: bool,
 }
 
 pub(super) struct Walk<'a> {
@@ -287,11 +298,11 @@ impl<'a> Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn spot(&self, address: Address) -> i64 {
+    pub(super) fn spot(&self, address: Address) -> i64 {
         address.0.wrapping_sub(self.text.origin()) as i64
     }
 
-    fn address(&self, spot: i64) -> Address {
+    pub(super) fn address(&self, spot: i64) -> Address {
         Address(self.text.origin().wrapping_add(spot as u64))
     }
 
@@ -301,7 +312,7 @@ impl Walk<'_> {
     }
 
     /// The image's text from `address`.
-    fn patched(&self, address: Address) -> Option<&[u8]> {
+    pub(super) fn patched(&self, address: Address) -> Option<&[u8]> {
         self.text.patched((&self.header, self.image), address)
     }
 
@@ -409,6 +420,7 @@ impl Walk<'_> {
     /// Control is in the trampolines, where the module would be at `address`.
     fn elsewhere(&mut self, spot: i64, address: Address, came: Came) -> Result<(), Flaw> {
         let (mut spot, mut address, mut came) = (spot, address, came);
+        let mut left = false;
         loop {
             if !self.trampolines.has(spot) {
                 return self.back(spot, address);
@@ -424,6 +436,12 @@ impl Walk<'_> {
                 Some(_) => return Err(at(address, "two places share code")),
             }
             let code = self.trampolines.from(spot).unwrap_or_default();
+            if let Observes::Chains(functions) = self.what
+                && let Some(behind) = self.step_of_chains(functions, spot, address)?
+            {
+                (spot, left) = (behind.spot, behind.leaves);
+                continue;
+            }
             if let Some(length) = self.act(spot, code, address)? {
                 spot += length as i64;
                 continue;
@@ -435,6 +453,10 @@ impl Walk<'_> {
                 continue;
             }
             address = self.without_jumps(address);
+            if !left && self.must_leave(&is.instruction, address) {
+                return Err(at(address, "a function is left, and that is not noted"));
+            }
+            left = false;
             match self
                 .step(&is, spot, address)
                 .map_err(|what| at(address, what))?
@@ -583,7 +605,7 @@ impl Walk<'_> {
                 let function = function.filter(|function| plan.has_counter(*function, offset));
                 function.ok_or(none)
             }
-            Observes::Noted => Err(none),
+            Observes::Noted | Observes::Chains(_) => Err(none),
         }
     }
 
@@ -695,10 +717,10 @@ impl Walk<'_> {
             return Err(at(here, "a byte differs where no entrance is"));
         }
         match self.counted.iter().position(|counted| !counted) {
-            Some(counter) => Err(at(
-                self.what.place(counter),
-                "a counter is never incremented",
-            )),
+            Some(number) => Err(match self.what {
+                Observes::Chains(_) => Flaw::Mismatch("a function never enters"),
+                what => at(what.place(number), "a counter is never incremented"),
+            }),
             None => Ok(CountersChecked {
                 entrances: self.entrances.len(),
                 moved: self.elsewhere.len(),

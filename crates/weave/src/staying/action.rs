@@ -75,12 +75,14 @@ impl Action {
         }
     }
 
-    /// Appends its code; gives what of it is to lie apart. `spot` tells where addresses of the module lie.
+    /// Appends its code; gives what of it is to lie apart. `spot` tells where addresses of the module lie,
+    /// `inner` where pieces are behind what is done on entering them.
     pub(crate) fn write(
         self,
         writer: &mut Writer,
         sinks: Sinks,
         spot: impl Fn(Address) -> Spot,
+        inner: impl Fn(Address) -> Spot,
     ) -> Option<Apart> {
         match self.what {
             What::Count(counter) => increment::write(writer, sinks.counter(counter), self.live),
@@ -92,7 +94,7 @@ impl Action {
                 }
             }
             What::Witness(word) => witness::write(writer, word, self.live),
-            What::Chain(step) => return step.write(writer, self.live, spot),
+            What::Chain(step) => return step.write(writer, self.live, spot, inner),
         }
         None
     }

@@ -7,7 +7,7 @@
 
 use iced_x86::Register;
 use tomo_program::Address;
-use tomo_wire::chains::{ENTER, JUMP, LAND, LEAVE, MARK, NOW, WAY_BITS, field};
+use tomo_wire::chains::{ENTER, JUMP, LAND, LEAVE, MARK, NOW, WAY_BITS, field, way_of};
 
 use super::live::Set;
 use crate::trampoline::{Spot, Writer};
@@ -15,16 +15,28 @@ use crate::trampoline::{Spot, Writer};
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The function with this number begins; whether it is a leaf. The return address is where the stack pointer is.
-    Enter(u32, bool),
-    /// The function ends, the stack pointer being where its return address is; whether what comes is not observed.
-    Leave(bool),
-    /// The function announces a call, or with [`MARK`] a tail call, by its site.
+    /// A function begins. The return address is where the stack pointer is.
+    Enter(Entry),
+    /// The function ends, the stack pointer being where its return address is.
+    Leave,
+    /// The function announces a call by its site.
     Announce(u32),
+    /// It makes a tail call from this site to that function.
+    Tail(u32, Entry, Address),
     /// Control arrived in the function with this number by no return.
     Land(u32),
     /// The function makes a tail call from this site to where the operand says.
     Jump(u32, Operand),
+}
+
+/// A function that begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) number: u32,
+    /// Whether no chain goes on from it.
+    pub(crate) leaf: bool,
+    /// How far below its return address those of its calls lie; 0 if it announces calls.
+    pub(crate) depth: u32,
 }
 
 /// A `push` of what an indirect jump reads.
@@ -43,10 +55,17 @@ pub(crate) struct Apart {
     branches: Vec<usize>,
     /// What brings back the registers.
     restore: Vec<u8>,
-    routine: u32,
-    said: u32,
+    then: Then,
     /// Where control goes on.
     back: Spot,
+}
+
+/// What is done there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Ask(Asked),
+    /// A tail call from this site is announced.
+    Announce(u32, Set),
 }
 
 /// `lea rsp, [rsp - 128]`.
@@ -67,16 +86,18 @@ impl Step {
         writer: &mut Writer,
         live: Set,
         spot: impl Fn(Address) -> Spot,
+        inner: impl Fn(Address) -> Spot,
     ) -> Option<Apart> {
         match self {
-            Self::Enter(function, leaf) => enter(writer, function, leaf, live),
-            Self::Leave(outward) => Some(leave(writer, outward, live)),
+            Self::Enter(entry) => enter(writer, entry, live),
+            Self::Leave => Some(leave(writer, live)),
             Self::Announce(site) => {
                 announce(writer, site, live);
                 None
             }
+            Self::Tail(site, entry, to) => tail(writer, (site, entry), inner(to), live),
             Self::Land(function) => {
-                ask(writer, LAND, function);
+                Asked::new(LAND, function).write(writer);
                 None
             }
             Self::Jump(site, operand) => {
@@ -87,17 +108,55 @@ impl Step {
     }
 }
 
-/// Asks a routine: below the red zone, with the number on the stack.
-fn ask(writer: &mut Writer, routine: u32, said: u32) {
-    writer.copy(&BELOW);
-    said_and_called(writer, routine, said);
-    writer.copy(&[0x48, 0x8d, 0xa4, 0x24, 0x88, 0, 0, 0]); // lea rsp, [rsp + 136]
+/// A routine is asked, below the red zone, with one number or two on the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Asked {
+    routine: u32,
+    said: u32,
+    more: Option<u32>,
+}
+
+impl Asked {
+    fn new(routine: u32, said: u32) -> Self {
+        Self {
+            routine,
+            said,
+            more: None,
+        }
+    }
+
+    /// A function is entered.
+    fn of(entry: Entry) -> Self {
+        Self {
+            routine: ENTER,
+            said: entry.number | if entry.leaf { MARK } else { 0 },
+            more: Some(entry.depth),
+        }
+    }
+
+    fn write(self, writer: &mut Writer) {
+        writer.copy(&BELOW);
+        if let Some(more) = self.more {
+            push(writer, more);
+        }
+        said_and_called(writer, self.routine, self.said);
+        above(writer, if self.more.is_some() { 2 } else { 1 });
+    }
+}
+
+fn push(writer: &mut Writer, number: u32) {
+    writer.copy(&[0x68]);
+    writer.copy(&number.to_le_bytes());
+}
+
+/// `lea rsp, [rsp + 128 + 8 * words]`.
+fn above(writer: &mut Writer, words: u8) {
+    writer.copy(&[0x48, 0x8d, 0xa4, 0x24, 0x80 + 8 * words, 0, 0, 0]);
 }
 
 /// `push said`, `call gs:[routine]`.
 fn said_and_called(writer: &mut Writer, routine: u32, said: u32) {
-    writer.copy(&[0x68]);
-    writer.copy(&said.to_le_bytes());
+    push(writer, said);
     writer.copy(&[0x65, 0xff, 0x14, 0x25]);
     writer.copy(&routine.to_le_bytes());
 }
@@ -110,7 +169,7 @@ fn jump(writer: &mut Writer, site: u32, operand: &Operand, spot: impl Fn(Address
         None => writer.copy(push),
     }
     said_and_called(writer, JUMP, site);
-    writer.copy(&[0x48, 0x8d, 0xa4, 0x24, 0x90, 0, 0, 0]); // lea rsp, [rsp + 144]
+    above(writer, 2);
 }
 
 /// Registers that may be used, with what saves and restores them.
@@ -173,13 +232,20 @@ impl Access<'_> {
     /// With the operand `gs:[base + field]`; `wide` for 64 bits.
     fn field(&mut self, opcode: u8, register: u8, base: u8, field: u8, wide: bool) {
         let rex = 0x40 | u8::from(wide) << 3 | register >> 3 << 2 | base >> 3;
-        self.0.copy(&[0x65, rex, opcode, 0x40 | (register & 7) << 3 | base & 7, field]);
+        self.0.copy(&[
+            0x65,
+            rex,
+            opcode,
+            0x40 | (register & 7) << 3 | base & 7,
+            field,
+        ]);
     }
 
     /// With the operand `gs:[place]`, of 32 bits.
     fn place(&mut self, opcode: u8, register: u8, place: u32) {
         let rex = 0x40 | register >> 3 << 2;
-        self.0.copy(&[0x65, rex, opcode, 4 | (register & 7) << 3, 0x25]);
+        self.0
+            .copy(&[0x65, rex, opcode, 4 | (register & 7) << 3, 0x25]);
         self.0.copy(&place.to_le_bytes());
     }
 }
@@ -195,10 +261,9 @@ fn on_stack(writer: &mut Writer, opcode: u8, to: u8, offset: u32) {
 }
 
 /// A function begins. Where flags are looked at, everything is asked.
-fn enter(writer: &mut Writer, function: u32, leaf: bool, live: Set) -> Option<Apart> {
-    let said = if leaf { function | MARK } else { function };
+fn enter(writer: &mut Writer, entry: Entry, live: Set) -> Option<Apart> {
     if live.has_any(Set::STATUS) {
-        ask(writer, ENTER, said);
+        Asked::of(entry).write(writer);
         return None;
     }
     let scratch = Scratch::of(live, 2);
@@ -210,10 +275,11 @@ fn enter(writer: &mut Writer, function: u32, leaf: bool, live: Set) -> Option<Ap
     Access(writer).place(LOAD, a, NOW);
     compare_slot(writer, COMPARE, (a, b), depth);
     branches.push(writer.branch_ahead(6)); // jbe
-    // movzx b, byte [rsp + depth]; and b, WAY_BITS; mov a, gs:[a + b + WAYS]
+    // movzx b, byte [rsp + depth]; xor b, …; and b, WAY_BITS; mov a, gs:[a + b + WAYS]
     writer.copy(&[0x40 | b >> 3 << 2, 0x0f, 0xb6, 0x84 | (b & 7) << 3, 0x24]);
     writer.copy(&depth.to_le_bytes());
-    writer.copy(&[0x40 | b >> 3, 0x83, 0xe0 | b & 7, WAY_BITS as u8]);
+    writer.copy(&[0x40 | b >> 3, 0x83, 0xf0 | b & 7, way_of(entry.number)]);
+    writer.copy(&[0x40 | b >> 3, 0x83, 0xe0 | b & 7, WAY_BITS]);
     let rex = 0x40 | a >> 3 << 2 | b >> 3 << 1 | a >> 3;
     let index = (b & 7) << 3 | a & 7;
     writer.copy(&[0x65, rex, LOAD, 0x44 | (a & 7) << 3, index, field::WAYS]);
@@ -222,10 +288,10 @@ fn enter(writer: &mut Writer, function: u32, leaf: bool, live: Set) -> Option<Ap
     Access(writer).field(COMPARE, b, a, field::BACK, true);
     branches.push(writer.branch_ahead(5)); // jne
     Access(writer).field(0x81, 7, a, field::FUNCTION, false);
-    writer.copy(&function.to_le_bytes());
+    writer.copy(&entry.number.to_le_bytes());
     branches.push(writer.branch_ahead(5));
     Access(writer).field(0xff, 0, a, field::COUNT, true); // inc
-    if !leaf {
+    if !entry.leaf {
         compare_slot(writer, STORE, (a, b), depth);
         Access(writer).place(STORE, a, NOW);
     }
@@ -234,8 +300,42 @@ fn enter(writer: &mut Writer, function: u32, leaf: bool, live: Set) -> Option<Ap
     Some(Apart {
         branches,
         restore,
-        routine: ENTER,
-        said,
+        then: Then::Ask(Asked::of(entry)),
+        back: writer.here(),
+    })
+}
+
+/// A function follows in place of another: behind its own entering if that came here before, else all is left to it.
+fn tail(writer: &mut Writer, (site, entry): (u32, Entry), to: Spot, live: Set) -> Option<Apart> {
+    if live.has_any(Set::STATUS) {
+        announce(writer, site | MARK, live);
+        return None;
+    }
+    let scratch = Scratch::of(live, 2);
+    let (a, b) = (scratch.registers[0], scratch.registers[1]);
+    let mut branches = Vec::new();
+    scratch.save(writer);
+    Access(writer).place(LOAD, a, NOW);
+    compare_slot(writer, COMPARE, (a, b), scratch.depth());
+    branches.push(writer.branch_ahead(5)); // jne
+    let way = (site as u8 ^ way_of(entry.number)) & WAY_BITS;
+    Access(writer).field(LOAD, a, a, field::WAYS + way, false);
+    Access(writer).field(0x81, 7, a, field::SITE, false); // cmp
+    writer.copy(&(site | MARK).to_le_bytes());
+    branches.push(writer.branch_ahead(5));
+    Access(writer).field(0xff, 0, a, field::COUNT, true); // inc
+    match entry.leaf {
+        true => Access(writer).field(LOAD, a, a, field::AFTER, false),
+        false => compare_slot(writer, STORE, (a, b), scratch.depth()),
+    }
+    Access(writer).place(STORE, a, NOW);
+    let restore = scratch.restore();
+    writer.copy(&restore);
+    writer.jump(to);
+    Some(Apart {
+        branches,
+        restore,
+        then: Then::Announce(site, live),
         back: writer.here(),
     })
 }
@@ -253,7 +353,7 @@ fn compare_slot(writer: &mut Writer, opcode: u8, (a, b): (u8, u8), depth: u32) {
 }
 
 /// A function ends, whoever looks at flags. Its slot is where the stack pointer is, or else it is asked.
-fn leave(writer: &mut Writer, outward: bool, live: Set) -> Apart {
+fn leave(writer: &mut Writer, live: Set) -> Apart {
     let scratch = match live.has_any(Set::register(Register::RCX)) {
         true => Scratch {
             registers: vec![RCX],
@@ -275,25 +375,15 @@ fn leave(writer: &mut Writer, outward: bool, live: Set) -> Apart {
     let branch = writer.bytes.len();
     Access(writer).place(LOAD, RCX, NOW);
     Access(writer).field(LOAD, RCX, RCX, field::AFTER, false);
-    if outward {
-        forget(writer, RCX, 0);
-    }
     Access(writer).place(STORE, RCX, NOW);
     let restore = scratch.restore();
     writer.copy(&restore);
     Apart {
         branches: vec![branch],
         restore,
-        routine: LEAVE,
-        said: if outward { MARK } else { 0 },
+        then: Then::Ask(Asked::new(LEAVE, 0)),
         back: writer.here(),
     }
-}
-
-/// `mov dword gs:[base + OUT], value`.
-fn forget(writer: &mut Writer, base: u8, value: u32) {
-    Access(writer).field(0xc7, 0, base, field::OUT, false);
-    writer.copy(&value.to_le_bytes());
 }
 
 fn announce(writer: &mut Writer, site: u32, live: Set) {
@@ -301,7 +391,8 @@ fn announce(writer: &mut Writer, site: u32, live: Set) {
     let register = scratch.registers.first().copied().unwrap_or(RAX);
     scratch.save(writer);
     Access(writer).place(LOAD, register, NOW);
-    forget(writer, register, site);
+    Access(writer).field(0xc7, 0, register, field::OUT, false); // mov
+    writer.copy(&site.to_le_bytes());
     writer.copy(&scratch.restore());
 }
 
@@ -312,7 +403,10 @@ impl Apart {
             writer.land(branch);
         }
         writer.copy(&self.restore);
-        ask(writer, self.routine, self.said);
+        match self.then {
+            Then::Ask(asked) => asked.write(writer),
+            Then::Announce(site, live) => announce(writer, site | MARK, live),
+        }
         writer.jump(self.back);
     }
 }
@@ -320,5 +414,7 @@ impl Apart {
 /// How many registers nobody looks at that could be used.
 pub(crate) fn spare(live: Set) -> usize {
     let scratch = (0..16).filter(|number| ![RSP, RBP, R12].contains(number));
-    scratch.filter(|number| !live.has_any(Set::numbered(*number))).count()
+    scratch
+        .filter(|number| !live.has_any(Set::numbered(*number)))
+        .count()
 }

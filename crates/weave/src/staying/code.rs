@@ -175,6 +175,10 @@ impl<'t> Code<'t> {
         self.is_movable
     }
 
+    pub(crate) fn instructions(&self) -> &[Instruction] {
+        &self.instructions
+    }
+
     pub(crate) fn last_instruction(&self) -> Option<&Instruction> {
         self.instructions.last()
     }

@@ -315,7 +315,7 @@ where
     }
 
     fn act_once(&mut self, action: Action) {
-        let apart = action.write(self.writer, self.sinks, &self.spot);
+        let apart = action.write(self.writer, self.sinks, &self.spot, &self.inside);
         self.apart.extend(apart);
     }
 

@@ -120,6 +120,20 @@ fn what_is_said_of_a_predicate_cannot_be_changed() {
     }
 }
 
+/// Nor what one with chains does, but how deep calls are, which only says by which of several calls control went outside.
+#[test]
+fn what_an_image_with_chains_executes_cannot_be_changed() {
+    let program = small_program();
+    let woven = program.weave_chains();
+    let right = program.check_chains(&woven.image, &woven.functions);
+    let right = right.expect("a proof");
+    every_change_is_noticed(&woven.image, &woven.header, |image| {
+        program.check_chains(image, &woven.functions).is_err()
+    });
+    assert!(right.moved > 1000, "{right:?}");
+}
+
+/// Changes bytes of code, one at a time, and sees whether that is noticed.
 fn every_change_is_noticed(image: &[u8], header: &Image, notices: impl Fn(&[u8]) -> bool) {
     let mut parts = parts(header);
     parts.retain(|part| !part.is_empty());

@@ -89,12 +89,24 @@ fn prove_predicates(name: &str, program: &Program) {
     assert!(count(Told::BySite) > 0, "{name}");
 }
 
+/// So must that which notes chains.
+fn prove_chains(name: &str, program: &Program) {
+    let woven = program.weave_chains();
+    let checked = program.check_chains(&woven.image, &woven.functions);
+    let checked = checked.unwrap_or_else(|flaw| panic!("{name}, chains: {flaw}"));
+    assert!(
+        checked.entrances > 0 && checked.increments > 0,
+        "{checked:?}"
+    );
+}
+
 fn prove_recipe(recipe: &Recipe) {
     let built = build(recipe).expect("a program of the corpus");
     let program = Program::read(&built.program);
     prove(&built.name, &program);
     prove_counters(&built.name, &program);
     prove_predicates(&built.name, &program);
+    prove_chains(&built.name, &program);
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::path::Path;
 use tomo_program::{Binary, Headers, Key, Model, Request, load};
 use tomo_weave::{
     Asked, Checked, CountersChecked, Files, Flaw, Options, PathsChecked, Placement,
-    PredicatesChecked, Wanted, Weights, Woven, WovenCounters, WovenPaths, WovenPredicates, check,
-    check_counters, check_paths, check_predicates, weave, weave_counters, weave_paths,
-    weave_predicates,
+    PredicatesChecked, Wanted, Weights, Woven, WovenChains, WovenCounters, WovenPaths,
+    WovenPredicates, check, check_chains, check_counters, check_paths, check_predicates, weave,
+    weave_chains, weave_counters, weave_paths, weave_predicates,
 };
 use tomo_wire::plan::Level;
 use tomo_wire::predicates::Recorded;
@@ -129,6 +129,21 @@ impl Program {
         counters: &[u8],
     ) -> Result<CountersChecked, Flaw> {
         check_counters((image, counters), &self.bytes, &self.binary(), &self.model)
+    }
+
+    pub(crate) fn weave_chains(&self) -> WovenChains {
+        let (module, binary) = (self.module, self.binary());
+        let woven = weave_chains(&binary, &self.bytes, &self.model, module, STAMP, None);
+        woven.expect("an image")
+    }
+
+    /// Proves an image with chains.
+    pub(crate) fn check_chains(
+        &self,
+        image: &[u8],
+        functions: &[u8],
+    ) -> Result<CountersChecked, Flaw> {
+        check_chains((image, functions), &self.bytes, &self.binary(), &self.model)
     }
 
     /// Proves that nothing was disposed of and all is right.
