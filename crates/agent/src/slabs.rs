@@ -245,7 +245,10 @@ fn go_on() -> Option<()> {
         return None;
     }
     let slab = claim(system::thread())?;
-    for known in PLACES.iter().filter(|known| known.load(Ordering::Relaxed) == place) {
+    for known in PLACES
+        .iter()
+        .filter(|known| known.load(Ordering::Relaxed) == place)
+    {
         known.store(0, Ordering::Relaxed);
     }
     if put_at(slab, place).is_none() {

@@ -131,7 +131,12 @@ fn choice(arguments: &Arguments, target: &Target, store: &Store) -> Result<Chose
     }
     let module = Observed::of(&Chosen::executable(target))?;
     let place = [module.path.as_path()];
-    let located = locate(module.id, place, Some(&Cache::at(&store.folder)), &Bar::new())?;
+    let located = locate(
+        module.id,
+        place,
+        Some(&Cache::at(&store.folder)),
+        &Bar::new(),
+    )?;
     let graphs = located.model.graphs()?;
     let mut entries = std::collections::BTreeSet::new();
     for name in &arguments.function {

@@ -102,7 +102,11 @@ impl Followed {
         let ranges: Vec<_> = all.iter().map(|(range, _)| *range).collect();
         LinesOf {
             found: block_lines(&self.located.sections(), &ranges),
-            places: all.iter().enumerate().map(|(at, (_, id))| (*id, at)).collect(),
+            places: all
+                .iter()
+                .enumerate()
+                .map(|(at, (_, id))| (*id, at))
+                .collect(),
         }
     }
 

@@ -33,13 +33,11 @@ pub mod words;
 
 pub use counts::{Counts, FunctionCounts, counts, frequencies};
 pub use findings::{Findings, UnitError};
-pub use followed::{Followed, write_paths_document, write_paths_table};
 pub use folder::{Collected, Group, Refused, collect, single_processes};
+pub use followed::{Followed, write_paths_document, write_paths_table};
 pub use merged::{MergeError, write_merged};
 pub use module::{Located, ModuleError, locate};
-pub use path_counts::{
-    FunctionPaths, PathBreak, PathCounts, PathEnd, RanPath, path_counts,
-};
+pub use path_counts::{FunctionPaths, PathBreak, PathCounts, PathEnd, RanPath, path_counts};
 pub use paths::{BadPattern, Paths};
 pub use picture::{
     Branch, Brief, File, Function, Line, Module, Observed, Picture, Row, Tally, Totals, Unobserved,

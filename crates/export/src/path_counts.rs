@@ -69,7 +69,9 @@ impl FunctionPaths {
     /// How many paths ran to their end.
     #[must_use]
     pub fn completed(&self) -> u64 {
-        self.ran.iter().fold(0, |sum, path| sum.wrapping_add(path.count))
+        self.ran
+            .iter()
+            .fold(0, |sum, path| sum.wrapping_add(path.count))
     }
 
     /// How many were cut; `None` where more ended than started, since a `fork` copied them.
@@ -234,7 +236,8 @@ impl<'g> Followed<'g> {
     /// How many different paths come to an end.
     fn possible(&self) -> Option<u64> {
         let starts_twice = |node: NodeId| {
-            let enters = |edge: &PathEdge| matches!(edge, PathEdge::Enter(block) if *block == node.index());
+            let enters =
+                |edge: &PathEdge| matches!(edge, PathEdge::Enter(block) if *block == node.index());
             self.paths.edges.iter().any(enters)
         };
         let mut counts = vec![Some(0u64); self.dag.node_count()];
@@ -247,7 +250,9 @@ impl<'g> Followed<'g> {
                 match arc.way {
                     Way::Exit(node) if self.is_dead(node) => Some(0),
                     // The same paths start there from outside.
-                    Way::Start(node) if node != self.paths.outside() && starts_twice(node) => Some(0),
+                    Way::Start(node) if node != self.paths.outside() && starts_twice(node) => {
+                        Some(0)
+                    }
                     _ => counts[arc.to.index()],
                 }
             });

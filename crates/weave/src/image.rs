@@ -316,7 +316,11 @@ impl Weaving<'_> {
         let length = u32::try_from(8 * self.counters).ok();
         let end = length.and_then(|length| self.slab.checked_add(length));
         // A displacement is signed, and below a shadow there is so much room.
-        let most = if self.shadowed { BELOW } else { i32::MAX as u32 };
+        let most = if self.shadowed {
+            BELOW
+        } else {
+            i32::MAX as u32
+        };
         let end = end.filter(|end| *end <= most);
         match counts {
             true => end.ok_or(WeaveError::TooLarge),

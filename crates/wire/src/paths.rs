@@ -291,7 +291,8 @@ impl Paths {
         let marks = next(header.marks, size_of::<Mark>())?;
         let left = next(header.left, size_of::<Left>())?;
         let rows = Rows {
-            functions: <[Function]>::ref_from_bytes(functions).map_err(|_| Refusal::Inconsistent)?,
+            functions: <[Function]>::ref_from_bytes(functions)
+                .map_err(|_| Refusal::Inconsistent)?,
             marks: <[Mark]>::ref_from_bytes(marks).map_err(|_| Refusal::Inconsistent)?,
             left: <[Left]>::ref_from_bytes(left).map_err(|_| Refusal::Inconsistent)?,
         };
@@ -317,7 +318,9 @@ impl Paths {
         follows
             && counter == u64::from(self.counters.get())
             && mark == rows.marks.len() as u64
-            && rows.functions.is_sorted_by_key(|function| function.entry.get())
+            && rows
+                .functions
+                .is_sorted_by_key(|function| function.entry.get())
             && rows.marks.iter().all(|mark| mark.kind().is_some())
             && rows.left.iter().all(|left| left.reason().is_some())
     }

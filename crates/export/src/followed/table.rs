@@ -31,7 +31,10 @@ pub fn write(
         let share = 100.0 * hot.executed as f64 / all.max(1) as f64;
         let (count, title) = (hot.path.count, title(&graphs, hot.function));
         let blocks = hot.path.blocks.len();
-        writeln!(out, "{number:>4} {count:>16} {share:>6.2}%  {title}, {blocks} blocks")?;
+        writeln!(
+            out,
+            "{number:>4} {count:>16} {share:>6.2}%  {title}, {blocks} blocks"
+        )?;
     }
     if let Some(more) = hot.len().checked_sub(shown.len()).filter(|more| *more > 0) {
         writeln!(out, "{:>4} {:>16} {:>7}  {more} more paths ran", "", "", "")?;
@@ -106,7 +109,10 @@ fn write_file(
     marked: &BTreeMap<u32, BTreeSet<usize>>,
     numbers: &[usize],
 ) -> io::Result<()> {
-    let heads: String = numbers.iter().map(|number| format!("{number:>3}")).collect();
+    let heads: String = numbers
+        .iter()
+        .map(|number| format!("{number:>3}"))
+        .collect();
     writeln!(out, "{heads}  {file}")?;
     let text = fs::read(file).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -138,7 +144,11 @@ fn write_rest(out: &mut dyn Write, followed: &Followed) -> io::Result<()> {
         writeln!(out)?;
     }
     for (reason, count) in reasons {
-        writeln!(out, "{count} functions were not followed: {}", reason.words())?;
+        writeln!(
+            out,
+            "{count} functions were not followed: {}",
+            reason.words()
+        )?;
     }
     for (count, what) in [
         (

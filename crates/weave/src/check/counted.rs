@@ -169,8 +169,8 @@ fn arrivals(graphs: &Graphs<'_>, binary: &Binary<'_>) -> BTreeSet<Address> {
 enum At {
     /// In the module's text.
     Place(Address),
-    /// In the trampolines at a spot, where the module would be at an address.
-    Elsewhere(i64, Address),
+    /// In the trampolines at a spot, where the module would be at an address, coming from another.
+    Elsewhere(i64, Address, Address),
 }
 
 /// Code of the trampolines.
@@ -289,7 +289,7 @@ impl Walk<'_> {
         while let Some(next) = self.waiting.pop() {
             match next {
                 At::Place(address) => self.place(address)?,
-                At::Elsewhere(spot, address) => self.elsewhere(spot, address)?,
+                At::Elsewhere(spot, address, from) => self.elsewhere(spot, address, from)?,
             }
         }
         Ok(())
@@ -348,7 +348,8 @@ impl Walk<'_> {
                 _ => return Err(wrong("a changed byte is executed")),
             };
             self.entrances.insert(address);
-            self.waiting.push(At::Elsewhere(is.target(), stands_for));
+            self.waiting
+                .push(At::Elsewhere(is.target(), stands_for, stands_for));
             return Ok(());
         }
         let next = address.wrapping_add(length as u64);
@@ -365,9 +366,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Control is in the trampolines, where the module would be at `address`.
-    fn elsewhere(&mut self, spot: i64, address: Address) -> Result<(), Flaw> {
-        let (mut spot, mut address) = (spot, address);
+    /// Control is in the trampolines, where the module would be at `address`, coming from the instruction at `from`.
+    fn elsewhere(&mut self, spot: i64, address: Address, from: Address) -> Result<(), Flaw> {
+        let (mut spot, mut address, mut from) = (spot, address, from);
         loop {
             if !self.trampolines.has(spot) {
                 return self.back(spot, address);
@@ -381,15 +382,16 @@ impl Walk<'_> {
             }
             let code = self.trampolines.from(spot).unwrap_or_default();
             if let Some(found) = increment::read(code) {
-                self.count(&found, address)?;
+                self.count(&found, address, from)?;
                 spot += found.length as i64;
                 continue;
             }
             if let (Plan::Paths(plan), Some(found)) = (self.plan, path::read(code)) {
-                self.follow(&plan, &found, address)?;
+                self.follow(&plan, &found, (address, from))?;
                 let start = (spot - self.trampolines.start) as usize;
                 let sums = found.sums.iter();
-                self.sums.extend(sums.map(|sum| start + sum.start..start + sum.end));
+                self.sums
+                    .extend(sums.map(|sum| start + sum.start..start + sum.end));
                 spot += found.length as i64;
                 continue;
             }
@@ -399,6 +401,7 @@ impl Walk<'_> {
                 continue;
             }
             address = self.without_jumps(address);
+            from = address;
             match self.step(&is, address).map_err(|what| at(address, what))? {
                 Some(next) => (spot, address) = (spot + is.instruction.len() as i64, next),
                 None => return Ok(()),
@@ -441,7 +444,8 @@ impl Walk<'_> {
                 return Err("it branches otherwise");
             }
             let target = self.address(was.target());
-            self.waiting.push(At::Elsewhere(is.target(), target));
+            self.waiting
+                .push(At::Elsewhere(is.target(), target, address));
             return Ok(Some(next));
         }
         let runs_on = means_the_same(&is.instruction, &was.instruction)?;
@@ -456,15 +460,11 @@ impl Walk<'_> {
         &mut self,
         plan: &PathPlan<'_>,
         found: &path::Found,
-        address: Address,
+        (address, from): (Address, Address),
     ) -> Result<(), Flaw> {
         let wrong = |what| at(address, what);
-        let function = {
-            let mut here = self.jumps(address);
-            here.find_map(|here| plan.function_at(self.graphs, here))
-        };
-        let function = function.ok_or(wrong("it follows paths of a function that is not followed"))?;
-        if !plan.permits(function, &found.done) {
+        let permits = |function| plan.permits(function, &found.done);
+        if !self.functions_at(plan, (address, from)).any(permits) {
             return Err(wrong("it counts paths of something else"));
         }
         if found.changes != Set::NONE && self.is_looked_at(address, found.changes) {
@@ -475,11 +475,17 @@ impl Walk<'_> {
     }
 
     /// Which counter is that so many bytes from the `gs` base, if one of them may be incremented at `address`.
-    fn counter(&self, offset: u32, address: Address) -> Result<usize, &'static str> {
+    fn counter(
+        &self,
+        offset: u32,
+        (address, from): (Address, Address),
+    ) -> Result<usize, &'static str> {
         let none = "it counts what is no counter";
         match self.plan {
             Plan::Counters(slab, rows) => {
-                let bytes = offset.checked_sub(slab).filter(|bytes| bytes.is_multiple_of(8));
+                let bytes = offset
+                    .checked_sub(slab)
+                    .filter(|bytes| bytes.is_multiple_of(8));
                 let number = bytes.ok_or(none)? as usize / 8;
                 let row = rows.get(number).ok_or(none)?;
                 let (from, to) = (Address(row.from.get()), Address(row.to.get()));
@@ -490,18 +496,33 @@ impl Walk<'_> {
                 counted.then_some(number).ok_or("it counts something else")
             }
             Plan::Paths(plan) => {
-                let mut here = self.jumps(address);
-                let function = here.find_map(|here| plan.function_at(self.graphs, here));
-                let function = function.filter(|function| plan.has_counter(*function, offset));
+                let mut functions = self.functions_at(&plan, (address, from));
+                let function = functions.find(|function| plan.has_counter(*function, offset));
                 function.ok_or(none)
             }
         }
     }
 
+    /// The functions that are followed in which control may be, where the module would be at `address`: that, or one
+    /// that is being left by a branch.
+    fn functions_at(
+        &self,
+        plan: &PathPlan<'_>,
+        (address, from): (Address, Address),
+    ) -> impl Iterator<Item = usize> {
+        let here = self.jumps(address).chain([from]);
+        here.filter_map(|here| plan.function_at(self.graphs, here))
+    }
+
     /// A counter is incremented before what is at `address`.
-    fn count(&mut self, found: &increment::Found, address: Address) -> Result<(), Flaw> {
+    fn count(
+        &mut self,
+        found: &increment::Found,
+        address: Address,
+        from: Address,
+    ) -> Result<(), Flaw> {
         let wrong = |what| at(address, what);
-        let number = self.counter(found.offset, address).map_err(wrong)?;
+        let number = self.counter(found.offset, (address, from)).map_err(wrong)?;
         let changes = match found.keep {
             Keep::Nothing => Set::STATUS.without(Set::CARRY),
             Keep::Rax => Set::numbered(0),
@@ -606,9 +627,10 @@ impl Walk<'_> {
             return Err(at(here, "a byte differs where no entrance is"));
         }
         match self.counted.iter().position(|counted| !counted) {
-            Some(counter) => {
-                Err(at(self.plan.place(counter), "a counter is never incremented"))
-            }
+            Some(counter) => Err(at(
+                self.plan.place(counter),
+                "a counter is never incremented",
+            )),
             None => {
                 let checked = CountersChecked {
                     entrances: self.entrances.len(),

@@ -1,8 +1,8 @@
 //! The checker of images that count paths: the walk of `counted.rs`, and what may be done for a path besides.
 //!
 //! Proven is that the program cannot tell the difference, and that only counters of the very function are incremented whose
-//! code is executed, whatever the register of a path holds. The sums themselves are proven by what runs: single steps
-//! in the tests.
+//! code is executed, whatever the register of a path holds. Not proven is that sums are right, and that the words of the
+//! shadow are those of return addresses: that is left to single steps in the tests, and harms nobody but the counts.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use tomo_program::{Address, Binary, Graphs, Model};
 use tomo_wire::image::Image;
 use tomo_wire::paths::{BELOW, Function, Paths};
 
+use super::Flaw;
 use super::counted::{CountersChecked, Plan, belong_together, prove};
 use super::path::Done;
-use super::Flaw;
 use crate::text::Text;
 
 /// What was proven of an image that counts paths.
@@ -20,7 +20,7 @@ use crate::text::Text;
 pub struct PathsChecked {
     /// What is as in images with counters.
     pub counters: CountersChecked,
-    /// Where in the image sums of paths stand, which are not proven.
+    /// Where in the image stand sums of paths, or which word of the shadow is meant: these are not proven.
     pub sums: Vec<Range<usize>>,
 }
 
@@ -88,7 +88,10 @@ pub fn check_paths(
     let (paths, rows) = Paths::read(paths).map_err(Flaw::Plan)?;
     let text = Text::read(bytes)?;
     belong_together(&header, (paths.name(), paths.module), &text)?;
-    let end = paths.at.get().checked_add(8u32.saturating_mul(paths.counters.get()));
+    let end = paths
+        .at
+        .get()
+        .checked_add(8u32.saturating_mul(paths.counters.get()));
     if end != Some(header.slab_end.get()) || header.shadowed.get() != 1 {
         return Err(Flaw::Mismatch("the image has other counters"));
     }

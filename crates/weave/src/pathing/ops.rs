@@ -37,11 +37,7 @@ impl Ops {
 
 /// What is done if each way adds so much and paths count that end by ways that are `counted`. Sums fit into 32 bits where
 /// paths are counted.
-pub(crate) fn ops(
-    dag: &PathDag,
-    increments: &[u64],
-    counted: impl Fn(&DagArc) -> bool,
-) -> Ops {
+pub(crate) fn ops(dag: &PathDag, increments: &[u64], counted: impl Fn(&DagArc) -> bool) -> Ops {
     let sums = sums(dag, increments);
     let needed = needed(dag, &sums, &counted);
     let mut ops = Ops {
@@ -82,11 +78,7 @@ fn sums(dag: &PathDag, increments: &[u64]) -> Vec<Option<u64>> {
 }
 
 /// Nodes at which the register must hold what was run.
-fn needed(
-    dag: &PathDag,
-    sums: &[Option<u64>],
-    counted: &impl Fn(&DagArc) -> bool,
-) -> Vec<bool> {
+fn needed(dag: &PathDag, sums: &[Option<u64>], counted: &impl Fn(&DagArc) -> bool) -> Vec<bool> {
     let mut needed = vec![false; dag.node_count()];
     for node in dag.nodes().rev().filter(|&node| node != DagNode::SOURCE) {
         let looks = |id: ArcId| {

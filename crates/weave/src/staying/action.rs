@@ -4,9 +4,9 @@
 //! red zone), and control goes on behind it.
 
 use super::frame::Slot;
+use super::increment;
 use super::live::Set;
 use super::path::{self, PathEnd, PathOp};
-use super::increment;
 use crate::trampoline::Writer;
 
 /// Something that is done at a point.

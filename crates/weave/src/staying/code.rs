@@ -101,7 +101,11 @@ impl<'t> Code<'t> {
     }
 
     /// The frame behind its last instruction, or where that makes a call, given that at its start.
-    pub(crate) fn frame_at_end(&self, start: &Frame, factory: &mut InstructionInfoFactory) -> Frame {
+    pub(crate) fn frame_at_end(
+        &self,
+        start: &Frame,
+        factory: &mut InstructionInfoFactory,
+    ) -> Frame {
         let own = self.instructions.iter().filter(|one| !is_call(one));
         own.fold(*start, |frame, one| frame.after(one, factory))
     }
@@ -273,7 +277,9 @@ impl<'t> Code<'t> {
         let on_ways = !wants.taken.is_empty() || !wants.not_taken.is_empty();
         here(&wants.entering, 0)
             && self.best(0..self.certain, &wants.start).is_some()
-            && self.best(self.calm()..self.last() + 1, &wants.end).is_some()
+            && self
+                .best(self.calm()..self.last() + 1, &wants.end)
+                .is_some()
             && here(&wants.taken, count)
             && here(&wants.not_taken, count)
             && (!on_ways || self.has_branch())
@@ -282,7 +288,8 @@ impl<'t> Code<'t> {
     /// Before which of these instructions something is done most cheaply, if it can be.
     fn best(&self, among: std::ops::Range<usize>, wanted: &[What]) -> Option<usize> {
         let needs_slot = wanted.iter().any(What::needs_slot);
-        let cost = |at: &usize| -> u64 { wanted.iter().map(|what| what.cost(self.live[*at])).sum() };
+        let cost =
+            |at: &usize| -> u64 { wanted.iter().map(|what| what.cost(self.live[*at])).sum() };
         let possible = among.filter(|at| !needs_slot || self.slots[*at].is_some());
         possible.min_by_key(cost)
     }

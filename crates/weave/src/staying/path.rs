@@ -52,7 +52,13 @@ const RSP: u8 = 4;
 /// What it costs, in halves of what a plain increment does.
 pub(crate) fn cost(op: &PathOp, live: Set) -> u64 {
     let looked_at = live.has_any(Set::STATUS);
-    let spills = |count: usize| if free(live, RSP).count() < count { 6 } else { 0 };
+    let spills = |count: usize| {
+        if free(live, RSP).count() < count {
+            6
+        } else {
+            0
+        }
+    };
     match op {
         PathOp::Set(_) => 1,
         PathOp::Add(_) if !looked_at => 2,
@@ -128,7 +134,9 @@ impl Kept {
         let mut moved = slot;
         if !pushed.is_empty() {
             writer.copy(&[0x48, 0x8d, 0x64, 0x24, 0x80]); // lea rsp, [rsp - 128]
-            pushed.iter().for_each(|number| writer.copy(&[0x50 | number]));
+            pushed
+                .iter()
+                .for_each(|number| writer.copy(&[0x50 | number]));
             if slot.base == RSP {
                 moved.offset += 128 + 8 * pushed.len() as i32;
             }

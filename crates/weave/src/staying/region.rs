@@ -231,7 +231,11 @@ impl Region {
             writing.piece(piece, text, next);
         }
         writing.ways_taken();
-        for piece in self.pieces.iter().filter(|piece| !piece.entering.is_empty()) {
+        for piece in self
+            .pieces
+            .iter()
+            .filter(|piece| !piece.entering.is_empty())
+        {
             let here = writing.writer.bytes.len() - start;
             offsets.doors.insert(piece.start, here);
             writing.act(&piece.entering);
