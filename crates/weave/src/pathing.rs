@@ -352,10 +352,10 @@ impl<'f> Planner<'f> {
                 marks.push(Mark::of(MarkKind::Broken, start(from), edge.address.0));
             }
         }
-        for block in 0..self.blocks.len() {
-            let kind = match cuts.followed[block] {
+        for (block, (followed, dead)) in cuts.followed.iter().zip(dead).enumerate() {
+            let kind = match *followed {
                 false => MarkKind::Unfollowed,
-                true if dead[block] && paths.graph.is_exit(NodeId(block as u32)) => MarkKind::Dead,
+                true if *dead && paths.graph.is_exit(NodeId(block as u32)) => MarkKind::Dead,
                 true => continue,
             };
             marks.push(Mark::of(kind, start(block), 0));
