@@ -245,7 +245,7 @@ impl<'g> Followed<'g> {
             *sink = Some(1);
         }
         for node in self.dag.nodes().rev() {
-            let ways = self.dag.out(node).map(|id| {
+            let mut ways = self.dag.out(node).map(|id| {
                 let arc = self.dag.arc(id);
                 match arc.way {
                     Way::Exit(node) if self.is_dead(node) => Some(0),
@@ -256,7 +256,7 @@ impl<'g> Followed<'g> {
                     _ => counts[arc.to.index()],
                 }
             });
-            counts[node.index()] = ways.fold(Some(0u64), |sum, ways| sum?.checked_add(ways?));
+            counts[node.index()] = ways.try_fold(0u64, |sum, ways| sum.checked_add(ways?));
         }
         counts.first().copied().flatten()
     }

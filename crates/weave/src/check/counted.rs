@@ -157,8 +157,8 @@ fn arrivals(graphs: &Graphs<'_>, binary: &Binary<'_>) -> BTreeSet<Address> {
 enum At {
     /// In the module's text.
     Place(Address),
-    /// In the trampolines at a spot, where the module would be at an address.
-    Elsewhere(i64, Address, Came),
+    /// In the trampolines at a spot, where the module would be at an address, behind the instruction at another.
+    Elsewhere(i64, Address, Came, Address),
 }
 
 /// Code of the trampolines.
@@ -242,6 +242,8 @@ pub(super) struct Walk<'a> {
     elsewhere: HashMap<i64, Address>,
     pub(super) entrances: BTreeSet<Address>,
     pub(super) counted: Vec<bool>,
+    /// The instruction that was executed last.
+    from: Address,
     /// Where in the trampolines sums of paths stand.
     pub(super) sums: Vec<Range<usize>>,
     waiting: Vec<At>,
@@ -281,6 +283,7 @@ impl<'a> Walk<'a> {
             elsewhere: HashMap::new(),
             entrances: BTreeSet::new(),
             counted: vec![false; what.len()],
+            from: Address(0),
             sums: Vec::new(),
             waiting: arrivals.map(At::Place).collect(),
             looked_at: HashMap::new(),
@@ -321,7 +324,10 @@ impl Walk<'_> {
         while let Some(next) = self.waiting.pop() {
             match next {
                 At::Place(address) => self.place(address)?,
-                At::Elsewhere(spot, address, came) => self.elsewhere(spot, address, came)?,
+                At::Elsewhere(spot, address, came, from) => {
+                    self.from = from;
+                    self.elsewhere(spot, address, came)?;
+                }
             }
         }
         Ok(())
@@ -399,7 +405,7 @@ impl Walk<'_> {
             };
             let came = Came::Text(address);
             self.waiting
-                .push(At::Elsewhere(is.target(), stands_for, came));
+                .push(At::Elsewhere(is.target(), stands_for, came, stands_for));
             return Ok(());
         }
         let next = address.wrapping_add(length as u64);
@@ -457,6 +463,7 @@ impl Walk<'_> {
                 return Err(at(address, "a function is left, and that is not noted"));
             }
             left = false;
+            self.from = address;
             match self
                 .step(&is, spot, address)
                 .map_err(|what| at(address, what))?
@@ -519,7 +526,8 @@ impl Walk<'_> {
             }
             self.records.from_within.insert(is.target());
             let came = Came::Way(spot, address, true);
-            self.waiting.push(At::Elsewhere(is.target(), target, came));
+            self.waiting
+                .push(At::Elsewhere(is.target(), target, came, address));
             return Ok(Some(next));
         }
         let runs_on = means_the_same(&is.instruction, &was.instruction)?;
@@ -566,13 +574,8 @@ impl Walk<'_> {
         address: Address,
     ) -> Result<(), Flaw> {
         let wrong = |what| at(address, what);
-        let function = {
-            let mut here = self.jumps(address);
-            here.find_map(|here| plan.function_at(self.graphs, here))
-        };
-        let function =
-            function.ok_or(wrong("it follows paths of a function that is not followed"))?;
-        if !plan.permits(function, &found.done) {
+        let permits = |function| plan.permits(function, &found.done);
+        if !self.functions_at(plan, address).any(permits) {
             return Err(wrong("it counts paths of something else"));
         }
         if found.changes != Set::NONE && self.is_looked_at(address, found.changes) {
@@ -600,13 +603,23 @@ impl Walk<'_> {
                 counted.then_some(number).ok_or("it counts something else")
             }
             Observes::Paths(plan) => {
-                let mut here = self.jumps(address);
-                let function = here.find_map(|here| plan.function_at(self.graphs, here));
-                let function = function.filter(|function| plan.has_counter(*function, offset));
+                let mut functions = self.functions_at(&plan, address);
+                let function = functions.find(|function| plan.has_counter(*function, offset));
                 function.ok_or(none)
             }
             Observes::Noted | Observes::Chains(_) => Err(none),
         }
+    }
+
+    /// Functions whose paths are followed and that have what is at `address`, or where its jumps lead, or what control came
+    /// from.
+    fn functions_at(
+        &self,
+        plan: &PathPlan<'_>,
+        address: Address,
+    ) -> impl Iterator<Item = usize> {
+        let here = self.jumps(address).chain([self.from]);
+        here.filter_map(|here| plan.function_at(self.graphs, here))
     }
 
     /// A counter is incremented before what is at `address`.

@@ -35,7 +35,7 @@ pub(super) struct Found {
     pub(super) changes: Set,
     /// Bytes of all of it.
     pub(super) length: usize,
-    /// Those in which sums stand.
+    /// Those in which stand sums, or which word of the shadow is meant.
     pub(super) sums: Vec<Range<usize>>,
 }
 
@@ -78,6 +78,9 @@ impl<'c> Reading<'c> {
         self.take(|one| one.code() == code)
     }
 }
+
+/// What makes an instruction one on the shadow: its segment, and that addresses have 32 bits.
+const PREFIXES: usize = 2;
 
 fn number(register: Register) -> u8 {
     register.full_register().number() as u8
@@ -162,7 +165,10 @@ impl Aside {
             (!is_copy && !holds_flags && full != Register::RSP).then_some(())?;
             changed = changed.with(Set::register(scratch));
         }
-        let back = self.pushed.iter().fold(Set::NONE, |all, one| all.with(Set::register(*one)));
+        let back = self
+            .pushed
+            .iter()
+            .fold(Set::NONE, |all, one| all.with(Set::register(*one)));
         Some(changed.without(back))
     }
 }
@@ -192,13 +198,13 @@ type Body = (Done, (u8, i64), Option<Register>, bool);
 
 fn body(reading: &mut Reading<'_>) -> Option<Body> {
     if let Some(set) = reading.code(Code::Mov_rm32_imm32) {
-        reading.sum_in(&set, 4);
+        reading.sum_in(&set, set.len() - PREFIXES);
         return Some((Done::Set(set.immediate32()), word(&set)?, None, false));
     }
     let adds = |one: &Instruction| matches!(one.code(), Code::Add_rm32_imm32 | Code::Add_rm32_imm8);
     if let Some(add) = reading.take(adds) {
         let value = add.immediate(1) as u32;
-        reading.sum_in(&add, if add.code() == Code::Add_rm32_imm8 { 1 } else { 4 });
+        reading.sum_in(&add, add.len() - PREFIXES);
         return Some((Done::Add(value), word(&add)?, None, true));
     }
     let load = reading.code(Code::Mov_r32_rm32)?;
@@ -278,9 +284,16 @@ mod tests {
             numbers: 300,
             next: 5,
         };
-        let ops = [PathOp::Set(77), PathOp::Add(3), PathOp::Add(1 << 20), PathOp::End(end)];
+        let ops = [
+            PathOp::Set(77),
+            PathOp::Add(3),
+            PathOp::Add(1 << 20),
+            PathOp::End(end),
+        ];
         let but = |numbers: &[u8]| {
-            let free = numbers.iter().fold(Set::NONE, |all, one| all.with(Set::numbered(*one)));
+            let free = numbers
+                .iter()
+                .fold(Set::NONE, |all, one| all.with(Set::numbered(*one)));
             Set::ALL.without(free)
         };
         let lives = [

@@ -1,8 +1,8 @@
 //! The checker of images that count paths: the walk of `counted.rs`, and what may be done for a path besides.
 //!
 //! Proven is that the program cannot tell the difference, and that only counters of the very function are incremented whose
-//! code is executed, whatever the register of a path holds. The sums themselves are proven by what runs: single steps
-//! in the tests.
+//! code is executed, whatever the register of a path holds. Not proven is that sums are right, and that the words of the
+//! shadow are those of return addresses: that is left to single steps in the tests, and harms nobody but the counts.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ use crate::text::Text;
 pub struct PathsChecked {
     /// What is as in images with counters.
     pub counters: CountersChecked,
-    /// Where in the image sums of paths stand, which are not proven.
+    /// Where in the image stand sums of paths, or which word of the shadow is meant: these are not proven.
     pub sums: Vec<Range<usize>>,
 }
 
