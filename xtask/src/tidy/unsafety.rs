@@ -23,6 +23,7 @@ const MODULES: [&str; 19] = [
     "crates/agent/src/start.rs",
     "crates/agent/src/symbols.rs",
     "crates/agent/src/system.rs",
+    "crates/agent/src/tracks.rs",
     "crates/agent/src/trap.rs",
     "crates/launch/src/inherited.rs",
     "crates/launch/src/live.rs",
