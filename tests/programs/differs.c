@@ -21,6 +21,6 @@ int main(int count, char **words) {
     while (getc(file) != EOF) times++;
     fputc('x', file);
     fclose(file);
-    for (unsigned i = 0; i < 100; i++) other(i, times);
+    for (unsigned i = 0; i < 100 + times; i++) other(i, times);
     return 0;
 }

@@ -15,6 +15,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::slabs;
 use crate::symbols;
 use crate::system::{SIGTRAP, SIGTRAP_BIT};
+use crate::tracks;
 use crate::trap::Disposition;
 
 /// Whether traps may be met, now or later.
@@ -176,6 +177,7 @@ unsafe fn trap_action(new: *const Action, old: *mut Action) -> c_int {
 /// `signal` and its kin: only SIGTRAP is ours.
 fn simple(signal: c_int, handler: usize, real: impl FnOnce(c_int, usize) -> usize) -> usize {
     const NO_DEFER_NOR_RESET: u64 = 0;
+    tracks::note_handler(handler);
     if signal != SIGTRAP || !is_watching() {
         return real(signal, handler);
     }
@@ -188,6 +190,10 @@ fn simple(signal: c_int, handler: usize, real: impl FnOnce(c_int, usize) -> usiz
 
 stand_before! {
     SIGACTION: sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int = -1, |real| {
+        if !new.is_null() {
+            // SAFETY: not null, and so an action.
+            tracks::note_handler(unsafe { (*new).handler });
+        }
         if signal == SIGTRAP && is_watching() {
             // SAFETY: what `sigaction` asks of its callers.
             unsafe { trap_action(new, old) }

@@ -13,10 +13,11 @@ use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tomo_wire::tracing::{
-    BEGIN, BEGIN_WORDS, FULL_AT, MARK, MARK_AT, MOST_UNITS, SERIAL_AT, State, UNIT, UNITS_AT,
-    entry, table, units,
+    BEGIN, BEGIN_WORDS, FULL_AT, HANDLERS_AT, MARK, MARK_AT, MOST_HANDLERS, MOST_UNITS, SERIAL_AT,
+    State, UNIT, UNITS_AT, entry, table, units,
 };
 
+use crate::armed::{self, Region};
 use crate::slabs;
 use crate::system::{self, How};
 
@@ -87,6 +88,27 @@ pub(crate) fn number_thread(slab: u32) {
     };
     let number = serial.fetch_add(1, Ordering::Relaxed);
     known.store(number as usize, Ordering::Relaxed);
+}
+
+/// Notes that the function at `address` is a signal handler from now on, if it is one of a module that is traced.
+pub(crate) fn note_handler(address: usize) {
+    if !are_kept() {
+        return;
+    }
+    let inside = |region: &&Region| address.wrapping_sub(region.start) < region.length;
+    let Some(region) = armed::regions().find(inside) else {
+        return;
+    };
+    let stated = address.wrapping_sub(region.origin) as u64 + 1;
+    for slot in 0..MOST_HANDLERS {
+        let Some(slot) = slabs::shared(HANDLERS_AT + 8 * slot) else {
+            return;
+        };
+        match slot.compare_exchange(0, stated, Ordering::Relaxed, Ordering::Relaxed) {
+            Err(known) if known != stated => {}
+            _ => return,
+        }
+    }
 }
 
 /// Notes in the track of the calling thread that it begins.

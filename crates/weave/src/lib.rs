@@ -372,7 +372,7 @@ pub fn weave_traces(
     };
     let traced = tracing::all(&around, &graphs, tracing);
     let drawn = traced.chart(&around);
-    let (chart, name) = drawn.file(module, ANALYSIS_VERSION, traced.profiles());
+    let (chart, name) = drawn.file((module, text.origin()), ANALYSIS_VERSION, traced.profiles());
     let images = (0..traced.profiles()).map(|profile| {
         let tracing::Elsewhere { regions, calls } = traced.elsewhere(&drawn, profile);
         let weaving = image::Weaving {

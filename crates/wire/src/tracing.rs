@@ -14,6 +14,7 @@
 //! | mark | [`MARK_AT`] | [`MARK`]: the slabs are those of tracks |
 //! | units | [`UNITS_AT`] | how many units were handed out |
 //! | serial | [`SERIAL_AT`] | how many threads there were |
+//! | handlers | [`HANDLERS_AT`] | the functions that the program has made signal handlers |
 //! | full | [`FULL_AT`] | how many threads had no room left and were recorded up to there |
 //! | slabs | as in a file of slabs | [`State`] each |
 //! | table | [`TABLE`] | for each unit its slab and position, as in [`entry`] |
@@ -155,6 +156,8 @@ pub struct Chart {
     witnesses: U32,
     untraced: U32,
     reserved: U32,
+    /// Where the module's first executable page is, as it states it.
+    pub origin: U64,
     /// Checksum of all that follows.
     body: U64,
 }
@@ -189,7 +192,7 @@ impl<'c> ChartView<'c> {
     /// The header before these parts.
     #[must_use]
     pub fn seal(
-        module: ModuleId,
+        (module, origin): (ModuleId, u64),
         analysis: u32,
         profiles: u32,
         parts: (&[Function], &[Block], &[Way], &[U64], &[U64]),
@@ -206,6 +209,7 @@ impl<'c> ChartView<'c> {
             ways: count(ways.len()),
             witnesses: count(witnesses.len()),
             untraced: count(untraced.len()),
+            origin: origin.into(),
             body: body.into(),
             ..Chart::new_zeroed()
         };
@@ -343,6 +347,12 @@ pub fn entry(slab: u32, position: u32) -> u64 {
     (u64::from(slab) + 1) << 32 | u64::from(position)
 }
 
+/// Where the signal handlers are that the program has named: how far behind the module's first executable page each
+/// is, plus one.
+pub const HANDLERS_AT: u64 = 2048;
+/// How many of them, at most.
+pub const MOST_HANDLERS: u64 = 256;
+
 /// The state of a thread, at the start of its slab. Places are addresses in its process.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
@@ -409,6 +419,14 @@ impl<'t> Tracks<'t> {
     pub fn lost(&self) -> (u64, u64) {
         let number = |at| self.number(at).unwrap_or(0);
         (number(FULL_AT), number(crate::counting::LOST))
+    }
+
+    /// Where the program's signal handlers are, counted from the module's first executable page.
+    pub fn handlers(&self) -> impl Iterator<Item = u64> + use<'t> {
+        let tracks = *self;
+        let slots =
+            (0..MOST_HANDLERS).filter_map(move |slot| tracks.number(HANDLERS_AT + 8 * slot));
+        slots.filter_map(|stated| stated.checked_sub(1))
     }
 
     /// How many slabs there are.

@@ -1,7 +1,7 @@
 //! Tracks as they are kept: the words of each slab, compressed.
 //!
 //! A header of eight bytes, then in one zstd frame for each slab the number of its words and these; first how many slabs
-//! there are, how many threads found no more room, and how many had none at all. Numbers are little-endian.
+//! there are, how many threads found no more room, how many had none at all, and the signal handlers. Numbers are little-endian.
 //!
 //! Words differ little from one to the next time that code runs, which zstd finds.
 
@@ -23,6 +23,8 @@ pub struct Recorded {
     pub full: u64,
     /// Threads that had none at all.
     pub lost: u64,
+    /// Where signal handlers are, counted from the module's first executable page.
+    pub handlers: Vec<u64>,
 }
 
 impl Recorded {
@@ -34,6 +36,7 @@ impl Recorded {
             slabs: super::words_of(tracks),
             full,
             lost,
+            handlers: tracks.handlers().collect(),
         }
     }
 
@@ -45,7 +48,9 @@ impl Recorded {
         to.write_all(&MAGIC)?;
         let mut packer = zstd::Encoder::new(to, LEVEL)?;
         packer.include_checksum(true)?;
-        for number in [self.slabs.len() as u64, self.full, self.lost] {
+        let counts = [self.slabs.len() as u64, self.full, self.lost];
+        let handlers = [self.handlers.len() as u64];
+        for number in counts.iter().chain(&handlers).chain(&self.handlers) {
             packer.write_all(&number.to_le_bytes())?;
         }
         let mut bytes = Vec::new();
@@ -78,6 +83,10 @@ impl Recorded {
         };
         let count = number(&mut unpacker)?;
         let (full, lost) = (number(&mut unpacker)?, number(&mut unpacker)?);
+        let mut handlers = Vec::new();
+        for _ in 0..number(&mut unpacker)? {
+            handlers.push(number(&mut unpacker)?);
+        }
         let mut slabs = Vec::new();
         for _ in 0..count {
             let length = number(&mut unpacker)?;
@@ -91,6 +100,11 @@ impl Recorded {
             let words = bytes.as_chunks::<4>().0.iter();
             slabs.push(words.map(|word| u32::from_le_bytes(*word)).collect());
         }
-        Ok(Self { slabs, full, lost })
+        Ok(Self {
+            slabs,
+            full,
+            lost,
+            handlers,
+        })
     }
 }

@@ -102,6 +102,8 @@ const QUIET: u64 = 1 << 28;
 struct Walk<'w, 'c, S> {
     atlas: &'w Atlas<'c>,
     lanes: &'w mut [Lane],
+    /// Where signal handlers are.
+    handlers: &'w [u64],
     sink: &'w mut S,
     /// Whether the ends of records say nothing.
     is_cut: bool,
@@ -130,10 +132,18 @@ enum Next {
 }
 
 /// Runs a thread along its events in all runs, in the order of profiles. If `is_cut`, the records may end anywhere.
-pub fn walk<S: Sink>(atlas: &Atlas<'_>, lanes: &mut [Lane], is_cut: bool, sink: &mut S) -> Ended {
+/// `handlers` are the addresses of functions that may be signal handlers, ascending.
+pub fn walk<S: Sink>(
+    atlas: &Atlas<'_>,
+    lanes: &mut [Lane],
+    handlers: &[u64],
+    is_cut: bool,
+    sink: &mut S,
+) -> Ended {
     let mut walk = Walk {
         atlas,
         lanes,
+        handlers,
         sink,
         is_cut,
         stack: vec![Frame::Outside],
@@ -284,12 +294,16 @@ impl<S: Sink> Walk<'_, '_, S> {
     /// first has passed it then.
     fn went_on(&self) -> bool {
         self.lanes.iter().all(|lane| match lane.peek() {
-            Some(Event::Arrival { block, .. }) => {
-                self.atlas.block(block).flags.get() & block::ENTRY == 0
-            }
+            Some(Event::Arrival { block, .. }) => !self.is_handler(block),
             Some(Event::Own(_)) => true,
             None => false,
         })
+    }
+
+    /// Whether a signal handler begins with this block.
+    fn is_handler(&self, block: u32) -> bool {
+        let address = self.atlas.block(block).address.get();
+        self.handlers.binary_search(&address).is_ok()
     }
 
     /// Along a way.
@@ -364,7 +378,7 @@ impl<S: Sink> Walk<'_, '_, S> {
         let Some(Event::Arrival { block, stack }) = self.lanes[0].peek() else {
             return None;
         };
-        if self.atlas.block(block).flags.get() & block::ENTRY == 0 {
+        if !self.is_handler(block) {
             return None;
         }
         self.ended.interruptions += 1;

@@ -53,24 +53,77 @@ impl Reading<'_> {
     }
 }
 
+/// What is saved before, and where the place is.
+#[derive(Clone, Copy)]
+struct Saved {
+    stack: bool,
+    rax: bool,
+    rcx: bool,
+    flags: bool,
+}
+
+impl Reading<'_> {
+    fn saved(&mut self) -> Saved {
+        let stack = self.has(BELOW_RED_ZONE);
+        Saved {
+            stack,
+            rax: stack && self.has([0x50]),
+            rcx: stack && self.has([0x51]),
+            flags: self.has([0x9f, 0x0f, 0x90, 0xc0]),
+        }
+    }
+
+    /// `mov place, bytes; xadd gs:[0], place`: the place and how many bytes.
+    fn taken(&mut self) -> Option<(u8, u8)> {
+        let [prefix, opcode, bytes] = self.take()?;
+        let (high, low) = (prefix & 1, opcode & 7);
+        self.expect([0, 0, 0])?;
+        if prefix & 0xfe != 0x40 || opcode & 0xf8 != 0xb8 || low == 4 {
+            return None;
+        }
+        let (prefix, operand) = (0x48 | high << 2, 0x04 | low << 3);
+        self.expect([0x65, prefix, 0x0f, 0xc1, operand, 0x25, 0, 0, 0, 0])?;
+        Some((high << 3 | low, bytes))
+    }
+
+    fn restored(&mut self, saved: Saved) -> Option<()> {
+        if saved.flags {
+            self.expect([0x04, 0x7f, 0x9e])?;
+        }
+        if saved.rcx {
+            self.expect([0x59])?;
+        }
+        if saved.rax {
+            self.expect([0x58])?;
+        }
+        match saved.stack {
+            true => self.expect(BACK),
+            false => Some(()),
+        }
+    }
+}
+
+impl Saved {
+    /// What is not left as it was when the word's place is in this register; `None` where what is saved is not what is
+    /// changed: the flags are in `rax` meanwhile.
+    fn changes(self, place: u8) -> Option<Set> {
+        let wrong = self.flags && place == 0 || self.rcx && place != 1 || self.rax && !self.flags;
+        let changes = [
+            (!self.flags, Set::STATUS),
+            (self.flags && !self.rax, Set::numbered(0)),
+            (!self.rcx, Set::numbered(place)),
+        ];
+        let changed = changes.into_iter().filter(|(is, _)| *is);
+        (!wrong).then(|| changed.fold(Set::NONE, |all, (_, what)| all.with(what)))
+    }
+}
+
 /// The appending that `code` begins with, if it does.
 pub(super) fn read(code: &[u8]) -> Option<Found> {
     let reading = &mut Reading { code, at: 0 };
-    let stack = reading.has(BELOW_RED_ZONE);
-    let saves_rax = stack && reading.has([0x50]);
-    let saves_rcx = stack && reading.has([0x51]);
-    let flags = reading.has([0x9f, 0x0f, 0x90, 0xc0]);
-    // mov place, 4 or 8
-    let [prefix, opcode] = reading.take()?;
-    let (high, low) = (prefix & 1, opcode & 7);
-    let place = high << 3 | low;
-    let [bytes] = reading.take()?;
-    reading.expect([0, 0, 0])?;
-    if prefix & 0xfe != 0x40 || opcode & 0xf8 != 0xb8 || low == 4 {
-        return None;
-    }
-    // xadd gs:[0], place
-    reading.expect([0x65, 0x48 | high << 2, 0x0f, 0xc1, 0x04 | low << 3, 0x25, 0, 0, 0, 0])?;
+    let saved = reading.saved();
+    let (place, bytes) = reading.taken()?;
+    let (high, low) = (place >> 3, place & 7);
     let mut seldom = None;
     let with_stack = match bytes {
         4 => {
@@ -93,37 +146,11 @@ pub(super) fn read(code: &[u8]) -> Option<Found> {
     if with_stack {
         reading.expect([0x40 | high, 0x89, 0x60 | low, 4])?;
     }
-    if flags {
-        reading.expect([0x04, 0x7f, 0x9e])?;
-    }
-    if saves_rcx {
-        reading.expect([0x59])?;
-    }
-    if saves_rax {
-        reading.expect([0x58])?;
-    }
-    if stack {
-        reading.expect(BACK)?;
-    }
-    let (keeps_place, uses_rax) = (saves_rcx && place == 1, flags && !saves_rax);
-    // The flags are in `rax` meanwhile, and what is saved must be what is changed.
-    if flags && place == 0 || saves_rcx && place != 1 || saves_rax && !flags {
-        return None;
-    }
-    let mut changes = Set::NONE;
-    for (is, what) in [
-        (!flags, Set::STATUS),
-        (uses_rax, Set::numbered(0)),
-        (!keeps_place, Set::numbered(place)),
-    ] {
-        if is {
-            changes = changes.with(what);
-        }
-    }
+    reading.restored(saved)?;
     Some(Found {
         number,
         with_stack,
-        changes,
+        changes: saved.changes(place)?,
         length: reading.at,
         seldom,
     })

@@ -24,7 +24,12 @@ pub(crate) struct Drawn {
 
 impl Drawn {
     /// The file of it, and what names it.
-    pub(crate) fn file(&self, module: ModuleId, analysis: u32, profiles: u32) -> (Vec<u8>, u64) {
+    pub(crate) fn file(
+        &self,
+        module: (ModuleId, u64),
+        analysis: u32,
+        profiles: u32,
+    ) -> (Vec<u8>, u64) {
         let body = [
             self.functions.as_bytes(),
             self.blocks.as_bytes(),
