@@ -232,10 +232,17 @@ impl Follower {
         let Some(ends) = self.ends.get(&from.function) else {
             return;
         };
-        let before = ends.edges.iter().any(|((of, _), end)| *of == from.start && *end == End::Before);
+        let before = ends
+            .edges
+            .iter()
+            .any(|((of, _), end)| *of == from.start && *end == End::Before);
         if top.function == from.function && before && !top.blocks.is_empty() {
             let blocks = std::mem::take(&mut top.blocks);
-            note(self.ran.entry(from.function).or_default(), blocks, Last::Exit);
+            note(
+                self.ran.entry(from.function).or_default(),
+                blocks,
+                Last::Exit,
+            );
         }
     }
 
@@ -257,7 +264,11 @@ impl Follower {
         match end {
             None if last.is_some() => top.blocks.push(to),
             None => top.blocks = next,
-            Some(End::Edge) => note(ran, std::mem::replace(&mut top.blocks, next), Last::Edge(to)),
+            Some(End::Edge) => note(
+                ran,
+                std::mem::replace(&mut top.blocks, next),
+                Last::Edge(to),
+            ),
             Some(End::Before) => note(ran, std::mem::replace(&mut top.blocks, next), Last::Exit),
             Some(End::Cut) => {
                 ran.cut += 1;
@@ -278,7 +289,11 @@ impl Follower {
             && self.ends.contains_key(&top.function)
             && !top.blocks.is_empty()
         {
-            note(self.ran.entry(top.function).or_default(), top.blocks, Last::Exit);
+            note(
+                self.ran.entry(top.function).or_default(),
+                top.blocks,
+                Last::Exit,
+            );
         }
     }
 
@@ -321,9 +336,7 @@ impl Follower {
             return;
         }
         // Behind a call, or in a landing pad: of the innermost activation that has this frame.
-        let is_its = |frame: &Frame| {
-            matches!(frame, Frame::Activation(one) if one.function == block.function && one.slot >= stack)
-        };
+        let is_its = |frame: &Frame| matches!(frame, Frame::Activation(one) if one.function == block.function && one.slot >= stack);
         let Some(at) = self.frames.iter().rposition(is_its) else {
             return;
         };
@@ -342,7 +355,8 @@ impl Follower {
         };
         let last = top.blocks.last().copied();
         let left = last.and_then(|last| self.blocks.get(&last));
-        let known = |ends: &Ends| last.is_some_and(|last| ends.edges.contains_key(&(last, block.start)));
+        let known =
+            |ends: &Ends| last.is_some_and(|last| ends.edges.contains_key(&(last, block.start)));
         let is_known = self.ends.get(&top.function).is_some_and(known);
         // From a call that comes back more than once another path is under way.
         if left.is_some_and(|left| left.end != block.start) && !is_known {

@@ -75,7 +75,10 @@ impl Function {
     fn ran(&self) -> Ran {
         let path = |path: &Counted| {
             let blocks = path.blocks.iter().map(|block| address(block)).collect();
-            let end = path.end.as_deref().map_or(Last::Exit, |to| Last::Edge(address(to)));
+            let end = path
+                .end
+                .as_deref()
+                .map_or(Last::Exit, |to| Last::Edge(address(to)));
             ((blocks, end), path.count)
         };
         Ran {
@@ -113,7 +116,12 @@ fn document(program: &Path, args: &[String], input: &[u8], cache: &Path) -> Docu
 }
 
 /// What single steps say of the functions of `document`.
-fn oracle(program: &Path, lines: &[u8], workload: &Workload, document: &Document) -> HashMap<u64, Ran> {
+fn oracle(
+    program: &Path,
+    lines: &[u8],
+    workload: &Workload,
+    document: &Document,
+) -> HashMap<u64, Ran> {
     let functions = document.functions.iter();
     let ends = functions.map(|function| (address(&function.address), function.ends()));
     let mut follower = Follower::new(lines, ends.collect()).expect("a model");
@@ -129,7 +137,10 @@ fn compare(name: &str, document: &Document, oracle: &HashMap<u64, Ran>) -> usize
     let mut wrong = Vec::new();
     let mut agreed = 0;
     for function in &document.functions {
-        let ran = oracle.get(&address(&function.address)).cloned().unwrap_or_default();
+        let ran = oracle
+            .get(&address(&function.address))
+            .cloned()
+            .unwrap_or_default();
         let said = function.ran();
         match said == ran {
             true => agreed += said.paths.len(),
@@ -213,7 +224,10 @@ fn named<'d>(document: &'d Document, name: &str) -> &'d Function {
     let function = document.functions.iter().find(|one| one.name == name);
     function.unwrap_or_else(|| {
         let left = document.left_out.iter().find(|left| left.name == name);
-        panic!("{name} was not followed: {:?}", left.map(|left| &left.reason))
+        panic!(
+            "{name} was not followed: {:?}",
+            left.map(|left| &left.reason)
+        )
     })
 }
 
@@ -246,7 +260,10 @@ fn paths_are_exact_whatever_threads_and_processes_do() {
         let work = named(&document, "work");
         let expected = [6667, 6666, 3334, 3333].map(|count| count * times);
         assert_eq!(counts(work), expected, "{scenario}");
-        assert_eq!((work.started, work.completed), (20_000 * times, 20_000 * times));
+        assert_eq!(
+            (work.started, work.completed),
+            (20_000 * times, 20_000 * times)
+        );
     }
     let document = document(&program, &["leaps".into()], b"", cache.path());
     assert_eq!(counts(named(&document, "work")), [100]);
@@ -258,7 +275,11 @@ fn paths_are_exact_whatever_threads_and_processes_do() {
 fn what_comes_in_the_middle_of_a_path_leaves_others_alone() {
     for compiler in ["gcc", "clang-19"] {
         for level in ["-O0", "-O1", "-O2"] {
-            let program = compiled(compiler, "interrupting.c", &[level, "-pthread", "-fexceptions"]);
+            let program = compiled(
+                compiler,
+                "interrupting.c",
+                &[level, "-pthread", "-fexceptions"],
+            );
             let program = program.expect("built");
             let cache = tempfile::tempdir().expect("a folder");
             for scenario in ["recursion", "signals", "leaps", "leaves", "ends"] {
@@ -282,7 +303,11 @@ fn interrupted(program: &Path, (level, scenario): (&str, &str), cache: &Path) {
             let said = (function.started, function.completed, function.cut);
             assert_eq!(said, (started, completed, cut), "{name}");
         }
-        assert_eq!(Some(function.started - function.completed), function.cut, "{name}");
+        assert_eq!(
+            Some(function.started - function.completed),
+            function.cut,
+            "{name}"
+        );
     };
     match scenario {
         // The tree of calls of depth 10, in each of which a path starts and ends.
@@ -304,6 +329,9 @@ fn interrupted(program: &Path, (level, scenario): (&str, &str), cache: &Path) {
     }
     if level == "-O0" {
         let function = ["tree", "between", "leaper", "leaver", "ender"];
-        assert!(function.iter().all(|name| is_whole(named(&document, name))), "{name}");
+        assert!(
+            function.iter().all(|name| is_whole(named(&document, name))),
+            "{name}"
+        );
     }
 }

@@ -34,7 +34,8 @@ fn traced(
     let output = complete(command, input).expect("run");
     let said = String::from_utf8_lossy(&output.stderr);
     let made = std::fs::read_dir(&out).expect("traces").flatten().next();
-    made.unwrap_or_else(|| panic!("{}: {said}", program.display())).path()
+    made.unwrap_or_else(|| panic!("{}: {said}", program.display()))
+        .path()
 }
 
 /// The blocks that the first thread passed, and how that ends.
@@ -43,7 +44,8 @@ fn blocks(traced: &Traced) -> (Vec<u64>, Ended) {
     let threads = traced.threads();
     let mut blocks = Vec::new();
     let first = threads.first().expect("a thread");
-    let mut sink = |block: u32, _: u32| blocks.push(atlas.chart.blocks[block as usize].address.get());
+    let mut sink =
+        |block: u32, _: u32| blocks.push(atlas.chart.blocks[block as usize].address.get());
     let ended = traced.walk(&atlas, first, &mut sink);
     (blocks, ended)
 }
@@ -96,7 +98,10 @@ fn compare(built: &Built, ways: &[&[&str]], folder: &Path) {
             let (blocks, ended) = blocks(&trace);
             let began = began(&trace, &truth.order);
             if blocks != began {
-                let differs = blocks.iter().zip(&began).position(|(one, other)| one != other);
+                let differs = blocks
+                    .iter()
+                    .zip(&began)
+                    .position(|(one, other)| one != other);
                 let at = differs.unwrap_or(blocks.len().min(began.len()));
                 panic!(
                     "{} {:?} {options:?}: block {at} of {} (traced {}) differs\nended {ended:?}\ntrace {:#?}\ntruth {:#?}",
@@ -145,7 +150,10 @@ fn traces_of_rust_panics_are_exact() {
 
 #[test]
 fn traces_of_bzip2_are_exact() {
-    check([Recipe::new(Source::Bzip2, Compiler::Clang, Level::O2)], &[&[]]);
+    check(
+        [Recipe::new(Source::Bzip2, Compiler::Clang, Level::O2)],
+        &[&[]],
+    );
 }
 
 /// Every number of runs, with every strategy and both kinds of witnesses, tells the same.
@@ -156,7 +164,14 @@ fn traces_are_exact_however_witnesses_are_distributed() {
             let strategy = ["fine", "function", "optimized"][runs % 3];
             let witness = ["auto", "edge", "node"][runs / 2 % 3];
             let runs = runs.to_string();
-            let way = ["--runs", &runs, "--strategy", strategy, "--witness", witness];
+            let way = [
+                "--runs",
+                &runs,
+                "--strategy",
+                strategy,
+                "--witness",
+                witness,
+            ];
             way.map(String::from).into()
         })
         .collect();
@@ -252,7 +267,13 @@ fn runs_that_differ_are_told_apart() {
 fn traces_that_lack_something_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
-    let trace = traced(&program, &["once".into()], b"", &["--runs", "2"], folder.path());
+    let trace = traced(
+        &program,
+        &["once".into()],
+        b"",
+        &["--runs", "2"],
+        folder.path(),
+    );
     let models = Cache::at(&folder.path().join("cache"));
     let stated = std::fs::read_to_string(trace.join("trace.json")).expect("a document");
     let mut document: serde_json::Value = serde_json::from_str(&stated).expect("a document");

@@ -305,7 +305,13 @@ pub(crate) unsafe fn map_filled_over(
     let flags = SHARED | FIXED | POPULATE;
     let access = Protection::ReadWrite as usize;
     // SAFETY: the caller's.
-    unsafe { call(MAP, [address, length, access, flags, file.0, offset as usize]) }.map(|_| ())
+    unsafe {
+        call(
+            MAP,
+            [address, length, access, flags, file.0, offset as usize],
+        )
+    }
+    .map(|_| ())
 }
 
 /// Maps `length` bytes of `file` from `offset` wherever there is room; never unmapped.

@@ -235,7 +235,9 @@ impl<'a> Session<'a> {
                         eprintln!("tomo: run {number} printed something else than the first");
                     }
                     if *end != ended {
-                        eprintln!("tomo: run {number} ended otherwise than the first: {ended:?}, not {end:?}");
+                        eprintln!(
+                            "tomo: run {number} ended otherwise than the first: {ended:?}, not {end:?}"
+                        );
                     }
                     fs::remove_file(output)?;
                 }

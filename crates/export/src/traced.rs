@@ -121,7 +121,8 @@ impl Traced {
         let program = stated["program"].as_str().ok_or_else(none)?;
         let words = |value: &Value| -> Vec<String> {
             let list = value.as_array().into_iter().flatten();
-            list.filter_map(|word| Some(word.as_str()?.to_owned())).collect()
+            list.filter_map(|word| Some(word.as_str()?.to_owned()))
+                .collect()
         };
         let names = words(&stated["runs"]);
         let mut runs = Vec::new();
@@ -169,7 +170,9 @@ impl Traced {
         for (number, run) in self.runs.iter().enumerate() {
             let slabs = run.recorded.slabs.iter();
             for thread in slabs.flat_map(|words| threads_of(words)) {
-                let known = threads.iter_mut().find(|known| known.serial == thread.serial);
+                let known = threads
+                    .iter_mut()
+                    .find(|known| known.serial == thread.serial);
                 match known {
                     Some(known) => known.words[number] = thread.words,
                     None => {
@@ -257,14 +260,17 @@ fn file(path: &Path) -> Result<Vec<u8>, TraceError> {
 
 /// The words of each slab.
 fn words_of(tracks: &Tracks<'_>) -> Vec<Vec<u32>> {
-    let mut units: Vec<(u32, u32, &[u8])> =
-        (0..tracks.unit_count()).filter_map(|unit| tracks.unit(unit)).collect();
+    let mut units: Vec<(u32, u32, &[u8])> = (0..tracks.unit_count())
+        .filter_map(|unit| tracks.unit(unit))
+        .collect();
     units.sort_unstable_by_key(|(slab, position, _)| (*slab, *position));
     let words = |slab: u32| {
         let first = units.partition_point(|unit| unit.0 < slab);
         let behind = units.partition_point(|unit| unit.0 <= slab);
         let length = (tracks.length(slab) / 4) as usize;
-        let bytes = units[first..behind].iter().flat_map(|unit| unit.2.as_chunks::<4>().0);
+        let bytes = units[first..behind]
+            .iter()
+            .flat_map(|unit| unit.2.as_chunks::<4>().0);
         let words = bytes.map(|word| u32::from_le_bytes(*word));
         words.take(length).collect()
     };

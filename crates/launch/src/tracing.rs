@@ -157,7 +157,8 @@ impl RunFolder {
     fn make_tracks(&mut self) -> Result<(), FolderError> {
         let path = self.path().join(TRACKS);
         let make = || -> std::io::Result<()> {
-            let header = Slabs::of(SLAB, Slabs::COUNTERS).ok_or_else(|| std::io::Error::other("no slab"))?;
+            let header =
+                Slabs::of(SLAB, Slabs::COUNTERS).ok_or_else(|| std::io::Error::other("no slab"))?;
             let file = private::create(&path)?;
             private::allocate(&file, Slabs::head())?;
             file.write_all_at(header.as_bytes(), 0)?;

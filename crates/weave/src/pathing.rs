@@ -22,7 +22,9 @@ use tomo_graph::{EdgeId, FlowArc, Graph as _, NodeId, Weight};
 use tomo_plan::counting::Frequencies;
 use tomo_plan::paths::split::split;
 use tomo_plan::paths::{Increments, Numbering, PathDag, Way};
-use tomo_program::{EdgeKind, EdgeView, FunctionView, Graphs, PathEdge, PathGraph, Severed, Status};
+use tomo_program::{
+    EdgeKind, EdgeView, FunctionView, Graphs, PathEdge, PathGraph, Severed, Status,
+};
 use tomo_wire::paths::{Mark, MarkKind, Reason};
 
 use crate::place::Surroundings;
@@ -70,12 +72,17 @@ pub(crate) fn all(
         true => Planner::of(around, &live, function)?.plan(most),
         false => Err(Reason::NotChosen),
     };
-    let each = functions.par_iter().map(|function| plan(function, MOST_NUMBERS));
+    let each = functions
+        .par_iter()
+        .map(|function| plan(function, MOST_NUMBERS));
     let mut plans: Vec<_> = each.collect();
     let most = affordable(plans.iter().flatten().map(|plan| u64::from(plan.numbers)));
     let pairs = plans.par_iter_mut().zip(&functions);
     pairs.for_each(|(planned, function)| {
-        if planned.as_ref().is_ok_and(|plan| u64::from(plan.numbers) > most) {
+        if planned
+            .as_ref()
+            .is_ok_and(|plan| u64::from(plan.numbers) > most)
+        {
             *planned = plan(function, most);
         }
     });
@@ -275,9 +282,10 @@ impl<'f> Planner<'f> {
         let block = to.index();
         let (is_moved, ways_in) = (self.moved.has(block), paths.graph.in_edges(to).count());
         let arrives = || {
-            let all_moved = paths.graph.in_edges(to).all(|hop| {
-                hop.node == paths.outside() || self.moved.has(hop.node.index())
-            });
+            let all_moved = paths
+                .graph
+                .in_edges(to)
+                .all(|hop| hop.node == paths.outside() || self.moved.has(hop.node.index()));
             (is_moved && all_moved).then_some(Place::Entering(block))
         };
         let own = match paths.edges[edge.index()] {
@@ -305,7 +313,9 @@ impl<'f> Planner<'f> {
         let stays = |node: &NodeId| *node != paths.outside() && !self.moved.has(node.index());
         let mut ends = [to, from].into_iter().chain(before);
         let found = ends.find(stays);
-        found.map_or(Trouble::Reason(Reason::NoPlace), |node| Trouble::Place(node.index()))
+        found.map_or(Trouble::Reason(Reason::NoPlace), |node| {
+            Trouble::Place(node.index())
+        })
     }
 
     /// The way of a branch that an edge is.
@@ -327,12 +337,15 @@ impl<'f> Planner<'f> {
         let mut marks = Vec::new();
         let start = |block: usize| self.blocks[block].start().0;
         for edge in self.function.edges() {
-            if let (Some(kind), Some(from)) = (cuts.kind(&edge), self.function.position_of(edge.from))
+            if let (Some(kind), Some(from)) =
+                (cuts.kind(&edge), self.function.position_of(edge.from))
             {
                 marks.push(Mark::of(kind, start(from), edge.address.0));
             }
         }
-        let own = (0..).zip(&paths.edges).filter(|(id, _)| broken.contains(&EdgeId(*id)));
+        let own = (0..)
+            .zip(&paths.edges)
+            .filter(|(id, _)| broken.contains(&EdgeId(*id)));
         for (id, edge) in own {
             if let PathEdge::Own(edge) = edge {
                 let from = paths.graph.source(EdgeId(id)).index();
@@ -397,7 +410,9 @@ fn is_indirect(edge: &EdgeView) -> bool {
 impl Cuts {
     fn of(function: &FunctionView<'_>, followed: &[bool]) -> Self {
         let count = function.block_count();
-        let entry = function.entry_block().and_then(|block| function.position_of(block.id()));
+        let entry = function
+            .entry_block()
+            .and_then(|block| function.position_of(block.id()));
         let again: HashSet<_> = function
             .calls()
             .filter(|call| call.may_return_again())
@@ -421,7 +436,11 @@ impl Cuts {
             let comes_again = edge.kind == EdgeKind::CallFallthrough && again.contains(&edge.from);
             edge.kind == EdgeKind::LandingPad || comes_again
         };
-        let mut severed: HashSet<_> = edges.iter().filter(is_severed).map(|edge| edge.id).collect();
+        let mut severed: HashSet<_> = edges
+            .iter()
+            .filter(is_severed)
+            .map(|edge| edge.id)
+            .collect();
         loop {
             let before = severed.len();
             let mut arrivals = vec![0; count];
@@ -444,14 +463,17 @@ impl Cuts {
             severed.extend(edges.iter().filter(|edge| shared(edge)).map(|edge| edge.id));
             let cut = |edge: &&EdgeView| is_indirect(edge) && severed.contains(&edge.id);
             let jumps: HashSet<_> = edges.iter().filter(cut).map(|edge| edge.from).collect();
-            let beside = edges.iter().filter(|edge| is_indirect(edge) && jumps.contains(&edge.from));
+            let beside = edges
+                .iter()
+                .filter(|edge| is_indirect(edge) && jumps.contains(&edge.from));
             severed.extend(beside.map(|edge| edge.id));
             if severed.len() == before {
                 break;
             }
         }
         let mut ends = vec![false; count];
-        let ending = |edge: &&EdgeView| edge.kind != EdgeKind::LandingPad && severed.contains(&edge.id);
+        let ending =
+            |edge: &&EdgeView| edge.kind != EdgeKind::LandingPad && severed.contains(&edge.id);
         for edge in edges.iter().filter(ending) {
             if let Some(from) = from(edge) {
                 ends[from] = true;
@@ -460,12 +482,19 @@ impl Cuts {
         for edge in function.edges().filter(|edge| is_followed(from(edge))) {
             let branches = matches!(edge.kind, EdgeKind::Taken | EdgeKind::NotTaken);
             let ends_there = edge.block().is_some() && !is_followed(to(&edge));
-            if let (true, Some(from)) = (ends_there && !branches && edge.kind != EdgeKind::LandingPad, from(&edge)) {
+            if let (true, Some(from)) = (
+                ends_there && !branches && edge.kind != EdgeKind::LandingPad,
+                from(&edge),
+            ) {
                 ends[from] = true;
             }
         }
         // Where both calls and jumps arrive it is not known which.
-        let jumped: HashSet<_> = edges.iter().filter(|edge| is_indirect(edge)).filter_map(to).collect();
+        let jumped: HashSet<_> = edges
+            .iter()
+            .filter(|edge| is_indirect(edge))
+            .filter_map(to)
+            .collect();
         let mixed = edges.iter().any(|edge| {
             let called = !is_indirect(edge) && severed.contains(&edge.id);
             called && to(edge).is_some_and(|to| jumped.contains(&to))

@@ -520,5 +520,8 @@ fn slabs_are_summed_and_those_without_room_pass_over() {
     let add = |counter: usize, value| values[counter] = values[counter].wrapping_add(value);
     assert_eq!(sums(&file, 16, add, 2), Ok(1));
     assert_eq!(values, [12, u64::MAX]);
-    assert!(Slabs::of(u64::MAX, Slabs::COUNTERS).is_none() && Slabs::of(1 << 40, Slabs::CHAINS).is_none());
+    assert!(
+        Slabs::of(u64::MAX, Slabs::COUNTERS).is_none()
+            && Slabs::of(1 << 40, Slabs::CHAINS).is_none()
+    );
 }

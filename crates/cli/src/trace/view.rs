@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use tomo_export::traced::tracing::{Atlas, Ended};
 use tomo_export::traced::{
     Activation, Around, Blocks, Callgrind, Calls, Events, Folded, Lines, Names, Shown, Traced,
-    TracedThread, Tree, Visits, Visitor,
+    TracedThread, Tree, Visitor, Visits,
 };
 use tomo_program::Cache;
 
@@ -102,7 +102,11 @@ impl View {
 
 fn open(path: &std::path::Path) -> Result<Traced> {
     let store = Store::open()?;
-    Ok(Traced::read(path, Some(&Cache::at(&store.folder)), &Bar::new())?)
+    Ok(Traced::read(
+        path,
+        Some(&Cache::at(&store.folder)),
+        &Bar::new(),
+    )?)
 }
 
 /// A trace that is looked at.
@@ -140,7 +144,11 @@ impl<'t> Open<'t> {
     fn block(&self, block: u32) -> String {
         let function = self.names.function(self.atlas.function_of(block));
         let address = self.atlas.chart.blocks[block as usize].address.get();
-        format!("{address:#x}  {}  {}", function.title, self.names.place(block))
+        format!(
+            "{address:#x}  {}  {}",
+            function.title,
+            self.names.place(block)
+        )
     }
 
     fn stack(&self, stack: &[Activation], to: &mut impl Write) -> Result<()> {
@@ -228,12 +236,7 @@ impl Show {
 }
 
 /// What happened around a step.
-fn around(
-    open: &Open<'_>,
-    thread: &TracedThread,
-    step: u64,
-    to: &mut impl Write,
-) -> Result<()> {
+fn around(open: &Open<'_>, thread: &TracedThread, step: u64, to: &mut impl Write) -> Result<()> {
     let (around, ended) = open.walk(thread, Around::of(step, 10, 10));
     writeln!(to, "block {step} of {}:", ended.steps)?;
     for (at, block) in around.blocks.iter().filter(|(at, _)| at + 10 >= step) {
@@ -252,12 +255,21 @@ impl Stats {
         let open = Open::of(&traced)?;
         let chart = &open.atlas.chart;
         let (functions, untraced) = (chart.functions.len(), chart.untraced.len());
-        writeln!(to, "functions  {functions} traced, {untraced} not: too little is known of them, or it was not asked for")?;
+        writeln!(
+            to,
+            "functions  {functions} traced, {untraced} not: too little is known of them, or it was not asked for"
+        )?;
         let mut steps = 0;
         for thread in &open.threads {
             let (_, ended) = open.walk(thread, Blocks::default());
             steps += ended.steps;
-            writeln!(to, "thread {}  {} blocks, {}", thread.serial, ended.steps, end(&ended))?;
+            writeln!(
+                to,
+                "thread {}  {} blocks, {}",
+                thread.serial,
+                ended.steps,
+                end(&ended)
+            )?;
         }
         let words = |number: usize| -> usize {
             let threads = open.threads.iter();
@@ -267,14 +279,25 @@ impl Stats {
         for (number, run) in traced.runs.iter().enumerate() {
             bytes += run.size;
             let (words, size) = (words(number), run.size);
-            writeln!(to, "run {number}  {words} witnesses hit, {size} bytes, {}", run.outcome)?;
+            writeln!(
+                to,
+                "run {number}  {words} witnesses hit, {size} bytes, {}",
+                run.outcome
+            )?;
             let (full, lost) = (run.recorded.full, run.recorded.lost);
             if full + lost > 0 {
-                writeln!(to, "run {number}  {full} threads found no more room, {lost} none at all")?;
+                writeln!(
+                    to,
+                    "run {number}  {full} threads found no more room, {lost} none at all"
+                )?;
             }
         }
         if steps > 0 {
-            writeln!(to, "size  {:.2} bits a block", bytes as f64 * 8.0 / steps as f64)?;
+            writeln!(
+                to,
+                "size  {:.2} bits a block",
+                bytes as f64 * 8.0 / steps as f64
+            )?;
         }
         Ok(())
     }
@@ -288,7 +311,11 @@ impl Diff {
         }
         let (one, other) = (Open::of(&one)?, Open::of(&other)?);
         for thread in &one.threads {
-            let Some(same) = other.threads.iter().find(|same| same.serial == thread.serial) else {
+            let Some(same) = other
+                .threads
+                .iter()
+                .find(|same| same.serial == thread.serial)
+            else {
                 writeln!(to, "thread {} is in the first alone", thread.serial)?;
                 continue;
             };
@@ -296,13 +323,22 @@ impl Diff {
                 let (blocks, _) = open.walk(thread, Blocks::default());
                 let rows = open.atlas.chart.blocks;
                 let blocks = blocks.blocks.iter();
-                blocks.map(|block| rows[*block as usize].address.get()).collect()
+                blocks
+                    .map(|block| rows[*block as usize].address.get())
+                    .collect()
             };
             let (left, right) = (addresses(&one, thread), addresses(&other, same));
-            let parts = left.iter().zip(&right).position(|(left, right)| left != right);
+            let parts = left
+                .iter()
+                .zip(&right)
+                .position(|(left, right)| left != right);
             let shorter = left.len().min(right.len());
             if parts.is_none() && left.len() == right.len() {
-                writeln!(to, "thread {}: both pass the same {shorter} blocks", thread.serial)?;
+                writeln!(
+                    to,
+                    "thread {}: both pass the same {shorter} blocks",
+                    thread.serial
+                )?;
                 continue;
             }
             let step = parts.unwrap_or(shorter) as u64;

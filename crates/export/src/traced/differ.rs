@@ -51,7 +51,8 @@ impl Visitor for Around {
         if self.blocks.len() > 2 * self.before + self.behind as usize + 2 && step <= self.step {
             self.blocks.drain(..self.before);
         }
-        self.blocks.extend(stack.last().map(|last| (step, last.block)));
+        self.blocks
+            .extend(stack.last().map(|last| (step, last.block)));
         if step <= self.step {
             self.stack.clear();
             self.stack.extend_from_slice(stack);
@@ -79,7 +80,9 @@ impl Visitor for Visits<'_> {
             return;
         };
         // Several blocks of one line in a row are one visit.
-        let was_there = self.last.is_some_and(|last| last != block && (self.is_there)(last));
+        let was_there = self
+            .last
+            .is_some_and(|last| last != block && (self.is_there)(last));
         if (self.is_there)(block) && !was_there {
             self.visits += 1;
             if self.visits == self.wanted {

@@ -69,7 +69,9 @@ impl Folded {
     pub fn write(mut self, names: &Names, to: &mut impl Write) -> io::Result<()> {
         self.settle();
         for (stack, blocks) in &self.stacks {
-            let titles = stack.iter().map(|one| names.function(*one).title.replace(';', ":"));
+            let titles = stack
+                .iter()
+                .map(|one| names.function(*one).title.replace(';', ":"));
             writeln!(to, "{} {blocks}", titles.collect::<Vec<_>>().join(";"))?;
         }
         Ok(())
@@ -149,7 +151,10 @@ impl Callgrind {
     /// # Errors
     /// As the writer has them.
     pub fn write(&self, names: &Names, to: &mut impl Write) -> io::Result<()> {
-        writeln!(to, "# callgrind format\nversion: 1\ncreator: tomo\nevents: Blocks\n")?;
+        writeln!(
+            to,
+            "# callgrind format\nversion: 1\ncreator: tomo\nevents: Blocks\n"
+        )?;
         for (function, own) in &self.own {
             let named = names.function(*function);
             let line = |named: &super::names::Named| {
@@ -164,7 +169,11 @@ impl Callgrind {
             {
                 let called = names.function(callee);
                 let (file, first) = line(called);
-                writeln!(to, "cfi={file}\ncfn={}\ncalls={times} {first}", called.title)?;
+                writeln!(
+                    to,
+                    "cfi={file}\ncfn={}\ncalls={times} {first}",
+                    called.title
+                )?;
                 writeln!(to, "{at} {blocks}")?;
             }
         }
@@ -180,7 +189,10 @@ impl Visitor for Callgrind {
     fn ends(&mut self, stack: &[Activation]) {
         let began = self.began.pop().unwrap_or(self.steps);
         if let [.., caller, callee] = stack {
-            let row = self.calls.entry((caller.function, callee.function)).or_default();
+            let row = self
+                .calls
+                .entry((caller.function, callee.function))
+                .or_default();
             row.0 += 1;
             row.1 += self.steps - began;
         }

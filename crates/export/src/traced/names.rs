@@ -54,7 +54,9 @@ impl Names {
             let view = graphs.function_starting_at(address);
             names.functions.push(Named {
                 title: view.map_or_else(|| format!("{:#x}", address.0), |view| view.title()),
-                place: names.line(entry).map(|(file, line)| format!("{file}:{line}")),
+                place: names
+                    .line(entry)
+                    .map(|(file, line)| format!("{file}:{line}")),
             });
         }
         names

@@ -85,9 +85,22 @@ impl Tree {
         }
         *left -= 1;
         let named = names.function(node.function);
-        let place = named.place.as_deref().map_or(String::new(), |place| format!("  {place}"));
-        let often = if times > 1 { format!("  × {times}") } else { String::new() };
-        writeln!(to, "{:width$}{}{often}{place}", "", named.title, width = 2 * level)?;
+        let place = named
+            .place
+            .as_deref()
+            .map_or(String::new(), |place| format!("  {place}"));
+        let often = if times > 1 {
+            format!("  × {times}")
+        } else {
+            String::new()
+        };
+        writeln!(
+            to,
+            "{:width$}{}{often}{place}",
+            "",
+            named.title,
+            width = 2 * level
+        )?;
         if level + 1 < shown.depth {
             for &called in &node.called {
                 self.line(names, called, level + 1, shown, left, to)?;

@@ -87,7 +87,8 @@ impl FunctionView<'_> {
                 continue;
             };
             let node = NodeId(from as u32);
-            let ends_are_followed = [Some(edge.from), edge.block()].map(|one| one.is_some_and(&followed));
+            let ends_are_followed =
+                [Some(edge.from), edge.block()].map(|one| one.is_some_and(&followed));
             match (ends_are_followed, severed(&edge)) {
                 ([false, to_followed], _) => entered[to] |= to_followed,
                 ([true, false], _) => exits.push(node),

@@ -162,7 +162,10 @@ impl Aside {
             (!is_copy && !holds_flags && full != Register::RSP).then_some(())?;
             changed = changed.with(Set::register(scratch));
         }
-        let back = self.pushed.iter().fold(Set::NONE, |all, one| all.with(Set::register(*one)));
+        let back = self
+            .pushed
+            .iter()
+            .fold(Set::NONE, |all, one| all.with(Set::register(*one)));
         Some(changed.without(back))
     }
 }
@@ -198,7 +201,14 @@ fn body(reading: &mut Reading<'_>) -> Option<Body> {
     let adds = |one: &Instruction| matches!(one.code(), Code::Add_rm32_imm32 | Code::Add_rm32_imm8);
     if let Some(add) = reading.take(adds) {
         let value = add.immediate(1) as u32;
-        reading.sum_in(&add, if add.code() == Code::Add_rm32_imm8 { 1 } else { 4 });
+        reading.sum_in(
+            &add,
+            if add.code() == Code::Add_rm32_imm8 {
+                1
+            } else {
+                4
+            },
+        );
         return Some((Done::Add(value), word(&add)?, None, true));
     }
     let load = reading.code(Code::Mov_r32_rm32)?;
@@ -278,9 +288,16 @@ mod tests {
             numbers: 300,
             next: 5,
         };
-        let ops = [PathOp::Set(77), PathOp::Add(3), PathOp::Add(1 << 20), PathOp::End(end)];
+        let ops = [
+            PathOp::Set(77),
+            PathOp::Add(3),
+            PathOp::Add(1 << 20),
+            PathOp::End(end),
+        ];
         let but = |numbers: &[u8]| {
-            let free = numbers.iter().fold(Set::NONE, |all, one| all.with(Set::numbered(*one)));
+            let free = numbers
+                .iter()
+                .fold(Set::NONE, |all, one| all.with(Set::numbered(*one)));
             Set::ALL.without(free)
         };
         let lives = [

@@ -10,9 +10,9 @@ use tomo_program::{Address, Binary, Graphs, Model};
 use tomo_wire::image::Image;
 use tomo_wire::paths::{BELOW, Function, Paths};
 
+use super::Flaw;
 use super::counted::{CountersChecked, Observes, Walk, belongs};
 use super::path::Done;
-use super::Flaw;
 use crate::WeaveError;
 use crate::text::Text;
 
@@ -89,7 +89,10 @@ pub fn check_paths(
     let (paths, rows) = Paths::read(paths).map_err(Flaw::Plan)?;
     let text = Text::read(bytes)?;
     belongs(&header, (paths.name(), paths.module), &text)?;
-    let end = paths.at.get().checked_add(8u32.saturating_mul(paths.counters.get()));
+    let end = paths
+        .at
+        .get()
+        .checked_add(8u32.saturating_mul(paths.counters.get()));
     if end != Some(header.slab_end.get()) || header.shadowed.get() != 1 {
         return Err(Flaw::Mismatch("the image has other counters"));
     }

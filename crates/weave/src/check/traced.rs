@@ -84,10 +84,14 @@ impl Records {
             let (Meaning::Node(here) | Meaning::Way(here, _) | Meaning::Arrival(here, _)) = meaning;
             return Err(super::at(*here, "a witness is never recorded"));
         }
-        match self.arrivals.iter().any(|spot| {
-            self.from_within.contains(spot) || !self.from_text.contains(spot)
-        }) {
-            true => Err(Flaw::Mismatch("an arrival is recorded by who does not arrive")),
+        match self
+            .arrivals
+            .iter()
+            .any(|spot| self.from_within.contains(spot) || !self.from_text.contains(spot))
+        {
+            true => Err(Flaw::Mismatch(
+                "an arrival is recorded by who does not arrive",
+            )),
             false => Ok(()),
         }
     }
@@ -95,13 +99,21 @@ impl Records {
 
 impl Walk<'_> {
     /// A word is appended, at `spot`, before what is at `address`.
-    pub(super) fn witness(&mut self, found: &Found, spot: i64, address: Address) -> Result<(), Flaw> {
+    pub(super) fn witness(
+        &mut self,
+        found: &Found,
+        spot: i64,
+        address: Address,
+    ) -> Result<(), Flaw> {
         let wrong = |what| super::at(address, what);
         let number = found.number as usize;
         let meaning = self.records.meanings.get(number).copied().flatten();
         let right = match meaning {
             Some(Meaning::Node(start)) => {
-                !found.with_stack && self.jumps(address).any(|here| self.is_in_block(start, here))
+                !found.with_stack
+                    && self
+                        .jumps(address)
+                        .any(|here| self.is_in_block(start, here))
             }
             Some(Meaning::Way(_, to)) => {
                 !found.with_stack && self.jumps(address).any(|here| here == to)

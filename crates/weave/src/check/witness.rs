@@ -70,7 +70,18 @@ pub(super) fn read(code: &[u8]) -> Option<Found> {
         return None;
     }
     // xadd gs:[0], place
-    reading.expect([0x65, 0x48 | high << 2, 0x0f, 0xc1, 0x04 | low << 3, 0x25, 0, 0, 0, 0])?;
+    reading.expect([
+        0x65,
+        0x48 | high << 2,
+        0x0f,
+        0xc1,
+        0x04 | low << 3,
+        0x25,
+        0,
+        0,
+        0,
+        0,
+    ])?;
     let mut seldom = None;
     let with_stack = match bytes {
         4 => {
