@@ -19,6 +19,7 @@
 //!
 //! Linear but for a sort.
 
+mod apart;
 mod chained;
 mod class;
 mod counted;
@@ -47,6 +48,7 @@ pub use traced::check_traces;
 
 use crate::WeaveError;
 use crate::text::Text;
+use apart::check_apart;
 use places::Places;
 use trampolines::Trampoline;
 
@@ -682,24 +684,4 @@ impl Checker<'_> {
         }
         Ok(changed)
     }
-}
-
-/// No two windows share a byte, and no quadword's word has a byte of another window.
-fn check_apart(windows: &[Found]) -> Result<(), Flaw> {
-    for pair in windows.windows(2) {
-        let [one, next] = pair else { continue };
-        let end = one.start.0 + one.length;
-        if end.max(one.start.0 + one.displaced) > next.start.0 {
-            return Err(at(next.start, "two windows overlap"));
-        }
-        let into_word = one.word() == Some(next.first() / 8);
-        let from_word = next.word() == Some((end - 1) / 8);
-        if into_word || from_word {
-            return Err(at(
-                next.start,
-                "a quadword's word has a byte of another window",
-            ));
-        }
-    }
-    Ok(())
 }

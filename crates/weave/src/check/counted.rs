@@ -11,26 +11,27 @@
 //! So no place of the trampolines stands for two places of the module, no changed byte is met, and no matter what
 //! was planned, the program cannot tell the difference. Linear but for liveness.
 
+mod acts;
+mod looked;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
-use tomo_program::{Address, Binary, BlockId, BlockView, Callee, EdgeKind, Graphs, Model, Status};
+use tomo_program::{Address, Binary, Callee, EdgeKind, Graphs, Model, Status};
 use tomo_wire::ModuleId;
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
 
 use super::chained::Entries;
-use super::increment::{self, Keep};
 use super::moved::means_the_same;
 use super::paths::PathPlan;
 use super::predicates::{Came, Notes};
 use super::traced::Records;
 use super::trampolines::MIDDLE;
-use super::{Flaw, at, path, witness};
+use super::{Flaw, at};
 use crate::WeaveError;
-use crate::block::is_call;
-use crate::staying::live::{Effect, Set};
+use crate::staying::live::Set;
 use crate::text::Text;
 
 /// What was proven of an image with counters, or with other probes that stay.
@@ -537,184 +538,9 @@ impl Walk<'_> {
         }
     }
 
-    /// What is done at `spot` that the module does not do, before what is at `address`: bytes of it, if there is anything.
-    fn act(&mut self, spot: i64, code: &[u8], address: Address) -> Result<Option<usize>, Flaw> {
-        if let Some(length) = self.record(spot, address)? {
-            return Ok(Some(length));
-        }
-        if let Some(found) = increment::read(code) {
-            self.count(&found, address)?;
-            return Ok(Some(found.length));
-        }
-        if !self.records.is_empty()
-            && let Some(found) = witness::read(code)
-        {
-            self.witness(&found, spot, address)?;
-            return Ok(Some(found.length));
-        }
-        let Observes::Paths(plan) = self.what else {
-            return Ok(None);
-        };
-        let Some(found) = path::read(code) else {
-            return Ok(None);
-        };
-        self.follow(&plan, &found, address)?;
-        let start = self.trampolines.offset(spot);
-        let sums = found.sums.iter();
-        self.sums
-            .extend(sums.map(|sum| start + sum.start..start + sum.end));
-        Ok(Some(found.length))
-    }
-
-    /// Something is done to a path before what is at `address`.
-    fn follow(
-        &mut self,
-        plan: &PathPlan<'_>,
-        found: &path::Found,
-        address: Address,
-    ) -> Result<(), Flaw> {
-        let wrong = |what| at(address, what);
-        let permits = |function| plan.permits(function, &found.done);
-        if !self.functions_at(plan, address).any(permits) {
-            return Err(wrong("it counts paths of something else"));
-        }
-        if found.changes != Set::NONE && self.is_looked_at(address, found.changes) {
-            return Err(wrong("somebody looks at what is changed for a path"));
-        }
-        self.increments += 1;
-        Ok(())
-    }
-
-    /// Which counter is that so many bytes from the `gs` base, if one of them may be incremented at `address`.
-    fn counter(&self, offset: u32, address: Address) -> Result<usize, &'static str> {
-        let none = "it counts what is no counter";
-        match self.what {
-            Observes::Counters { slab, rows } => {
-                let bytes = offset
-                    .checked_sub(slab)
-                    .filter(|bytes| bytes.is_multiple_of(8));
-                let number = bytes.ok_or(none)? as usize / 8;
-                let row = rows.get(number).ok_or(none)?;
-                let (from, to) = (Address(row.from.get()), Address(row.to.get()));
-                // Where the module jumps to, the trampolines may be already.
-                let counted = self.jumps(address).any(|address| {
-                    self.is_in_block(from, address) || (row.to.get() != 0 && to == address)
-                });
-                counted.then_some(number).ok_or("it counts something else")
-            }
-            Observes::Paths(plan) => {
-                let mut functions = self.functions_at(&plan, address);
-                let function = functions.find(|function| plan.has_counter(*function, offset));
-                function.ok_or(none)
-            }
-            Observes::Noted | Observes::Chains(_) => Err(none),
-        }
-    }
-
-    /// Functions whose paths are followed and that have what is at `address`, or where its jumps lead, or what control came
-    /// from.
-    fn functions_at(
-        &self,
-        plan: &PathPlan<'_>,
-        address: Address,
-    ) -> impl Iterator<Item = usize> {
-        let here = self.jumps(address).chain([self.from]);
-        here.filter_map(|here| plan.function_at(self.graphs, here))
-    }
-
-    /// A counter is incremented before what is at `address`.
-    fn count(&mut self, found: &increment::Found, address: Address) -> Result<(), Flaw> {
-        let wrong = |what| at(address, what);
-        let number = self.counter(found.offset, address).map_err(wrong)?;
-        let changes = match found.keep {
-            Keep::Nothing => Set::STATUS.without(Set::CARRY),
-            Keep::Rax => Set::numbered(0),
-            Keep::Register(number) => Set::numbered(number),
-            Keep::Stack => Set::NONE,
-        };
-        if changes != Set::NONE && self.is_looked_at(address, changes) {
-            return Err(wrong("somebody looks at what an increment changes"));
-        }
-        self.counted[number] = true;
-        self.increments += 1;
-        Ok(())
-    }
-
     pub(super) fn is_in_block(&self, start: Address, address: Address) -> bool {
         let block = self.graphs.block_at(start);
         block.is_some_and(|b| b.address() == start && b.range().contains(address))
-    }
-
-    /// Whether there is a path from `address` to somebody who looks at `what`, and nobody on it who writes it first.
-    pub(super) fn is_looked_at(&mut self, address: Address, what: Set) -> bool {
-        if let Some(&known) = self.looked_at.get(&(address, what)) {
-            return known;
-        }
-        let mut seen = HashSet::new();
-        let mut waiting = vec![(address, what)];
-        let mut found = false;
-        while let Some((address, what)) = waiting.pop() {
-            if found || !seen.insert((address, what)) {
-                continue;
-            }
-            let Some(ways) = self.ways(address, what) else {
-                found = true;
-                continue;
-            };
-            waiting.extend(ways);
-        }
-        self.looked_at.insert((address, what), found);
-        found
-    }
-
-    /// Where control may be behind the instruction at `address`, with what of `what` is not written by it; `None` if
-    /// it may be looked at.
-    fn ways(&mut self, address: Address, what: Set) -> Option<Vec<(Address, Set)>> {
-        let block = self.graphs.block_at(address)?;
-        block.function().filter(|f| f.status() == Status::Exact)?;
-        let instruction = self.original(address)?.instruction;
-        let effect = Effect::of(&instruction, &mut self.factory);
-        if effect.reads.has_any(what) {
-            return None;
-        }
-        let rest = what.without(effect.writes);
-        if rest == Set::NONE {
-            return Some(Vec::new());
-        }
-        let next = address.wrapping_add(instruction.len() as u64);
-        if next < block.range().end() {
-            return Some(vec![(next, rest)]);
-        }
-        let ways = match is_call(&instruction) {
-            true => {
-                vec![self.entry(self.address(instruction.near_branch_target() as i64 - MIDDLE))?]
-            }
-            false => self.successors(&block)?,
-        };
-        Some(ways.into_iter().map(|way| (way, rest)).collect())
-    }
-
-    /// The entry of a function all of which is known.
-    fn entry(&self, address: Address) -> Option<Address> {
-        let function = self.graphs.function_starting_at(address)?;
-        (function.status() == Status::Exact && function.entry_block().is_some()).then_some(address)
-    }
-
-    fn successors(&self, block: &BlockView<'_>) -> Option<Vec<Address>> {
-        let ways = block.successors().map(|edge| {
-            let inside: Option<BlockId> = edge.block();
-            let known = inside.is_some() || self.starts_known_block(edge.address);
-            known.then_some(edge.address)
-        });
-        let ways: Vec<Address> = ways.collect::<Option<_>>()?;
-        (!ways.is_empty()).then_some(ways)
-    }
-
-    fn starts_known_block(&self, address: Address) -> bool {
-        let block = self.graphs.block_at(address);
-        let block = block.filter(|block| block.address() == address);
-        let function = block.and_then(|block| block.function());
-        function.is_some_and(|function| function.status() == Status::Exact)
     }
 
     /// All that is changed is an entrance, and all counters count.
