@@ -393,7 +393,7 @@ pub(crate) extern "C" fn leave(_: u64, slot: u64, slab: usize) {
     tree.set_now(node);
 }
 
-/// Control arrives in the function with the number `said` by no return, while the stack pointer is `stack`.
+/// Control arrives in the function with the number `said`, or in one that is not observed, by no return, while the stack pointer is `stack`.
 pub(crate) extern "C" fn land(said: u64, stack: u64, slab: usize) {
     let tree = Tree(slab);
     if is_in_lost(tree, stack) {

@@ -11,7 +11,8 @@
 //! - announces a tail call to what is observed, and before another leaves;
 //! - lands where the unwinder or `longjmp` may arrive.
 //!
-//! Functions that are not observed run where they are, and what they call is entered from the call in them.
+//! Functions that are not observed run where they are, and what they call is entered from the call in them. But where
+//! the unwinder may arrive in them, they note what was left.
 
 use std::collections::HashMap;
 
@@ -21,7 +22,7 @@ use tomo_program::{
     Address, BlockId, CallView, EdgeKind, EdgeView, FunctionView, Graphs, Resolution, Status,
     returns_again,
 };
-use tomo_wire::chains::{MARK, Row};
+use tomo_wire::chains::{MARK, NONE, Row};
 
 use crate::place::Surroundings;
 use crate::staying::action::What;
@@ -31,6 +32,7 @@ use crate::staying::depth;
 use crate::staying::live::Liveness;
 use crate::staying::region::{Call, Region};
 use crate::staying::whole::MovedBlocks;
+use crate::window::JUMP_BYTES;
 
 /// The steps of all functions.
 #[derive(Debug, Default)]
@@ -95,8 +97,11 @@ pub(crate) fn all(around: &Surroundings<'_>, graphs: &Graphs<'_>) -> Chains {
     };
     let regions = owns.par_iter().enumerate().with_min_len(16);
     let regions = regions.map(|(number, own)| planner.region(own, number as u32));
+    let others = functions.par_iter().with_min_len(16);
+    let others = others.filter(|function| !planner.entries.contains_key(&function.entry()));
+    let others = others.flat_map_iter(|function| landings(around, &live, function));
     Chains {
-        regions: regions.collect(),
+        regions: regions.chain(others).collect(),
         rows: owns
             .iter()
             .map(|own| Row::of(own.entry.0, own.leaf))
@@ -215,6 +220,36 @@ fn forks(call: &CallView<'_>) -> bool {
     let own = || call.function().and_then(|function| function.name());
     let name = call.import().or_else(own).unwrap_or_default();
     name.to_ascii_lowercase().contains("fork")
+}
+
+/// Where control may arrive by no return in a function that is not observed, as far as that has room in the block
+/// itself.
+fn landings(
+    around: &Surroundings<'_>,
+    live: &Liveness<'_>,
+    function: &FunctionView<'_>,
+) -> Vec<Region> {
+    if function.status() != Status::Exact {
+        return Vec::new();
+    }
+    let blocks: Vec<_> = function.blocks().collect();
+    let lands = lands(function, blocks.len());
+    let lands = blocks.iter().zip(lands).filter(|(_, lands)| *lands);
+    let codes = lands.filter_map(|(block, _)| Code::of(around, live, block));
+    let fits = |code: &Code<'_>| {
+        let start = code.start();
+        let room = code.end_of_free().0.saturating_sub(start.0);
+        let entered = around.ways.entered.has_inside(start, JUMP_BYTES);
+        code.is_movable() && room >= JUMP_BYTES && !entered
+    };
+    let wants = Wants {
+        first: vec![What::Chain(Step::Land(NONE))],
+        ..Wants::default()
+    };
+    codes
+        .filter(fits)
+        .map(|code| Region::of(code.whole(&wants)))
+        .collect()
 }
 
 /// How control leaves the function at the end of a block; `None` where that cannot be observed.

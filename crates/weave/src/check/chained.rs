@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use iced_x86::{FlowControl, Instruction};
 use tomo_program::{Address, Binary, Model};
-use tomo_wire::chains::{Functions, MARK, WAY_BITS, way_of};
+use tomo_wire::chains::{Functions, MARK, NONE, WAY_BITS, way_of};
 use tomo_wire::image::Image;
 
 use super::counted::{Behind, CountersChecked, Decoded, Observes, Walk, belongs};
@@ -88,7 +88,9 @@ impl Walk<'_> {
             Step::Leave => true,
             Step::Announce(site) => self.is_announced(*site, &places),
             Step::Land(number) => {
-                self.function_of(address).and_then(|f| functions.get(&f)) == Some(&(*number, false))
+                let own = self.function_of(address);
+                let own = own.and_then(|function| functions.get(&function));
+                *own.unwrap_or(&(NONE, false)) == (*number, false)
             }
             Step::Jump(site, push) => {
                 let place = self.site(*site);

@@ -319,7 +319,14 @@ fn tail(writer: &mut Writer, (site, entry): (u32, Entry), to: Spot, live: Set) -
     compare_slot(writer, COMPARE, (a, b), scratch.depth());
     branches.push(writer.branch_ahead(5)); // jne
     let way = (site as u8 ^ way_of(entry.number)) & WAY_BITS;
-    Access(writer).field(LOAD, a, a, field::WAYS + way, false);
+    // Too far for a displacement of one byte.
+    writer.copy(&[
+        0x65,
+        0x40 | a >> 3 << 2 | a >> 3,
+        LOAD,
+        0x80 | (a & 7) << 3 | a & 7,
+    ]);
+    writer.copy(&u32::from(field::WAYS + way).to_le_bytes());
     Access(writer).field(0x81, 7, a, field::SITE, false); // cmp
     writer.copy(&(site | MARK).to_le_bytes());
     branches.push(writer.branch_ahead(5));
