@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde::Deserialize;
-use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, Workload, build};
+use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, Workload, build, compiled};
 use tomo_testkit::coverage::complete;
 use tomo_testkit::steps::chains::{Chain, Follower, Functions, Observed, Way};
 use tomo_testkit::steps::{Outside, follow};
@@ -206,4 +206,42 @@ fn chains_of_lua_are_exact() {
 #[test]
 fn chains_of_bzip2_are_exact() {
     check([Recipe::new(Source::Bzip2, Compiler::Clang, Level::O2)]);
+}
+
+/// The chains of a run of `counting.c`, as folded stacks.
+fn folded(scenario: &str) -> String {
+    let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(tomo::path().expect("tomo"));
+    command.env("TOMO_CACHE_DIR", folder.path().join("cache"));
+    command.current_dir(folder.path());
+    command.args(["chains", "--folded", "folded", "--leaf", "work", "--"]);
+    command.arg(&program).arg(scenario);
+    complete(command, b"").expect("run");
+    std::fs::read_to_string(folder.path().join("folded")).expect("folded stacks")
+}
+
+/// A known number of calls of `work`, in threads and processes of all kinds. The chains of a forked process begin with it.
+#[test]
+fn chains_are_exact_whatever_threads_and_processes_do() {
+    let main = "_start;[__libc_start_main];main";
+    for (scenario, expected) in [
+        ("once", format!("{main};all;work 20000\n")),
+        ("threads", "thread;all;work 160000\n".to_owned()),
+        ("left", "thread;all;work 160000\n".to_owned()),
+        ("many", "thread;all;work 8000000\n".to_owned()),
+        (
+            "forks",
+            "[unplaced];all;work 120000\nthread;all;work 240000\n".to_owned(),
+        ),
+        ("vfork", format!("{main};all;work 40000\n")),
+        ("killed", format!("{main};all;work 20000\n")),
+        (
+            "exits",
+            format!("[unplaced];all;work 20000\n{main};all;work 20000\n"),
+        ),
+        ("leaps", format!("{main};[signal];handler;work 100\n")),
+    ] {
+        assert_eq!(folded(scenario), expected, "{scenario}");
+    }
 }

@@ -7,9 +7,10 @@ use super::files::File;
 use super::{tables, tokens};
 
 /// The modules that may be unsafe. What each relies on stands in `SAFETY.md`.
-const MODULES: [&str; 20] = [
+const MODULES: [&str; 22] = [
     "crates/agent/src/arm.rs",
     "crates/agent/src/armed.rs",
+    "crates/agent/src/chains.rs",
     "crates/agent/src/emulator.rs",
     "crates/agent/src/forked.rs",
     "crates/agent/src/kept.rs",
@@ -17,6 +18,7 @@ const MODULES: [&str; 20] = [
     "crates/agent/src/lib.rs",
     "crates/agent/src/listed.rs",
     "crates/agent/src/loader.rs",
+    "crates/agent/src/passage.rs",
     "crates/agent/src/shadow.rs",
     "crates/agent/src/signals.rs",
     "crates/agent/src/slabs.rs",

@@ -387,6 +387,9 @@ fn announces(reading: &mut Reading<'_>) -> Option<(Step, Set)> {
     right.then(|| (Step::Announce(site), changes(&[wide], &saved)))
 }
 
+/// Reads a step, and says what it changes.
+type Passing = fn(&mut Reading<'_>) -> Option<(Step, Set)>;
+
 /// The step that begins at `spot`, if one does. `at` reads instructions, `target` says where branches lead.
 pub(super) fn read(
     spot: i64,
@@ -407,8 +410,7 @@ pub(super) fn read(
         })
     };
     let asks: [fn(&mut Reading<'_>) -> Option<Step>; 4] = [enters, leaves, lands, jumps];
-    let passing: [fn(&mut Reading<'_>) -> Option<(Step, Set)>; 4] =
-        [enters_in_passing, leaves_in_passing, follows, announces];
+    let passing: [Passing; 4] = [enters_in_passing, leaves_in_passing, follows, announces];
     passing.iter().find_map(|step| whole(step)).or_else(|| {
         let ask = |ask: &fn(&mut Reading<'_>) -> Option<Step>| {
             whole(&|reading| Some((ask(reading)?, Set::NONE)))
