@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use nix::sys::personality::{self, Persona};
 use serde::Deserialize;
 use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, Workload, build, compiled};
 use tomo_testkit::coverage::complete;
@@ -117,7 +118,11 @@ fn noted(program: &Path, workload: &Workload, cache: &Path) -> Document {
     command.arg("--json").arg(&file);
     command.arg("--").arg(program).args(&workload.args);
     let input = workload.stdin.as_deref().unwrap_or_default();
+    // As the oracle does: some programs hash addresses.
+    let before = personality::get().expect("a personality");
+    personality::set(before | Persona::ADDR_NO_RANDOMIZE).expect("no randomization");
     let output = complete(command, input).expect("run");
+    personality::set(before).expect("a personality");
     let text = std::fs::read(&file).unwrap_or_else(|error| {
         let said = String::from_utf8_lossy(&output.stderr);
         panic!("{}: {error}: {said}", program.display())

@@ -60,10 +60,15 @@ fn words(instruction: &Instruction) -> String {
             instruction.memory_size().size(),
         ),
         OpKind::NearBranch64 => "there".into(),
-        _ => format!("{}", instruction.immediate(operand)),
+        _ => format!("{}", constant(instruction, operand)),
     });
     let operands: Vec<String> = operands.collect();
     format!("{:?} {}", instruction.mnemonic(), operands.join(" "))
+}
+
+/// A constant operand; 0 where it is none.
+fn constant(instruction: &Instruction, operand: u32) -> u64 {
+    instruction.try_immediate(operand).unwrap_or_default()
 }
 
 /// `gs:[base + field]` of so many bytes.
@@ -139,7 +144,7 @@ impl Reading<'_> {
         let push = self
             .next()
             .filter(|push| push.code() == Code::Pushq_imm32)?;
-        Some(push.immediate(0) as u32)
+        Some(constant(&push, 0) as u32)
     }
 
     fn asked(&mut self, routine: u32, words: i64) -> Option<()> {
@@ -228,10 +233,11 @@ fn follows(reading: &mut Reading<'_>) -> Option<(Step, Set)> {
         .checked_sub(field::WAYS.into())?;
     let way = u8::try_from(way).ok().filter(|way| way & !WAY_BITS == 0)?;
     let compared = reading.next()?;
-    let marked = compared.immediate(1) as u32;
+    let marked = constant(&compared, 1) as u32;
     let right = words(&first) == format!("Mov {a32:?} {}", head(NOW, 4))
         && words(&load) == format!("Mov {a32:?} {}", part(a, field::WAYS + way, 4))
-        && words(&compared) == format!("Cmp {} {}", part(a, field::SITE, 4), compared.immediate(1))
+        && words(&compared)
+            == format!("Cmp {} {}", part(a, field::SITE, 4), constant(&compared, 1))
         && marked & MARK != 0;
     let other = reading.branch("Jne")?;
     reading.expect(&format!("Inc {}", part(a, field::COUNT, 8)))?;
@@ -307,11 +313,11 @@ fn enters_in_passing(reading: &mut Reading<'_>) -> Option<(Step, Set)> {
     reading.expect(&format!("Cmp {} {b:?}", part(a, field::BACK, 8)))?;
     let same = [reading.branch("Jne")?];
     let compared = reading.next()?;
-    let number = compared.immediate(1) as u32;
+    let number = constant(&compared, 1) as u32;
     let compares = format!(
         "Cmp {} {}",
         part(a, field::FUNCTION, 4),
-        compared.immediate(1)
+        constant(&compared, 1)
     );
     let same = [same[0], reading.branch("Jne")?];
     let mixes = format!("Xor {b32:?} {}", way_of(number));
@@ -378,10 +384,10 @@ fn announces(reading: &mut Reading<'_>) -> Option<(Step, Set)> {
     let first = reading.next()?;
     let used = first.op0_register();
     let stores = reading.next()?;
-    let site = stores.immediate(1) as u32;
+    let site = constant(&stores, 1) as u32;
     let wide = used.full_register();
     let right = words(&first) == format!("Mov {used:?} {}", head(NOW, 4))
-        && words(&stores) == format!("Mov {} {}", part(wide, field::OUT, 4), stores.immediate(1))
+        && words(&stores) == format!("Mov {} {}", part(wide, field::OUT, 4), constant(&stores, 1))
         && saved.len() <= 1;
     reading.restored(&saved)?;
     right.then(|| (Step::Announce(site), changes(&[wide], &saved)))
