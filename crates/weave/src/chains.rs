@@ -104,7 +104,7 @@ pub(crate) fn all(around: &Surroundings<'_>, graphs: &Graphs<'_>) -> Chains {
         regions: regions.chain(others).collect(),
         rows: owns
             .iter()
-            .map(|own| Row::of(own.entry.0, own.leaf))
+            .map(|own| Row::of(own.entry.0, own.leaf, own.depth))
             .collect(),
         calls: owns
             .iter()

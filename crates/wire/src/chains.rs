@@ -172,17 +172,18 @@ pub struct Row {
     pub entry: U64,
     /// 1 where it calls nothing, so that no chain goes on from it; else 0.
     pub leaf: U32,
-    reserved: U32,
+    /// How far below its return address those of its calls lie; 0 if it announces calls.
+    pub depth: U32,
 }
 
 impl Row {
     /// The function that starts there.
     #[must_use]
-    pub fn of(entry: u64, leaf: bool) -> Self {
+    pub fn of(entry: u64, leaf: bool, depth: u32) -> Self {
         Self {
             entry: entry.into(),
             leaf: u32::from(leaf).into(),
-            reserved: 0.into(),
+            depth: depth.into(),
         }
     }
 }
