@@ -351,7 +351,7 @@ impl<S: Fn(u64) -> u32> Planner<S> {
         let start = code.last_instruction().map(Instruction::ip);
         match own.exits[block] {
             Exit::None => {}
-            Exit::Return | Exit::Import => wants.end = chain(Step::Leave),
+            Exit::Return | Exit::Import => wants.last = chain(Step::Leave),
             Exit::Call if own.depth != 0 => {}
             Exit::Call => {
                 let behind = code.last_instruction().map(Instruction::next_ip);
@@ -364,10 +364,10 @@ impl<S: Fn(u64) -> u32> Planner<S> {
                 };
                 match taken {
                     true => wants.taken = chain(step),
-                    false => wants.end = chain(step),
+                    false => wants.last = chain(step),
                 }
             }
-            Exit::Indirect(operand) => wants.end = chain(Step::Jump(site(start), operand)),
+            Exit::Indirect(operand) => wants.last = chain(Step::Jump(site(start), operand)),
         }
         wants
     }

@@ -42,7 +42,12 @@ pub fn check_chains(
     let graphs = model.graphs().map_err(WeaveError::from)?;
     let by_entry: Entries = (0u32..)
         .zip(rows)
-        .map(|(number, row)| (Address(row.entry.get()), (number, row.leaf.get() != 0)))
+        .map(|(number, row)| {
+            (
+                Address(row.entry.get()),
+                (number, row.leaf.get() != 0, row.depth.get()),
+            )
+        })
         .collect();
     let what = Observes::Chains(&by_entry);
     let mut walk = Walk::of((image, header), &text, &graphs, binary, what);
@@ -50,8 +55,8 @@ pub fn check_chains(
     walk.finish()
 }
 
-/// Functions by entry: their numbers, and whether they are leaves.
-pub(super) type Entries = HashMap<Address, (u32, bool)>;
+/// Functions by entry: their numbers, whether they are leaves, and how deep their calls are.
+pub(super) type Entries = HashMap<Address, (u32, bool, u32)>;
 
 impl Walk<'_> {
     /// The step at a spot.
@@ -78,19 +83,25 @@ impl Walk<'_> {
         let wrong = |what| at(address, what);
         let places: Vec<Address> = self.jumps(address).collect();
         let right = match &found.step {
-            Step::Enter { number, leaf } => {
-                let own = places.iter().find_map(|place| functions.get(place));
-                if own == Some(&(*number, *leaf)) {
+            Step::Enter {
+                number,
+                leaf,
+                depth,
+            } => {
+                let own = (*number, *leaf, *depth);
+                let is_own = |place: &Address| functions.get(place) == Some(&own);
+                let right = places.iter().any(is_own);
+                if right {
                     self.counted[*number as usize] = true;
                 }
-                own == Some(&(*number, *leaf))
+                right
             }
             Step::Leave => true,
             Step::Announce(site) => self.is_announced(*site, &places),
             Step::Land(number) => {
                 let own = self.function_of(address);
                 let own = own.and_then(|function| functions.get(&function));
-                *own.unwrap_or(&(NONE, false)) == (*number, false)
+                own.map_or((NONE, false), |own| (own.0, own.1)) == (*number, false)
             }
             Step::Jump(site, push) => {
                 let place = self.site(*site);
@@ -161,13 +172,17 @@ impl Walk<'_> {
         let Some(target) = self.original(place).map(|jump| self.address(jump.target())) else {
             return false;
         };
-        let Some(&(number, own)) = functions.get(&target) else {
+        let Some(&(number, own, depth)) = functions.get(&target) else {
             return false;
         };
         let entrance = self.patched(target).unwrap_or_default();
         let entrance = Decoded::of(self.spot(target), entrance);
         let entered = entrance.and_then(|jump| self.step_at(jump.target()));
-        let enters = Step::Enter { number, leaf };
+        let enters = Step::Enter {
+            number,
+            leaf,
+            depth,
+        };
         let behind = entered.filter(|found| found.step == enters);
         own == leaf
             && way == (site as u8 ^ way_of(number)) & WAY_BITS
@@ -182,7 +197,7 @@ impl Walk<'_> {
         };
         let own = self.function_of(address);
         let own = own.and_then(|function| functions.get(&function));
-        is.flow_control() == FlowControl::Return && own.is_some_and(|(_, leaf)| !leaf)
+        is.flow_control() == FlowControl::Return && own.is_some_and(|(_, leaf, _)| !leaf)
     }
 }
 

@@ -23,6 +23,7 @@ pub(super) enum Step {
     Enter {
         number: u32,
         leaf: bool,
+        depth: u32,
     },
     Leave,
     Announce(u32),
@@ -172,12 +173,13 @@ impl Reading<'_> {
 
 fn enters(reading: &mut Reading<'_>) -> Option<Step> {
     reading.move_stack(-128)?;
-    let _depth = reading.pushed()?;
+    let depth = reading.pushed()?;
     let said = reading.pushed()?;
     reading.asked(ENTER, 2)?;
     Some(Step::Enter {
         number: said & !MARK,
         leaf: said & MARK != 0,
+        depth,
     })
 }
 
@@ -328,9 +330,9 @@ fn enters_in_passing(reading: &mut Reading<'_>) -> Option<(Step, Set)> {
     reading.expect(&format!("Inc {}", part(a, field::COUNT, 8)))?;
     let leaf = !becomes_innermost(reading, (a, b), depth);
     reading.restored(&saved)?;
-    let step = Step::Enter { number, leaf };
     let asked = reading.apart(apart, &saved, enters, reading.here)?;
-    (asked == step).then(|| (step, changes(&[a, b], &saved).with(Set::STATUS)))
+    let same = matches!(asked, Step::Enter { number: n, leaf: l, .. } if (n, l) == (number, leaf));
+    same.then(|| (asked, changes(&[a, b], &saved).with(Set::STATUS)))
 }
 
 /// Whether the node in `a` becomes the innermost, which is read then.

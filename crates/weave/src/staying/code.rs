@@ -26,6 +26,8 @@ pub(crate) struct Wants {
     pub(crate) entering: Vec<What>,
     /// Before anything else, whenever it starts.
     pub(crate) first: Vec<What>,
+    /// Right before its last instruction.
+    pub(crate) last: Vec<What>,
     /// Anywhere in it, where most registers are free.
     pub(crate) anywhere: Vec<What>,
     /// When it starts, or as soon as may be if it is certain to be run.
@@ -410,7 +412,13 @@ impl<'t> Code<'t> {
     /// The parts of it that are executed elsewhere, each for itself, so that all that is wanted at its start and on the ways of
     /// its branch is done; `None` where they do not get along.
     pub(crate) fn parts(&self, wants: &Wants) -> Option<Vec<Piece>> {
-        let of_whole = [&wants.entering, &wants.first, &wants.anywhere, &wants.end];
+        let of_whole = [
+            &wants.entering,
+            &wants.first,
+            &wants.last,
+            &wants.anywhere,
+            &wants.end,
+        ];
         if of_whole.iter().any(|wanted| !wanted.is_empty()) {
             return None;
         }
@@ -481,6 +489,7 @@ impl<'t> Code<'t> {
             before: start
                 .chain(anywhere)
                 .chain(before(&wants.end, end))
+                .chain(before(&wants.last, self.last()))
                 .collect(),
             entering: actions(&wants.entering, self.live[0], self.slots[0]),
             taken: actions(&wants.taken, self.at_target, behind),
