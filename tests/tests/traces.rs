@@ -87,7 +87,7 @@ fn some(trace: &Traced, blocks: &[u64], at: usize) -> Vec<String> {
 
 /// Compares what is traced with each of these options with what happened.
 fn compare(built: &Built, ways: &[&[&str]], folder: &Path) {
-    let models = Cache::at(&folder.join("cache"));
+    let models = Cache::at(folder.join("cache"));
     for workload in &built.workloads {
         let input = workload.stdin.as_deref().unwrap_or_default();
         let truth = observe_in_order(&built.program, workload, Outside::Leap, LIMIT);
@@ -193,7 +193,7 @@ fn traces_are_exact_however_witnesses_are_distributed() {
 fn counting(scenario: &str, options: &[&str], folder: &Path) -> Traced {
     let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
     let trace = traced(&program, &[scenario.into()], b"", options, folder);
-    let models = Cache::at(&folder.join("cache"));
+    let models = Cache::at(folder.join("cache"));
     Traced::read(&trace, Some(&models), &()).expect("a trace")
 }
 
@@ -253,7 +253,7 @@ fn runs_that_differ_are_told_apart() {
     let state = folder.path().join("state");
     let words = [state.to_str().expect("UTF-8").to_owned()];
     let trace = traced(&program, &words, b"", &["--runs", "3"], folder.path());
-    let models = Cache::at(&folder.path().join("cache"));
+    let models = Cache::at(folder.path().join("cache"));
     let trace = Traced::read(&trace, Some(&models), &()).expect("a trace");
     let (blocks, ended) = blocks(&trace);
     assert!(ended.divergence.is_some(), "{ended:?}");
@@ -274,7 +274,7 @@ fn traces_that_lack_something_are_refused() {
         &["--runs", "2"],
         folder.path(),
     );
-    let models = Cache::at(&folder.path().join("cache"));
+    let models = Cache::at(folder.path().join("cache"));
     let stated = std::fs::read_to_string(trace.join("trace.json")).expect("a document");
     let mut document: serde_json::Value = serde_json::from_str(&stated).expect("a document");
     let runs = document["runs"].as_array_mut().expect("runs");

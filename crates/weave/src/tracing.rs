@@ -102,9 +102,9 @@ pub(crate) fn all<'f>(
     let (subjects, places, open) = settle(around, candidates);
     let untraced = functions.iter().filter(|function| {
         let entry = function.entry();
-        !places
+        places
             .get(&entry)
-            .is_some_and(|&(at, _)| subjects[at].entry() == entry)
+            .is_none_or(|&(at, _)| subjects[at].entry() != entry)
     });
     let untraced = untraced.map(|function| function.entry().0).collect();
     let distribution = distribution(&subjects, tracing);

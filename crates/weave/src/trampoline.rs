@@ -19,6 +19,9 @@ impl Spot {
     }
 }
 
+/// Writes what seldom happens.
+type Seldom = fn(&mut Writer);
+
 /// Appends instructions whose first byte of all is at a given spot.
 pub(crate) struct Writer {
     pub(crate) bytes: Vec<u8>,
@@ -26,7 +29,7 @@ pub(crate) struct Writer {
     /// Whether all displacements fitted in 32 bits.
     pub(crate) fits: bool,
     /// What seldom happens and is written behind all else: where the branch to it ends, and what writes it.
-    seldom: Vec<(usize, fn(&mut Self))>,
+    seldom: Vec<(usize, Seldom)>,
 }
 
 impl Writer {
@@ -138,7 +141,7 @@ impl Writer {
 
     /// Lets the branch that ends at `branch` lead to code that `write` appends once all else is written, and that leads back
     /// to behind the branch.
-    pub(crate) fn later(&mut self, branch: usize, write: fn(&mut Self)) {
+    pub(crate) fn later(&mut self, branch: usize, write: Seldom) {
         self.seldom.push((branch, write));
     }
 

@@ -188,6 +188,9 @@ pub struct ChartView<'c> {
     pub untraced: &'c [U64],
 }
 
+/// Functions, blocks, ways, witnesses and untraced functions of a chart.
+pub type Parts<'p> = (&'p [Function], &'p [Block], &'p [Way], &'p [U64], &'p [U64]);
+
 impl<'c> ChartView<'c> {
     /// The header before these parts.
     #[must_use]
@@ -195,7 +198,7 @@ impl<'c> ChartView<'c> {
         (module, origin): (ModuleId, u64),
         analysis: u32,
         profiles: u32,
-        parts: (&[Function], &[Block], &[Way], &[U64], &[U64]),
+        parts: Parts<'_>,
         body: u64,
     ) -> Chart {
         let (functions, blocks, ways, witnesses, untraced) = parts;

@@ -128,7 +128,7 @@ pub(super) fn read(code: &[u8]) -> Option<Found> {
     let with_stack = match bytes {
         4 => {
             // test of the place's low half with itself
-            reading.expect([0x66, 0x40 | high * 5, 0x85, 0xc0 | low * 9, 0x0f, 0x84])?;
+            reading.expect([0x66, 0x40 | (high * 5), 0x85, 0xc0 | (low * 9), 0x0f, 0x84])?;
             let way = i32::from_le_bytes(reading.take()?);
             let behind = reading.at as i64;
             seldom = Some((behind + i64::from(way), behind));

@@ -51,8 +51,11 @@ struct With {
 impl With {
     fn of(live: Set) -> Self {
         let flags = live.has_any(Set::STATUS);
-        let free =
-            |number: &&u8| !live.has_any(Set::numbered(**number)) && !(flags && **number == 0);
+        let taken = match flags {
+            true => live.with(Set::numbered(0)),
+            false => live,
+        };
+        let free = |number: &&u8| !taken.has_any(Set::numbered(**number));
         let place = CANDIDATES.iter().find(free).copied();
         Self {
             place: place.unwrap_or(1),
@@ -93,7 +96,7 @@ pub(crate) fn write(writer: &mut Writer, word: Word, live: Set) {
             take(writer, with.place, 4);
             let (high, low) = (with.place >> 3, with.place & 7);
             // test, sixteen bits of the place with themselves
-            writer.copy(&[0x66, 0x40 | high * 5, 0x85, 0xc0 | low * 9]);
+            writer.copy(&[0x66, 0x40 | (high * 5), 0x85, 0xc0 | (low * 9)]);
             let begins = writer.branch_ahead(JZ);
             writer.later(begins, hand_over);
             store(writer, with.place, number);
