@@ -174,11 +174,10 @@ impl<'g> Names<'g> {
 
     fn number(&mut self, name: String) -> u32 {
         let next = self.names.len() as u32;
-        let number = *self.numbers.entry(name).or_insert_with_key(|name| {
+        *self.numbers.entry(name).or_insert_with_key(|name| {
             self.names.push(name.clone());
             next
-        });
-        number
+        })
     }
 
     fn function(&mut self, entry: u64) -> u32 {

@@ -185,7 +185,7 @@ fn enters(reading: &mut Reading<'_>) -> Option<Step> {
 
 fn leaves(reading: &mut Reading<'_>) -> Option<Step> {
     reading.move_stack(-128)?;
-    reading.pushed()?;
+    reading.pushed().filter(|said| *said == 0)?;
     reading.asked(LEAVE, 1)?;
     Some(Step::Leave)
 }

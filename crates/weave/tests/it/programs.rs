@@ -110,6 +110,16 @@ fn prove_recipe(recipe: &Recipe) {
 }
 
 #[test]
+fn feature_programs_with_chains() {
+    for source in [Source::CppFeatures, Source::RustFeatures] {
+        for recipe in Recipe::family(source) {
+            let built = build(&recipe).expect("a program of the corpus");
+            prove_chains(&built.name, &Program::read(&built.program));
+        }
+    }
+}
+
+#[test]
 fn feature_programs() {
     for source in [Source::CFeatures, Source::CppFeatures, Source::RustFeatures] {
         for recipe in Recipe::family(source) {
