@@ -458,7 +458,7 @@ static RESTORERS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 /// Whether handlers of signals return to `address`: unwinders and debuggers know that by these bytes, too
 /// (`mov rax, 15; syscall`).
 fn is_restorer(address: usize) -> bool {
-    const BYTES: [u64; 2] = [0x0f_0000_000f_c0c7_48, 0x05];
+    const BYTES: [u64; 2] = [0x0f00_0000_0fc0_c748, 0x05];
     if RESTORERS.iter().any(|one| one.load(Relaxed) == address) {
         return true;
     }
