@@ -106,7 +106,7 @@ mod tests {
         let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
         decoder
             .iter()
-            .fold(Some(0), |depth, one| behind(depth, &one))
+            .try_fold(0, |depth, one| behind(Some(depth), &one))
     }
 
     #[test]
