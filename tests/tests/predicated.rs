@@ -165,6 +165,8 @@ fn check(recipes: impl IntoIterator<Item = Recipe>) {
     for recipe in recipes {
         let built = build(&recipe).expect("built");
         let cache = tempfile::tempdir().expect("a folder");
+        // Some workloads only print a text.
+        let mut most = 0;
         for workload in &built.workloads {
             let trace = observe(&built.program, workload, Outside::Leap, LIMIT).expect("traced");
             for options in [&[] as &[&str], &["--counts"]] {
@@ -172,11 +174,12 @@ fn check(recipes: impl IntoIterator<Item = Recipe>) {
                 let document = predicates(program, options, workload, cache.path());
                 let tally = compare(&built, &document, &trace);
                 println!("{} {options:?}: {tally:?}", built.name);
-                assert!(tally.ran > 100, "{}: {tally:?}", built.name);
+                most = most.max(tally.ran);
                 let (ran, unknown) = (tally.ran, tally.unknown);
                 assert!(unknown * 5 < ran, "{}: {tally:?}", built.name);
             }
         }
+        assert!(most > 100, "{}: {most}", built.name);
     }
 }
 

@@ -86,7 +86,9 @@ fn prove_predicates(name: &str, program: &Program) {
     let count = |told: Told| rows.iter().filter(|row| row.told() == Some(told)).count();
     let (without, with) = (count(Told::NoPlace), count(Told::Itself));
     assert!(without * 5 < with, "{name}: {without} without, {with} with");
-    assert!(count(Told::BySite) > 0, "{name}");
+    // Without optimisation a result is stored before it is looked at, which may fault.
+    let inferred = count(Told::BySite) > 0;
+    assert!(inferred || name.ends_with("O0"), "{name}");
 }
 
 /// So must that which notes chains.
