@@ -17,8 +17,8 @@
 //! | handlers | [`HANDLERS_AT`] | the functions that the program has made signal handlers |
 //! | full | [`FULL_AT`] | how many threads had no room left and were recorded up to there |
 //! | slabs | as in a file of slabs | [`State`] each |
-//! | table | [`TABLE`] | for each unit its slab and position, as in [`entry`] |
-//! | units | [`UNITS`] | words |
+//! | table | [`table`] | for each unit its slab and position, as in [`entry`] |
+//! | units | [`units`] | words |
 //!
 //! A word is 0 where a witness had room and did not come to write, one more than the number of a witness, or
 //! [`BEGIN`], which [`BEGIN_WORDS`] words in all follow from: a thread begins.
