@@ -12,6 +12,7 @@
 //! |---|---|
 //! | what is mapped: whole pages of executable segments | `text.rs` |
 //! | where blocks start and where control arrives | `spots.rs` |
+//! | all that is read of a module before it is planned | `ground.rs` |
 //! | a block decoded: where in it a probe may stand | `block.rs` |
 //! | filling that never runs and may be covered | `padding.rs` |
 //! | which units get probes, and which are known from others | `choose.rs` |
@@ -38,6 +39,7 @@ mod counting;
 mod counts;
 mod disposal;
 mod error;
+mod ground;
 mod hops;
 mod image;
 mod padding;
@@ -67,6 +69,7 @@ pub use predicates::{Asked, Wanted};
 pub use tomo_plan::witnesses::Strategy;
 pub use tracing::{Kind, Tracing};
 
+use ground::{Elsewhere, Ground};
 use staying::region::Regions;
 use tomo_program::{ANALYSIS_VERSION, Binary, Model};
 use tomo_wire::chains::Functions;
@@ -167,15 +170,9 @@ pub fn weave(
     stamp: FileStamp,
     options: &Options,
 ) -> Result<Woven, WeaveError> {
-    let text = text::Text::read(bytes)?;
-    let graphs = model.graphs()?;
-    let ways = spots::Ways::of(&text, binary, &graphs);
-    let surroundings = place::Surroundings {
-        text: &text,
-        binary,
-        ways: &ways,
-    };
-    let place::Placed { mut units, gaps } = place::units(&surroundings, &graphs, options);
+    let ground = Ground::of(binary, bytes, model)?;
+    let (text, around) = (&ground.text, ground.around());
+    let place::Placed { mut units, gaps } = place::units(&around, &ground.graphs, options);
     let mut probes = settle::settle(&mut units, &gaps);
     if !options.traps {
         probes = settle::without_traps(&mut units, probes);
@@ -186,7 +183,7 @@ pub fn weave(
         counts.add(unit.window.tactic, unit.refusal);
     }
     let weaving = image::Weaving {
-        text: &text,
+        text,
         units: &units[..probes],
         regions: &Regions::default(),
         module,
@@ -200,7 +197,7 @@ pub fn weave(
         counters: 0,
     };
     let (image, header) = weaving.image()?;
-    let rows = disposal::rows(&text, weaving.units).ok_or(WeaveError::TooLarge)?;
+    let rows = disposal::rows(text, weaving.units).ok_or(WeaveError::TooLarge)?;
     Ok(Woven {
         image,
         plan: plan.bytes,
@@ -237,20 +234,13 @@ pub fn weave_counters(
     (distance, slab): (Option<i64>, u32),
     weights: &Weights,
 ) -> Result<WovenCounters, WeaveError> {
-    let text = text::Text::read(bytes)?;
-    let graphs = model.graphs()?;
-    let ways = spots::Ways::of(&text, binary, &graphs);
-    let around = place::Surroundings {
-        text: &text,
-        binary,
-        ways: &ways,
-    };
+    let ground = Ground::of(binary, bytes, model)?;
     let counting::Counting {
         regions,
         calls,
         counters,
         uncounted,
-    } = counting::all(&around, &graphs, weights);
+    } = counting::all(&ground.around(), &ground.graphs, weights);
     let rows: Vec<Row> = counters
         .iter()
         .map(|counter| Row {
@@ -259,21 +249,15 @@ pub fn weave_counters(
         })
         .collect();
     let file = Counters::of(module, ANALYSIS_VERSION, slab, &rows);
-    let weaving = image::Weaving {
-        text: &text,
-        units: &[],
-        regions: &Regions::new(regions, calls, &text),
-        module,
-        stamp,
-        plan: file.name(),
-        fixed: !binary.is_position_independent(),
-        distance,
+    let elsewhere = Elsewhere {
+        regions,
+        calls,
         slab: Some(slab),
         shadowed: false,
         probes: rows.len(),
         counters: rows.len(),
     };
-    let (image, header) = weaving.image()?;
+    let (image, header) = ground.image((module, stamp), distance, file.name(), elsewhere)?;
     Ok(WovenCounters {
         image,
         counters: [file.as_bytes(), rows.as_bytes()].concat(),
@@ -306,32 +290,19 @@ pub fn weave_predicates(
     (distance, slab): (Option<i64>, u32),
     wanted: &Wanted,
 ) -> Result<WovenPredicates, WeaveError> {
-    let text = text::Text::read(bytes)?;
-    let graphs = model.graphs()?;
-    let ways = spots::Ways::of(&text, binary, &graphs);
-    let around = place::Surroundings {
-        text: &text,
-        binary,
-        ways: &ways,
-    };
-    let planned = predicates::all(&around, &graphs, wanted);
+    let ground = Ground::of(binary, bytes, model)?;
+    let planned = predicates::all(&ground.around(), &ground.graphs, wanted);
     let recorded = (wanted.recorded, planned.probes, slab);
     let file = Predicates::of(module, ANALYSIS_VERSION, recorded, &planned.rows);
-    let weaving = image::Weaving {
-        text: &text,
-        units: &[],
-        regions: &Regions::new(planned.regions, planned.calls, &text),
-        module,
-        stamp,
-        plan: file.name(),
-        fixed: !binary.is_position_independent(),
-        distance,
+    let elsewhere = Elsewhere {
+        regions: planned.regions,
+        calls: planned.calls,
         slab: (wanted.recorded == Recorded::Counts).then_some(slab),
         shadowed: false,
         probes: planned.probes as usize,
         counters: planned.probes as usize,
     };
-    let (image, header) = weaving.image()?;
+    let (image, header) = ground.image((module, stamp), distance, file.name(), elsewhere)?;
     Ok(WovenPredicates {
         image,
         predicates: [file.as_bytes(), planned.rows.as_bytes()].concat(),
@@ -362,34 +333,25 @@ pub fn weave_traces(
     distance: Option<i64>,
     tracing: &Tracing<'_>,
 ) -> Result<WovenTraces, WeaveError> {
-    let text = text::Text::read(bytes)?;
-    let graphs = model.graphs()?;
-    let ways = spots::Ways::of(&text, binary, &graphs);
-    let around = place::Surroundings {
-        text: &text,
-        binary,
-        ways: &ways,
-    };
-    let traced = tracing::all(&around, &graphs, tracing);
-    let drawn = traced.chart(&around);
-    let (chart, name) = drawn.file((module, text.origin()), ANALYSIS_VERSION, traced.profiles());
+    let ground = Ground::of(binary, bytes, model)?;
+    let traced = tracing::all(&ground.around(), &ground.graphs, tracing);
+    let drawn = traced.chart(&ground.around());
+    let (chart, name) = drawn.file(
+        (module, ground.text.origin()),
+        ANALYSIS_VERSION,
+        traced.profiles(),
+    );
     let images = (0..traced.profiles()).map(|profile| {
         let tracing::Elsewhere { regions, calls } = traced.elsewhere(&drawn, profile);
-        let weaving = image::Weaving {
-            text: &text,
-            units: &[],
-            regions: &Regions::new(regions, calls, &text),
-            module,
-            stamp,
-            plan: name,
-            fixed: !binary.is_position_independent(),
-            distance,
+        let elsewhere = Elsewhere {
+            regions,
+            calls,
             slab: Some(tomo_wire::tracing::SLAB as u32),
             shadowed: false,
             probes: 0,
             counters: 0,
         };
-        weaving.image()
+        ground.image((module, stamp), distance, name, elsewhere)
     });
     Ok(WovenTraces {
         images: images.collect::<Result<_, _>>()?,
@@ -421,35 +383,22 @@ pub fn weave_chains(
     stamp: FileStamp,
     distance: Option<i64>,
 ) -> Result<WovenChains, WeaveError> {
-    let text = text::Text::read(bytes)?;
-    let graphs = model.graphs()?;
-    let ways = spots::Ways::of(&text, binary, &graphs);
-    let around = place::Surroundings {
-        text: &text,
-        binary,
-        ways: &ways,
-    };
+    let ground = Ground::of(binary, bytes, model)?;
     let chains::Chains {
         rows,
         regions,
         calls,
-    } = chains::all(&around, &graphs);
-    let file = Functions::of(module, text.origin(), ANALYSIS_VERSION, &rows);
-    let weaving = image::Weaving {
-        text: &text,
-        units: &[],
-        regions: &Regions::new(regions, calls, &text),
-        module,
-        stamp,
-        plan: file.name(),
-        fixed: !binary.is_position_independent(),
-        distance,
+    } = chains::all(&ground.around(), &ground.graphs);
+    let file = Functions::of(module, ground.text.origin(), ANALYSIS_VERSION, &rows);
+    let elsewhere = Elsewhere {
+        regions,
+        calls,
         slab: Some(0),
         shadowed: false,
         probes: rows.len(),
         counters: rows.len(),
     };
-    let (image, header) = weaving.image()?;
+    let (image, header) = ground.image((module, stamp), distance, file.name(), elsewhere)?;
     Ok(WovenChains {
         image,
         functions: [file.as_bytes(), rows.as_bytes()].concat(),

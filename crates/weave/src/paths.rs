@@ -6,9 +6,10 @@ use tomo_wire::paths::{Function, Left, Mark, Paths, Rows};
 use tomo_wire::{FileStamp, ModuleId};
 use zerocopy::IntoBytes as _;
 
+use crate::WeaveError;
+use crate::ground::{Elsewhere, Ground};
 use crate::pathing::{self, Planned};
-use crate::staying::region::{Call, Region, Regions};
-use crate::{WeaveError, image, place, spots, text};
+use crate::staying::region::{Call, Region};
 
 /// The paths of a module, made into machine code.
 #[derive(Debug)]
@@ -63,16 +64,9 @@ pub fn weave_paths(
     (distance, slab): (Option<i64>, u32),
     is_chosen: &(dyn Fn(&FunctionView<'_>) -> bool + Sync),
 ) -> Result<WovenPaths, WeaveError> {
-    let text = text::Text::read(bytes)?;
-    let graphs = model.graphs()?;
-    let ways = spots::Ways::of(&text, binary, &graphs);
-    let around = place::Surroundings {
-        text: &text,
-        binary,
-        ways: &ways,
-    };
+    let ground = Ground::of(binary, bytes, model)?;
     let mut joined = Joined::default();
-    for (entry, plan) in pathing::all(&around, &graphs, is_chosen) {
+    for (entry, plan) in pathing::all(&ground.around(), &ground.graphs, is_chosen) {
         match plan {
             Ok(plan) => joined.add(plan),
             Err(reason) => joined.left.push(Left::of(entry, reason)),
@@ -84,21 +78,15 @@ pub fn weave_paths(
         left: &joined.left,
     };
     let file = Paths::of(module, ANALYSIS_VERSION, slab, joined.counters, &rows);
-    let weaving = image::Weaving {
-        text: &text,
-        units: &[],
-        regions: &Regions::new(joined.regions, joined.calls, &text),
-        module,
-        stamp,
-        plan: file.name(),
-        fixed: !binary.is_position_independent(),
-        distance,
+    let elsewhere = Elsewhere {
+        regions: joined.regions,
+        calls: joined.calls,
         slab: Some(slab),
         shadowed: true,
         probes: rows.functions.len(),
         counters: joined.counters as usize,
     };
-    let (image, header) = weaving.image()?;
+    let (image, header) = ground.image((module, stamp), distance, file.name(), elsewhere)?;
     Ok(WovenPaths {
         image,
         paths: [
