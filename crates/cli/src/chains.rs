@@ -1,25 +1,18 @@
 //! `tomo chains`: by which chains of calls functions were called, and how often.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
 use tomo_export::chains::{
     Called, Choice, Stacks, document, read, write_flame_graph, write_folded, write_pprof,
 };
-use tomo_export::locate;
-use tomo_launch::{Agent, Arming, Chosen, Ended, Observed, Run, RunFolder, Target, TargetError};
-use tomo_program::Cache;
-use tomo_wire::chains::Functions;
 
 use crate::bar::Bar;
-use crate::cover::problem;
-use crate::observe::Store;
+use crate::session::{Session, Started, tell};
 
 /// Run a program and note by which chains of calls its functions are called.
 ///
@@ -96,121 +89,55 @@ cannot be observed at all, 127 where it is not found.";
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    tomo_launch::keep_going();
-    let [name, rest @ ..] = arguments.command.as_slice() else {
-        return Ok(ExitCode::from(2));
-    };
-    let target = match Target::find(name, std::env::var_os("PATH").as_deref()) {
-        Err(error @ TargetError::NotFound(_)) => {
-            eprintln!("tomo: {error}");
-            return Ok(ExitCode::from(127));
-        }
-        found => found?,
-    };
-    let session = match Session::prepare(arguments, &target) {
-        Ok(session) => session,
-        Err(error) => {
-            let ended = tomo_launch::run(&target, name, rest, None)?;
-            let path = target.executable.display();
-            eprintln!("tomo: {path} was not observed: {error:#}");
-            return Ok(ExitCode::from(ended.code()));
-        }
-    };
-    let arming = Arming {
-        agent: &session.agent,
-        roster: &session.roster,
-        sanitized: false,
-    };
-    let ended = tomo_launch::run(&target, name, rest, Some(arming))?;
-    if let Err(error) = session.conclude(arguments, &target, ended) {
-        eprintln!("tomo: {error:#}");
-    }
-    Ok(ExitCode::from(ended.code()))
+    Started::find(&arguments.command, |started| {
+        started.observed(
+            "observed",
+            |started| {
+                Session::prepare(started, &arguments.output, |folder, module, store| {
+                    let memory = arguments.memory << 20;
+                    folder.note_chains(module, &store.images, memory, &Bar::new())?;
+                    Ok(folder.make_slabs()?)
+                })
+            },
+            |started, session| conclude(arguments, started, session),
+        )
+    })
 }
 
-/// What a run needs.
-struct Session {
-    cache: PathBuf,
-    module: Observed,
-    agent: Agent,
-    folder: RunFolder,
-    roster: PathBuf,
-    run: Run,
+/// Says what was noted.
+fn conclude(arguments: &Arguments, started: &Started<'_>, session: &Session) -> Result<()> {
+    let called = called(session)?;
+    let choice = Choice {
+        roots: arguments.root.clone(),
+        leaves: arguments.leaf.clone(),
+        through: arguments.through.clone(),
+    };
+    let stacks = choice.of(called.stacks()?);
+    let write = |path: &Option<PathBuf>, text: &dyn Fn(&mut Vec<u8>) -> Result<()>| {
+        let Some(path) = path else { return Ok(()) };
+        let mut bytes = Vec::new();
+        text(&mut bytes)?;
+        tell(Some(path), &bytes)
+    };
+    write(&arguments.folded, &|to| Ok(write_folded(to, &stacks)?))?;
+    write(&arguments.svg, &|to| {
+        Ok(write_flame_graph(to, &stacks, &started.shown())?)
+    })?;
+    let module = session.module.path.to_string_lossy();
+    write(&arguments.pprof, &|to| {
+        Ok(write_pprof(to, &stacks, &module)?)
+    })?;
+    write(&arguments.json, &|to| {
+        Ok(writeln!(to, "{:#}", document(&called)?)?)
+    })?;
+    eprint!("{}", table(&stacks, &called)?);
+    Ok(())
 }
 
-impl Session {
-    fn prepare(arguments: &Arguments, target: &Target) -> Result<Self> {
-        let store = Store::open()?;
-        let module = Observed::of(&Chosen::executable(target))?;
-        let mut folder = RunFolder::create(&arguments.output)?;
-        let memory = arguments.memory << 20;
-        folder.note_chains(&module, &store.images, memory, &Bar::new())?;
-        folder.make_slabs()?;
-        let run = Run {
-            command: arguments.command.clone(),
-            started: SystemTime::now(),
-        };
-        folder.describe(target, &run, None)?;
-        Ok(Self {
-            agent: Agent::in_cache(&store.folder)?,
-            roster: folder.roster()?,
-            cache: store.folder,
-            module,
-            folder,
-            run,
-        })
-    }
-
-    /// Says what was noted, or why nothing was.
-    fn conclude(&self, arguments: &Arguments, target: &Target, ended: Ended) -> Result<()> {
-        self.folder.describe(target, &self.run, Some(ended))?;
-        for (armed, live) in self.folder.lives() {
-            let problem = live.and_then(|live| problem(&live, false));
-            if let Some(problem) = problem {
-                let path = armed.module.path.display();
-                eprintln!("tomo: {path} was not observed{problem}");
-            }
-        }
-        let called = self.called()?;
-        let choice = Choice {
-            roots: arguments.root.clone(),
-            leaves: arguments.leaf.clone(),
-            through: arguments.through.clone(),
-        };
-        let stacks = choice.of(called.stacks()?);
-        let words = arguments.command.iter().map(|word| word.to_string_lossy());
-        let command = words.collect::<Vec<_>>().join(" ");
-        let write = |path: &Option<PathBuf>, text: &dyn Fn(&mut Vec<u8>) -> Result<()>| {
-            let Some(path) = path else { return Ok(()) };
-            let mut bytes = Vec::new();
-            text(&mut bytes)?;
-            fs::write(path, bytes).with_context(|| path.display().to_string())
-        };
-        write(&arguments.folded, &|to| Ok(write_folded(to, &stacks)?))?;
-        write(&arguments.svg, &|to| {
-            Ok(write_flame_graph(to, &stacks, &command)?)
-        })?;
-        let module = self.module.path.to_string_lossy();
-        write(&arguments.pprof, &|to| {
-            Ok(write_pprof(to, &stacks, &module)?)
-        })?;
-        write(&arguments.json, &|to| {
-            Ok(writeln!(to, "{:#}", document(&called)?)?)
-        })?;
-        eprint!("{}", table(&stacks, &called)?);
-        Ok(())
-    }
-
-    fn called(&self) -> Result<Called> {
-        let folder = self.folder.path();
-        let path = folder.join(format!("{}.functions", self.module.stem));
-        let functions = fs::read(&path).with_context(|| path.display().to_string())?;
-        let (header, _) = Functions::read(&functions).context("the functions")?;
-        let place: [&Path; 1] = [&self.module.path];
-        let located = locate(header.module, place, Some(&Cache::at(&self.cache)), &())?;
-        let slabs = folder.join("slabs");
-        read(located, &functions, &slabs).with_context(|| slabs.display().to_string())
-    }
+fn called(session: &Session) -> Result<Called> {
+    let slabs = session.folder().join("slabs");
+    read(session.located()?, &session.file("functions")?, &slabs)
+        .with_context(|| slabs.display().to_string())
 }
 
 /// Chains of a table at most, and frames of a chain.

@@ -1,26 +1,22 @@
 //! `tomo count`: how often functions, blocks and edges ran.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tomo_export::counted::{Counted, write_callgrind, write_source, write_tracefile};
-use tomo_export::{Counts, Located, counts, frequencies, locate};
-use tomo_launch::{
-    Agent, Arming, Chosen, Ended, Observed, Run, RunFolder, Target, TargetError, Weighed,
-};
-use tomo_program::{Cache, Graphs};
+use tomo_export::{Counts, Located, counts, frequencies};
+use tomo_launch::{Observed, Weighed};
+use tomo_program::Graphs;
 use tomo_wire::counting::{Counters, Row, sums};
 
 use crate::bar::Bar;
-use crate::cover::problem;
 use crate::observe::Store;
+use crate::session::{Session, Started, bytes, file_of, located, tell};
 
 /// Run a program and count how often its functions, blocks and edges run.
 ///
@@ -84,94 +80,27 @@ enum Format {
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    tomo_launch::keep_going();
-    let [name, rest @ ..] = arguments.command.as_slice() else {
-        return Ok(ExitCode::from(2));
-    };
-    let target = match Target::find(name, std::env::var_os("PATH").as_deref()) {
-        Err(error @ TargetError::NotFound(_)) => {
-            eprintln!("tomo: {error}");
-            return Ok(ExitCode::from(127));
-        }
-        found => found?,
-    };
-    let session = match Session::prepare(arguments, &target) {
-        Ok(session) => session,
-        Err(error) => {
-            let ended = tomo_launch::run(&target, name, rest, None)?;
-            let path = target.executable.display();
-            eprintln!("tomo: {path} was not counted: {error:#}");
-            return Ok(ExitCode::from(ended.code()));
-        }
-    };
-    let arming = Arming {
-        agent: &session.agent,
-        roster: &session.roster,
-        sanitized: false,
-    };
-    let ended = tomo_launch::run(&target, name, rest, Some(arming))?;
-    if let Err(error) = session.conclude(arguments, &target, ended) {
-        eprintln!("tomo: {error:#}");
-    }
-    Ok(ExitCode::from(ended.code()))
+    Started::find(&arguments.command, |started| {
+        started.observed(
+            "counted",
+            |started| prepare(arguments, started),
+            |started, session| {
+                let text = written(arguments, started, session)?;
+                tell(arguments.to.as_deref(), &text)
+            },
+        )
+    })
 }
 
-/// What a run needs.
-struct Session {
-    cache: PathBuf,
-    module: Observed,
-    agent: Agent,
-    folder: RunFolder,
-    roster: PathBuf,
-    run: Run,
-}
-
-impl Session {
-    fn prepare(arguments: &Arguments, target: &Target) -> Result<Self> {
-        let store = Store::open()?;
-        let module = Observed::of(&Chosen::executable(target))?;
-        let mut folder = RunFolder::create(&arguments.output)?;
+fn prepare(arguments: &Arguments, started: &Started<'_>) -> Result<Session> {
+    Session::prepare(started, &arguments.output, |folder, module, store| {
         let weighed = match &arguments.weights {
-            Some(run) => weights(run, &module, &store.folder)?,
+            Some(run) => weights(run, module, store)?,
             None => Weighed::default(),
         };
-        folder.count(&module, &store.images, &weighed, &Bar::new())?;
-        folder.make_slabs()?;
-        let run = Run {
-            command: arguments.command.clone(),
-            started: SystemTime::now(),
-        };
-        folder.describe(target, &run, None)?;
-        Ok(Self {
-            agent: Agent::in_cache(&store.folder)?,
-            roster: folder.roster()?,
-            cache: store.folder,
-            module,
-            folder,
-            run,
-        })
-    }
-
-    /// Says what was counted, or why nothing was.
-    fn conclude(&self, arguments: &Arguments, target: &Target, ended: Ended) -> Result<()> {
-        self.folder.describe(target, &self.run, Some(ended))?;
-        for (armed, live) in self.folder.lives() {
-            let problem = live.and_then(|live| problem(&live, false));
-            if let Some(problem) = problem {
-                eprintln!(
-                    "tomo: {} was not counted{problem}",
-                    armed.module.path.display()
-                );
-            }
-        }
-        let (folder, module) = (self.folder.path(), &self.module);
-        let text = written(arguments, folder, module, &self.cache)?;
-        match &arguments.to {
-            Some(path) => fs::write(path, text).with_context(|| path.display().to_string())?,
-            None => std::io::stderr().write_all(&text)?,
-        }
-        Ok(())
-    }
+        folder.count(module, &store.images, &weighed, &Bar::new())?;
+        Ok(folder.make_slabs()?)
+    })
 }
 
 /// What the counters of a module said in a run.
@@ -185,13 +114,9 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn read(folder: &Path, module: &Observed, cache: &Path) -> Result<Self> {
-        let read = |name: String| {
-            let path = folder.join(name);
-            fs::read(&path).with_context(|| path.display().to_string())
-        };
-        let file = read(format!("{}.counters", module.stem))?;
-        let slabs = read("slabs".into())?;
+    fn read(folder: &Path, module: &Observed, store: &Store) -> Result<Self> {
+        let file = file_of(folder, module, "counters")?;
+        let slabs = bytes(&folder.join("slabs"))?;
         let (header, rows) = Counters::read(&file).context("the counters")?;
         let mut values = vec![0u64; rows.len()];
         let add = |counter: usize, value: u64| {
@@ -200,10 +125,8 @@ impl Recorded {
             }
         };
         let lost = sums(&slabs, header.at.get(), add, rows.len()).context("the slabs")?;
-        let place = [module.path.as_path()];
-        let located = locate(header.module, place, Some(&Cache::at(cache)), &())?;
         Ok(Self {
-            located,
+            located: located(module, store, &())?,
             file,
             values,
             lost,
@@ -216,29 +139,24 @@ impl Recorded {
 }
 
 /// The weights that an earlier run of `module` gives.
-pub(crate) fn weights(run: &Path, module: &Observed, cache: &Path) -> Result<Weighed> {
-    let recorded = Recorded::read(run, module, cache)
+pub(crate) fn weights(run: &Path, module: &Observed, store: &Store) -> Result<Weighed> {
+    let recorded = Recorded::read(run, module, store)
         .with_context(|| format!("{} is no run of this program", run.display()))?;
-    let bytes: Vec<u8> = recorded
+    let values: Vec<u8> = recorded
         .values
         .iter()
         .flat_map(|value| value.to_le_bytes())
         .collect();
     let graphs = recorded.located.model.graphs()?;
     Ok(Weighed {
-        name: tomo_wire::checksum(&[recorded.file.as_slice(), &bytes].concat()),
+        name: tomo_wire::checksum(&[recorded.file.as_slice(), &values].concat()),
         weights: frequencies(&graphs, recorded.rows()?, &recorded.values),
     })
 }
 
-/// What the counters of `module` in `folder` say, in this format.
-fn written(
-    arguments: &Arguments,
-    folder: &Path,
-    module: &Observed,
-    cache: &Path,
-) -> Result<Vec<u8>> {
-    let recorded = Recorded::read(folder, module, cache)?;
+/// What the counters of a run say, in the format that was asked for.
+fn written(arguments: &Arguments, started: &Started<'_>, session: &Session) -> Result<Vec<u8>> {
+    let recorded = Recorded::read(session.folder(), &session.module, &session.store)?;
     let counts = counts(
         &recorded.located.model.graphs()?,
         recorded.rows()?,
@@ -252,11 +170,7 @@ fn written(
         Format::Json => writeln!(text, "{:#}", document(&counted, lost)?)?,
         Format::Lcov => write_tracefile(&mut text, &counted)?,
         Format::Source => write_source(&mut text, &counted)?,
-        Format::Callgrind => {
-            let words = arguments.command.iter().map(|word| word.to_string_lossy());
-            let command: Vec<_> = words.collect();
-            write_callgrind(&mut text, &counted, &command.join(" "))?;
-        }
+        Format::Callgrind => write_callgrind(&mut text, &counted, &started.shown())?,
     }
     Ok(text)
 }

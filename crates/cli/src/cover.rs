@@ -1,20 +1,18 @@
 //! `tomo cover`: which parts of a program ran.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use tomo_launch::{
-    Agent, Arming, Chosen, Ended, Observed, Pool, Run, RunFolder, Target, TargetError,
-};
-use tomo_wire::record::{Live, Reason, RecordView};
+use tomo_launch::{Agent, Arming, Chosen, Observed, Pool, RunFolder, Target};
+use tomo_wire::record::{Live, RecordView};
 
 use crate::bar::Bar;
 use crate::observe::{Store, What, Whose};
 use crate::options::expanded;
+use crate::session::{Ready, Started};
 
 /// Run a program and record which of its functions, blocks and edges ran.
 ///
@@ -72,158 +70,53 @@ error says at its end why it was not observed.";
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    tomo_launch::keep_going();
-    let [name, rest @ ..] = arguments.command.as_slice() else {
-        return Ok(ExitCode::from(2));
-    };
-    let target = match Target::find(name, std::env::var_os("PATH").as_deref()) {
-        Err(error @ TargetError::NotFound(_)) => {
-            eprintln!("tomo: {error}");
-            return Ok(ExitCode::from(127));
-        }
-        found => found?,
-    };
-    let run = Run {
-        command: arguments.command.clone(),
-        started: SystemTime::now(),
-    };
-    let ended = match Session::prepare(arguments, &target) {
-        Ok(session) => session.run(arguments, &target, name, rest, &run)?,
-        Err(error) => {
-            let ended = tomo_launch::run(&target, name, rest, None)?;
-            eprintln!(
-                "tomo: {} was not observed: {error:#}",
-                target.executable.display()
-            );
-            ended
-        }
-    };
-    Ok(ExitCode::from(ended.code()))
-}
-
-/// What a run needs.
-struct Session {
-    agent: Agent,
-    place: Place,
-    roster: PathBuf,
-    sanitized: bool,
-}
-
-enum Place {
-    Run(RunFolder),
-    Pool,
-}
-
-impl Session {
-    fn prepare(arguments: &Arguments, target: &Target) -> Result<Self> {
-        let what = &arguments.what;
-        let store = Store::open()?;
-        let modules = what.modules(target)?;
-        let bar = Bar::new();
-        if let Some(path) = &arguments.pool {
-            let pool = Pool::open(path)?.with(arguments.whose.forks());
-            pool.add(&modules.observed, &store.images, what.how(), &bar)?;
-            return Ok(Self {
-                agent: Agent::in_cache(pool.path())?,
-                roster: pool.roster(),
-                sanitized: modules.sanitized,
-                place: Place::Pool,
-            });
-        }
-        let stem = Observed::of(&Chosen::executable(target));
-        let output = match arguments.output.to_str() {
-            Some(pattern) => expanded(pattern, std::process::id(), &stem?.name())?.into(),
-            None => arguments.output.clone(),
-        };
-        let mut folder = RunFolder::create(&output)?.with(arguments.whose.forks());
-        for module in &modules.observed {
-            folder.arm(module, &store.images, what.how(), &bar)?;
-        }
-        Ok(Self {
-            agent: Agent::in_cache(&store.folder)?,
-            roster: folder.roster()?,
-            sanitized: modules.sanitized,
-            place: Place::Run(folder),
-        })
-    }
-
-    fn run(
-        &self,
-        arguments: &Arguments,
-        target: &Target,
-        name: &OsStr,
-        rest: &[OsString],
-        run: &Run,
-    ) -> Result<Ended> {
-        self.describe(target, run, None);
-        let arming = Arming {
-            agent: &self.agent,
-            roster: &self.roster,
-            sanitized: self.sanitized,
-        };
-        let ended = tomo_launch::run(target, name, rest, Some(arming))?;
-        self.describe(target, run, Some(ended));
-        self.say_what_went_wrong(arguments.verbose);
-        Ok(ended)
-    }
-
-    fn describe(&self, target: &Target, run: &Run, ended: Option<Ended>) {
-        if let Place::Run(folder) = &self.place
-            && let Err(error) = folder.describe(target, run, ended)
-        {
-            eprintln!("tomo: {error}");
-        }
-    }
-
-    /// One line for each module that was not observed, or not in each process.
-    fn say_what_went_wrong(&self, verbose: bool) {
-        let Place::Run(folder) = &self.place else {
-            return;
-        };
-        for (armed, live) in folder.lives() {
-            let path = armed.module.path.display();
-            match live {
-                Some(live) => {
-                    if let Some(problem) = problem(&live, armed.module.late) {
-                        eprintln!("tomo: {path} {problem}");
-                    }
-                    if verbose {
-                        eprintln!("tomo: {path}: {}", numbers(&live, &armed.record));
-                    }
+    Started::find(&arguments.command, |started| {
+        let ended = match prepare(arguments, &started) {
+            Ok(ready) => {
+                let ended = ready.run(&started)?;
+                if arguments.verbose {
+                    ready.folder.iter().for_each(tell_numbers);
                 }
-                None => eprintln!("tomo: {path}: its record cannot be read"),
+                ended
             }
-        }
-    }
+            Err(error) => started.run_plainly("observed", &error)?,
+        };
+        Ok(ExitCode::from(ended.code()))
+    })
 }
 
-/// What is to be said of a module that was not observed, or not always as it should have been.
-pub(crate) fn problem(live: &Live, late: bool) -> Option<String> {
-    let (armed, refused) = (live.armed.get(), live.refused.get());
-    if armed == 0 && refused == 0 && !late {
-        return Some("was not observed: no process loaded both it and the agent".into());
+fn prepare(arguments: &Arguments, started: &Started<'_>) -> Result<Ready> {
+    let what = &arguments.what;
+    let store = Store::open()?;
+    let modules = what.modules(&started.target)?;
+    let bar = Bar::new();
+    if let Some(path) = &arguments.pool {
+        let pool = Pool::open(path)?.with(arguments.whose.forks());
+        pool.add(&modules.observed, &store.images, what.how(), &bar)?;
+        let agent = Agent::in_cache(pool.path())?;
+        return Ok(Ready::with_pool(started, &pool, agent, modules.sanitized));
     }
-    if refused == 0 {
-        return None;
+    let stem = Observed::of(&Chosen::executable(&started.target));
+    let output = match arguments.output.to_str() {
+        Some(pattern) => expanded(pattern, std::process::id(), &stem?.name())?.into(),
+        None => arguments.output.clone(),
+    };
+    let mut folder = RunFolder::create(&output)?.with(arguments.whose.forks());
+    for module in &modules.observed {
+        folder.arm(module, &store.images, what.how(), &bar)?;
     }
-    let reason = Reason::from_number(live.reason.get());
-    let what = match reason {
-        Some(Reason::NotSeparate) => "was not observed by itself",
-        _ => "was not observed",
-    };
-    let words = reason.map_or("unknown reason", Reason::words);
-    let errno = live.errno.get();
-    let system = if errno == 0 {
-        String::new()
-    } else {
-        format!(" ({})", std::io::Error::from_raw_os_error(errno as i32))
-    };
-    let share = if armed == 0 {
-        String::new()
-    } else {
-        format!(" in {refused} of {} processes", armed + refused)
-    };
-    Some(format!("{what}{share}: {words}{system}"))
+    let agent = Agent::in_cache(&store.folder)?;
+    Ready::with_folder(started, folder, agent, modules.sanitized)
+}
+
+/// Says of each module how many probes were hit, and how.
+fn tell_numbers(folder: &RunFolder) {
+    for (armed, live) in folder.lives() {
+        if let Some(live) = live {
+            let path = armed.module.path.display();
+            eprintln!("tomo: {path}: {}", numbers(&live, &armed.record));
+        }
+    }
 }
 
 fn numbers(live: &Live, record: &Path) -> String {

@@ -23,6 +23,7 @@ mod remote;
 mod report;
 mod run;
 mod serve;
+mod session;
 mod study;
 mod trace;
 

@@ -1,25 +1,20 @@
 //! `tomo paths`: along which acyclic paths functions ran.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
-use tomo_export::{Followed, locate, path_counts, write_paths_document, write_paths_table};
-use tomo_launch::{
-    Agent, Arming, Chosen, ChosenPaths, Ended, Observed, Run, RunFolder, Target, TargetError,
-};
-use tomo_program::{Cache, FunctionView};
+use tomo_export::{Followed, path_counts, write_paths_document, write_paths_table};
+use tomo_launch::{Chosen, ChosenPaths, Observed};
+use tomo_program::FunctionView;
 use tomo_wire::counting::{forks, sums};
 use tomo_wire::paths::Paths;
 
 use crate::bar::Bar;
-use crate::cover::problem;
 use crate::observe::Store;
+use crate::session::{Session, Started, bytes, located, tell};
 
 /// Run a program and count how often each acyclic path of its functions runs.
 ///
@@ -85,58 +80,32 @@ enum Format {
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    tomo_launch::keep_going();
-    let [name, rest @ ..] = arguments.command.as_slice() else {
-        return Ok(ExitCode::from(2));
-    };
-    let target = match Target::find(name, std::env::var_os("PATH").as_deref()) {
-        Err(error @ TargetError::NotFound(_)) => {
-            eprintln!("tomo: {error}");
-            return Ok(ExitCode::from(127));
-        }
-        found => found?,
-    };
-    let store = Store::open();
-    let chosen = match &store {
+    Started::find(&arguments.command, |started| {
         // A wrong choice is told before anything runs.
-        Ok(store) => choice(arguments, &target, store)?,
-        Err(_) => ChosenPaths::All,
-    };
-    let session = store.and_then(|store| Session::prepare(arguments, &target, store, &chosen));
-    let session = match session {
-        Ok(session) => session,
-        Err(error) => {
-            let ended = tomo_launch::run(&target, name, rest, None)?;
-            let path = target.executable.display();
-            eprintln!("tomo: {path} was not followed: {error:#}");
-            return Ok(ExitCode::from(ended.code()));
-        }
-    };
-    let arming = Arming {
-        agent: &session.agent,
-        roster: &session.roster,
-        sanitized: false,
-    };
-    let ended = tomo_launch::run(&target, name, rest, Some(arming))?;
-    if let Err(error) = session.conclude(arguments, &target, ended) {
-        eprintln!("tomo: {error:#}");
-    }
-    Ok(ExitCode::from(ended.code()))
+        let chosen = match Store::open() {
+            Ok(store) => choice(arguments, &started, &store)?,
+            Err(_) => ChosenPaths::All,
+        };
+        started.observed(
+            "followed",
+            |started| {
+                Session::prepare(started, &arguments.output, |folder, module, store| {
+                    folder.follow(module, &store.images, &chosen, &Bar::new())?;
+                    Ok(folder.make_slabs()?)
+                })
+            },
+            |_, session| tell(arguments.to.as_deref(), &written(arguments, session)?),
+        )
+    })
 }
 
 /// The functions that are to be followed.
-fn choice(arguments: &Arguments, target: &Target, store: &Store) -> Result<ChosenPaths> {
+fn choice(arguments: &Arguments, started: &Started<'_>, store: &Store) -> Result<ChosenPaths> {
     if arguments.function.is_empty() {
         return Ok(ChosenPaths::All);
     }
-    let module = Observed::of(&Chosen::executable(target))?;
-    let place = [module.path.as_path()];
-    let located = locate(
-        module.id,
-        place,
-        Some(&Cache::at(&store.folder)),
-        &Bar::new(),
-    )?;
+    let module = Observed::of(&Chosen::executable(&started.target))?;
+    let located = located(&module, store, &Bar::new())?;
     let graphs = located.model.graphs()?;
     let mut entries = std::collections::BTreeSet::new();
     for name in &arguments.function {
@@ -149,77 +118,22 @@ fn choice(arguments: &Arguments, target: &Target, store: &Store) -> Result<Chose
     Ok(ChosenPaths::Of(entries))
 }
 
-/// What a run needs.
-struct Session {
-    cache: PathBuf,
-    module: Observed,
-    agent: Agent,
-    folder: RunFolder,
-    roster: PathBuf,
-    run: Run,
+/// What a run's paths say, in the format that was asked for.
+fn written(arguments: &Arguments, session: &Session) -> Result<Vec<u8>> {
+    let followed = read(session)?;
+    let mut text = Vec::new();
+    let asked = |_: &FunctionView<'_>| true;
+    match arguments.format {
+        Format::Table => write_paths_table(&mut text, &followed, &asked, arguments.top)?,
+        Format::Json => write_paths_document(&mut text, &followed, &asked)?,
+    }
+    Ok(text)
 }
 
-impl Session {
-    fn prepare(
-        arguments: &Arguments,
-        target: &Target,
-        store: Store,
-        chosen: &ChosenPaths,
-    ) -> Result<Self> {
-        let module = Observed::of(&Chosen::executable(target))?;
-        let mut folder = RunFolder::create(&arguments.output)?;
-        folder.follow(&module, &store.images, chosen, &Bar::new())?;
-        folder.make_slabs()?;
-        let run = Run {
-            command: arguments.command.clone(),
-            started: SystemTime::now(),
-        };
-        folder.describe(target, &run, None)?;
-        Ok(Self {
-            agent: Agent::in_cache(&store.folder)?,
-            roster: folder.roster()?,
-            cache: store.folder,
-            module,
-            folder,
-            run,
-        })
-    }
-
-    /// Says which paths ran, or why that is not known.
-    fn conclude(&self, arguments: &Arguments, target: &Target, ended: Ended) -> Result<()> {
-        self.folder.describe(target, &self.run, Some(ended))?;
-        for (armed, live) in self.folder.lives() {
-            let problem = live.and_then(|live| problem(&live, false));
-            if let Some(problem) = problem {
-                eprintln!(
-                    "tomo: {} was not followed{problem}",
-                    armed.module.path.display()
-                );
-            }
-        }
-        let followed = read(self.folder.path(), &self.module, &self.cache)?;
-        let mut text = Vec::new();
-        let asked = |_: &FunctionView<'_>| true;
-        match arguments.format {
-            Format::Table => write_paths_table(&mut text, &followed, &asked, arguments.top)?,
-            Format::Json => write_paths_document(&mut text, &followed, &asked)?,
-        }
-        match &arguments.to {
-            Some(path) => fs::write(path, text).with_context(|| path.display().to_string())?,
-            None => std::io::stderr().write_all(&text)?,
-        }
-        Ok(())
-    }
-}
-
-/// What the counters of `module` in the folder of a run say.
-fn read(folder: &Path, module: &Observed, cache: &Path) -> Result<Followed> {
-    let file = |name: String| {
-        let path = folder.join(name);
-        fs::read(&path).with_context(|| path.display().to_string())
-    };
-    let paths = file(format!("{}.paths", module.stem))?;
-    let slabs = file("slabs".into())?;
+/// What the counters of a run say.
+fn read(session: &Session) -> Result<Followed> {
+    let paths = session.file("paths")?;
+    let slabs = bytes(&session.folder().join("slabs"))?;
     let (header, rows) = Paths::read(&paths).context("the paths")?;
     let mut values = vec![0u64; header.counters.get() as usize];
     let mut overflows = false;
@@ -235,8 +149,7 @@ fn read(folder: &Path, module: &Observed, cache: &Path) -> Result<Followed> {
     if overflows {
         bail!("counters add up to more than 64 bits hold");
     }
-    let place = [module.path.as_path()];
-    let located = locate(header.module, place, Some(&Cache::at(cache)), &())?;
+    let located = session.located()?;
     let counts = path_counts(&located.model.graphs()?, &rows, &values);
     Ok(Followed {
         counts,

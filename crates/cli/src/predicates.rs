@@ -5,25 +5,20 @@ mod words;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use tomo_export::Located;
 use tomo_export::predicates::{Id, Sites};
-use tomo_export::{Located, locate};
-use tomo_launch::{Agent, Arming, Chosen, Ended, Observed, Run, RunFolder, Target, TargetError};
-use tomo_program::Cache;
 use tomo_weave::{Asked, Wanted};
 use tomo_wire::counting::sums;
 use tomo_wire::predicates::Recorded;
 use tomo_wire::record::RecordView;
 
 use crate::bar::Bar;
-use crate::cover::problem;
-use crate::observe::Store;
+use crate::session::{Session, Started, bytes, tell};
 
 /// Run a program and record its predicates: which way each branch went, and whether what each call
 /// returned was negative, zero or positive.
@@ -83,40 +78,42 @@ cannot be observed at all, 127 where it is not found.";
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    tomo_launch::keep_going();
-    let [name, rest @ ..] = arguments.command.as_slice() else {
-        return Ok(ExitCode::from(2));
+    let wanted = Wanted {
+        asked: match &arguments.select {
+            Some(path) => selected(path)?,
+            None => Asked::All,
+        },
+        recorded: match arguments.counts {
+            true => Recorded::Counts,
+            false => Recorded::Marks,
+        },
     };
-    let asked = match &arguments.select {
-        Some(path) => selected(path)?,
-        None => Asked::All,
+    Started::find(&arguments.command, |started| {
+        started.observed(
+            "observed",
+            |started| {
+                Session::prepare(started, &arguments.output, |folder, module, store| {
+                    folder.observe_predicates(module, &store.images, &wanted, &Bar::new())?;
+                    match wanted.recorded {
+                        Recorded::Marks => Ok(()),
+                        Recorded::Counts => Ok(folder.make_slabs()?),
+                    }
+                })
+            },
+            |_, session| conclude(arguments, &wanted.asked, session),
+        )
+    })
+}
+
+/// Says what was seen.
+fn conclude(arguments: &Arguments, asked: &Asked, session: &Session) -> Result<()> {
+    let seen = Seen::read(session)?;
+    warn_of_strangers(asked, &seen.sites);
+    let text = match arguments.json {
+        true => format!("{:#}\n", words::document(&seen)),
+        false => words::table(&seen),
     };
-    let target = match Target::find(name, std::env::var_os("PATH").as_deref()) {
-        Err(error @ TargetError::NotFound(_)) => {
-            eprintln!("tomo: {error}");
-            return Ok(ExitCode::from(127));
-        }
-        found => found?,
-    };
-    let session = match Session::prepare(arguments, &target, asked) {
-        Ok(session) => session,
-        Err(error) => {
-            let ended = tomo_launch::run(&target, name, rest, None)?;
-            let path = target.executable.display();
-            eprintln!("tomo: {path} was not observed: {error:#}");
-            return Ok(ExitCode::from(ended.code()));
-        }
-    };
-    let arming = Arming {
-        agent: &session.agent,
-        roster: &session.roster,
-        sanitized: false,
-    };
-    let ended = tomo_launch::run(&target, name, rest, Some(arming))?;
-    if let Err(error) = session.conclude(arguments, &target, ended) {
-        eprintln!("tomo: {error:#}");
-    }
-    Ok(ExitCode::from(ended.code()))
+    tell(arguments.to.as_deref(), text.as_bytes())
 }
 
 /// The predicates that a file names.
@@ -137,70 +134,6 @@ pub(crate) fn selected(path: &Path) -> Result<Asked> {
         bail!("{} names no predicate", path.display());
     }
     Ok(Asked::Some(some))
-}
-
-/// What a run needs.
-struct Session {
-    cache: PathBuf,
-    module: Observed,
-    agent: Agent,
-    folder: RunFolder,
-    roster: PathBuf,
-    run: Run,
-    asked: Asked,
-}
-
-impl Session {
-    fn prepare(arguments: &Arguments, target: &Target, asked: Asked) -> Result<Self> {
-        let store = Store::open()?;
-        let module = Observed::of(&Chosen::executable(target))?;
-        let mut folder = RunFolder::create(&arguments.output)?;
-        let recorded = match arguments.counts {
-            true => Recorded::Counts,
-            false => Recorded::Marks,
-        };
-        let wanted = Wanted { asked, recorded };
-        folder.observe_predicates(&module, &store.images, &wanted, &Bar::new())?;
-        if arguments.counts {
-            folder.make_slabs()?;
-        }
-        let run = Run {
-            command: arguments.command.clone(),
-            started: SystemTime::now(),
-        };
-        folder.describe(target, &run, None)?;
-        Ok(Self {
-            agent: Agent::in_cache(&store.folder)?,
-            roster: folder.roster()?,
-            cache: store.folder,
-            module,
-            folder,
-            run,
-            asked: wanted.asked,
-        })
-    }
-
-    /// Says what was seen, or why nothing was.
-    fn conclude(&self, arguments: &Arguments, target: &Target, ended: Ended) -> Result<()> {
-        self.folder.describe(target, &self.run, Some(ended))?;
-        for (armed, live) in self.folder.lives() {
-            let problem = live.and_then(|live| problem(&live, false));
-            if let Some(problem) = problem {
-                eprintln!("tomo: {} {problem}", armed.module.path.display());
-            }
-        }
-        let seen = Seen::read(self.folder.path(), &self.module, &self.cache)?;
-        warn_of_strangers(&self.asked, &seen.sites);
-        let text = match arguments.json {
-            true => format!("{:#}\n", words::document(&seen)),
-            false => words::table(&seen),
-        };
-        match &arguments.to {
-            Some(path) => fs::write(path, text).with_context(|| path.display().to_string())?,
-            None => std::io::stderr().write_all(text.as_bytes())?,
-        }
-        Ok(())
-    }
 }
 
 /// Says which of the predicates that were asked for there are none of.
@@ -233,27 +166,22 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    fn read(folder: &Path, module: &Observed, cache: &Path) -> Result<Self> {
-        let read = |name: String| {
-            let path = folder.join(name);
-            fs::read(&path).with_context(|| path.display().to_string())
-        };
-        let place = [module.path.as_path()];
-        let located = locate(module.id, place, Some(&Cache::at(cache)), &())?;
-        let file = read(format!("{}.predicates", module.stem))?;
+    fn read(session: &Session) -> Result<Self> {
+        let located = session.located()?;
+        let file = session.file("predicates")?;
         let sites = Sites::read(&located, &file)?;
         let mut counts = vec![0u64; sites.header.probes.get() as usize];
         let mut lost = 0;
         match sites.recorded {
             Recorded::Marks => {
-                let record = read(format!("{}.record", module.stem))?;
+                let record = session.file("record")?;
                 let view = RecordView::read(&record).context("the record")?;
                 for (count, mark) in counts.iter_mut().zip(view.marks) {
                     *count = u64::from(*mark != 0);
                 }
             }
             Recorded::Counts => {
-                let slabs = read("slabs".into())?;
+                let slabs = bytes(&session.folder().join("slabs"))?;
                 let number = counts.len();
                 let add = |counter: usize, value: u64| {
                     if let Some(sum) = counts.get_mut(counter) {

@@ -14,13 +14,13 @@ use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use tomo_launch::{
-    Agent, Arming, Chosen, Ended, HowTraced, Observed, Redirected, Run, RunFolder, Stream, Target,
-    TargetError, TraceImages, Weighed,
+    Agent, Chosen, Ended, HowTraced, Observed, Redirected, RunFolder, Stream, TraceImages, Weighed,
 };
 use tomo_weave::{Kind, Strategy};
 
 use crate::bar::Bar;
 use crate::observe::Store;
+use crate::session::{Ready, Started};
 
 /// Run a program, once or several times, and record exactly what it did, block for block.
 ///
@@ -143,39 +143,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn trace(arguments: &Traced) -> Result<ExitCode> {
-    tomo_launch::keep_going();
-    let [name, rest @ ..] = arguments.command.as_slice() else {
-        return Ok(ExitCode::from(2));
-    };
-    let target = match Target::find(name, std::env::var_os("PATH").as_deref()) {
-        Err(error @ TargetError::NotFound(_)) => {
-            eprintln!("tomo: {error}");
-            return Ok(ExitCode::from(127));
-        }
-        found => found?,
-    };
-    let session = match Session::prepare(arguments, &target) {
-        Ok(session) => session,
-        Err(error) => {
-            let ended = tomo_launch::run(&target, name, rest, None)?;
-            let path = target.executable.display();
-            eprintln!("tomo: {path} was not traced: {error:#}");
-            return Ok(ExitCode::from(ended.code()));
-        }
-    };
-    let started = Started { target, name, rest };
-    let ended = match session.images.runs() {
-        1 => session.run(&started, 0)?.1,
-        runs => session.run_all(&started, runs)?,
-    };
-    Ok(ExitCode::from(ended.code()))
-}
-
-/// What is started.
-struct Started<'s> {
-    target: Target,
-    name: &'s OsString,
-    rest: &'s [OsString],
+    Started::find(&arguments.command, |started| {
+        let session = match Session::prepare(arguments, &started) {
+            Ok(session) => session,
+            Err(error) => {
+                let ended = started.run_plainly("traced", &error)?;
+                return Ok(ExitCode::from(ended.code()));
+            }
+        };
+        let ended = match session.images.runs() {
+            1 => session.run(&started, 0)?.1,
+            runs => session.run_all(&started, runs)?,
+        };
+        Ok(ExitCode::from(ended.code()))
+    })
 }
 
 /// What the runs share.
@@ -189,11 +170,11 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn prepare(arguments: &'a Traced, target: &Target) -> Result<Self> {
+    fn prepare(arguments: &'a Traced, started: &Started<'_>) -> Result<Self> {
         let store = Store::open()?;
-        let module = Observed::of(&Chosen::executable(target))?;
+        let module = Observed::of(&Chosen::executable(&started.target))?;
         let weighed = match &arguments.weights {
-            Some(run) => crate::count::weights(run, &module, &store.folder)?,
+            Some(run) => crate::count::weights(run, &module, &store)?,
             None => Weighed::default(),
         };
         let how = arguments.how(weighed);
@@ -249,46 +230,29 @@ impl<'a> Session<'a> {
 
     /// Runs the program once, with the witnesses of this profile.
     fn run(&self, started: &Started<'_>, number: usize) -> Result<(PathBuf, Ended)> {
-        let target = &started.target;
         let mut folder = RunFolder::create(&self.folder)?;
         folder.trace(&self.module, &self.images, number)?;
-        let run = Run {
-            command: self.arguments.command.clone(),
-            started: SystemTime::now(),
-        };
-        folder.describe(target, &run, None)?;
-        let own = folder.path().file_name().unwrap_or_default();
+        let path = folder.path().to_path_buf();
+        let agent = self.agent.clone();
+        let ready = Ready::with_folder(started, folder, agent, false)?;
+        let own = path.file_name().unwrap_or_default();
         let own = own.to_string_lossy().into_owned();
         self.runs.borrow_mut().push(own);
-        self.describe(target)?;
-        let roster = folder.roster()?;
-        let arming = Arming {
-            agent: &self.agent,
-            roster: &roster,
-            sanitized: false,
-        };
-        let ended = tomo_launch::run(target, started.name, started.rest, Some(arming))?;
-        folder.describe(target, &run, Some(ended))?;
-        for (armed, live) in folder.lives() {
-            let problem = live.and_then(|live| crate::cover::problem(&live, false));
-            if let Some(problem) = problem {
-                let path = armed.module.path.display();
-                eprintln!("tomo: {path} was not traced{problem}");
-            }
-        }
-        if let Err(error) = tomo_export::traced::pack(folder.path()) {
+        self.describe(started)?;
+        let ended = ready.run(started)?;
+        if let Err(error) = tomo_export::traced::pack(&path) {
             eprintln!("tomo: the record was not compressed: {error}");
         }
-        Ok((folder.path().into(), ended))
+        Ok((path, ended))
     }
 
     /// Writes what the trace consists of.
-    fn describe(&self, target: &Target) -> Result<()> {
+    fn describe(&self, started: &Started<'_>) -> Result<()> {
         let words = self.arguments.command.iter();
         let words = words.map(|word| word.to_string_lossy());
         let document = json!({
             "schema": "tomo.trace/1",
-            "program": target.executable.to_string_lossy(),
+            "program": started.target.executable.to_string_lossy(),
             "stem": self.module.stem,
             "command": words.collect::<Vec<_>>(),
             "runs": *self.runs.borrow(),

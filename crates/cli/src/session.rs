@@ -1,0 +1,274 @@
+//! A program that is run and observed, by any of the commands that do: found, prepared, run, and told of.
+//!
+//! Whatever goes wrong on our side, the program runs all the same.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::{Context as _, Result};
+use tomo_export::{Located, locate};
+use tomo_launch::{
+    Agent, Arming, Chosen, Ended, Observed, Pool, Run, RunFolder, Target, TargetError,
+};
+use tomo_program::{Cache, Progress};
+use tomo_wire::record::{Live, Reason};
+
+use crate::observe::Store;
+
+/// A command line whose program was found.
+pub(crate) struct Started<'a> {
+    pub(crate) target: Target,
+    words: &'a [OsString],
+}
+
+impl<'a> Started<'a> {
+    /// Does `then` with the program that `words` name; where there is none, that is said, and the exit code is the one
+    /// that shells give.
+    pub(crate) fn find(
+        words: &'a [OsString],
+        then: impl FnOnce(Started<'a>) -> Result<ExitCode>,
+    ) -> Result<ExitCode> {
+        tomo_launch::keep_going();
+        let Some(name) = words.first() else {
+            return Ok(ExitCode::from(2));
+        };
+        match Target::find(name, std::env::var_os("PATH").as_deref()) {
+            Err(error @ TargetError::NotFound(_)) => {
+                eprintln!("tomo: {error}");
+                Ok(ExitCode::from(127))
+            }
+            found => then(Self {
+                target: found?,
+                words,
+            }),
+        }
+    }
+
+    fn described(&self) -> Run {
+        Run {
+            command: self.words.to_vec(),
+            started: SystemTime::now(),
+        }
+    }
+
+    /// The command as it is shown.
+    pub(crate) fn shown(&self) -> String {
+        let words = self.words.iter().map(|word| word.to_string_lossy());
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Runs the program to its end.
+    fn run(&self, arming: Option<Arming<'_>>) -> Result<Ended> {
+        let (name, rest) = self.words.split_first().context("no program")?;
+        Ok(tomo_launch::run(&self.target, name, rest, arming)?)
+    }
+
+    /// Runs the program as it is, and says that and why it `was not` what it should have been.
+    pub(crate) fn run_plainly(&self, what: &str, why: &anyhow::Error) -> Result<Ended> {
+        let ended = self.run(None)?;
+        let path = self.target.executable.display();
+        eprintln!("tomo: {path} was not {what}: {why:#}");
+        Ok(ended)
+    }
+
+    /// Runs the program as `prepare` has it, and tells by `conclude` what was learnt; `observed` is what the program
+    /// was not, if nothing was.
+    pub(crate) fn observed(
+        self,
+        observed: &str,
+        prepare: impl FnOnce(&Self) -> Result<Session>,
+        conclude: impl FnOnce(&Self, &Session) -> Result<()>,
+    ) -> Result<ExitCode> {
+        let session = match prepare(&self) {
+            Ok(session) => session,
+            Err(error) => {
+                let ended = self.run_plainly(observed, &error)?;
+                return Ok(ExitCode::from(ended.code()));
+            }
+        };
+        let ended = session.ready.run(&self)?;
+        if let Err(error) = conclude(&self, &session) {
+            eprintln!("tomo: {error:#}");
+        }
+        Ok(ExitCode::from(ended.code()))
+    }
+}
+
+/// A run that only needs to begin.
+pub(crate) struct Ready {
+    /// Its folder, but where runs share a pool.
+    pub(crate) folder: Option<RunFolder>,
+    run: Run,
+    agent: Agent,
+    roster: PathBuf,
+    sanitized: bool,
+}
+
+impl Ready {
+    /// The run that `folder` arms, which is described.
+    pub(crate) fn with_folder(
+        started: &Started<'_>,
+        mut folder: RunFolder,
+        agent: Agent,
+        sanitized: bool,
+    ) -> Result<Self> {
+        let run = started.described();
+        folder.describe(&started.target, &run, None)?;
+        Ok(Self {
+            roster: folder.roster()?,
+            folder: Some(folder),
+            run,
+            agent,
+            sanitized,
+        })
+    }
+
+    /// One of the runs that `pool` arms.
+    pub(crate) fn with_pool(
+        started: &Started<'_>,
+        pool: &Pool,
+        agent: Agent,
+        sanitized: bool,
+    ) -> Self {
+        Self {
+            folder: None,
+            run: started.described(),
+            agent,
+            roster: pool.roster(),
+            sanitized,
+        }
+    }
+
+    /// Runs the program, and says of which modules nothing was learnt.
+    pub(crate) fn run(&self, started: &Started<'_>) -> Result<Ended> {
+        let arming = Arming {
+            agent: &self.agent,
+            roster: &self.roster,
+            sanitized: self.sanitized,
+        };
+        let ended = started.run(Some(arming))?;
+        let Some(folder) = &self.folder else {
+            return Ok(ended);
+        };
+        if let Err(error) = folder.describe(&started.target, &self.run, Some(ended)) {
+            eprintln!("tomo: {error}");
+        }
+        for (armed, live) in folder.lives() {
+            let path = armed.module.path.display();
+            match live {
+                Some(live) => {
+                    if let Some(problem) = problem(&live, armed.module.late) {
+                        eprintln!("tomo: {path} {problem}");
+                    }
+                }
+                None => eprintln!("tomo: {path}: its record cannot be read"),
+            }
+        }
+        Ok(ended)
+    }
+}
+
+/// What a run needs whose executable is observed.
+pub(crate) struct Session {
+    pub(crate) store: Store,
+    pub(crate) module: Observed,
+    folder: PathBuf,
+    ready: Ready,
+}
+
+impl Session {
+    /// A run whose folder is made in `output`, and that `arm` arms.
+    pub(crate) fn prepare(
+        started: &Started<'_>,
+        output: &Path,
+        arm: impl FnOnce(&mut RunFolder, &Observed, &Store) -> Result<()>,
+    ) -> Result<Self> {
+        let store = Store::open()?;
+        let module = Observed::of(&Chosen::executable(&started.target))?;
+        let mut folder = RunFolder::create(output)?;
+        arm(&mut folder, &module, &store)?;
+        let agent = Agent::in_cache(&store.folder)?;
+        Ok(Self {
+            folder: folder.path().into(),
+            ready: Ready::with_folder(started, folder, agent, false)?,
+            store,
+            module,
+        })
+    }
+
+    /// The folder of the run.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The bytes of the file of this kind that the run has of its module.
+    pub(crate) fn file(&self, kind: &str) -> Result<Vec<u8>> {
+        file_of(self.folder(), &self.module, kind)
+    }
+
+    /// The program, as it is shown.
+    pub(crate) fn located(&self) -> Result<Located> {
+        located(&self.module, &self.store, &())
+    }
+}
+
+/// The bytes of the file of this kind that the folder of a run has of `module`.
+pub(crate) fn file_of(run: &Path, module: &Observed, kind: &str) -> Result<Vec<u8>> {
+    bytes(&run.join(format!("{}.{kind}", module.stem)))
+}
+
+pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| path.display().to_string())
+}
+
+/// `module` as it is shown, with its model from the store.
+pub(crate) fn located(
+    module: &Observed,
+    store: &Store,
+    progress: &dyn Progress,
+) -> Result<Located> {
+    let place = [module.path.as_path()];
+    let cache = Cache::at(&store.folder);
+    Ok(locate(module.id, place, Some(&cache), progress)?)
+}
+
+/// Writes what a command has to say: into the file at `to`, or to standard error.
+pub(crate) fn tell(to: Option<&Path>, text: &[u8]) -> Result<()> {
+    match to {
+        Some(path) => fs::write(path, text).with_context(|| path.display().to_string()),
+        None => Ok(std::io::stderr().write_all(text)?),
+    }
+}
+
+/// What is to be said of a module that was not observed, or not always as it should have been.
+pub(crate) fn problem(live: &Live, late: bool) -> Option<String> {
+    let (armed, refused) = (live.armed.get(), live.refused.get());
+    if armed == 0 && refused == 0 && !late {
+        return Some("was not observed: no process loaded both it and the agent".into());
+    }
+    if refused == 0 {
+        return None;
+    }
+    let reason = Reason::from_number(live.reason.get());
+    let what = match reason {
+        Some(Reason::NotSeparate) => "was not observed by itself",
+        _ => "was not observed",
+    };
+    let words = reason.map_or("unknown reason", Reason::words);
+    let errno = live.errno.get();
+    let system = if errno == 0 {
+        String::new()
+    } else {
+        format!(" ({})", std::io::Error::from_raw_os_error(errno as i32))
+    };
+    let share = if armed == 0 {
+        String::new()
+    } else {
+        format!(" in {refused} of {} processes", armed + refused)
+    };
+    Some(format!("{what}{share}: {words}{system}"))
+}
