@@ -8,6 +8,7 @@ use core::ffi::CStr;
 use core::slice;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use tomo_wire::counting::Contents;
 use tomo_wire::image::{Image, Region, Window};
 use tomo_wire::record::{MARKS, Reason, Record};
 use tomo_wire::roster::{Entry, MOST_ENTRIES, RosterView};
@@ -208,7 +209,7 @@ impl Wanted<'_> {
         }
         let counts = image.slab_end.get() > 0;
         let has_place = u64::from(image.slab_end.get()) <= slabs::size()
-            && (image.shadowed.get() != 0) == slabs::has_shadows();
+            && (image.shadowed.get() != 0) == slabs::have(Contents::Paths);
         if counts && !has_place {
             return Err(Reason::NoSlab.into());
         }

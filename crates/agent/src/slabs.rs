@@ -15,7 +15,7 @@ use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use tomo_wire::counting::{FORKS, LOST, MOST_SLABS, OWNERS, Slabs, USED};
+use tomo_wire::counting::{Contents, FORKS, LOST, MOST_SLABS, OWNERS, Slabs, USED};
 
 use crate::system::{self, Access, File, Protection};
 use crate::{chains, door, forked, shadow, tracks};
@@ -30,8 +30,8 @@ static STARTS: [[AtomicUsize; 2]; MOST_SLABS as usize] =
 static HEAD: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of a slab.
 static SIZE: AtomicUsize = AtomicUsize::new(0);
-/// What is in a slab.
-static KIND: AtomicU64 = AtomicU64::new(Slabs::COUNTERS);
+/// What is in slabs: [`Contents`], as a number.
+static CONTENTS: AtomicU64 = AtomicU64::new(Contents::Counters as u64);
 /// Memory that nobody reads.
 static NOWHERE: AtomicUsize = AtomicUsize::new(0);
 /// Bytes from where a slab is to where the `gs` base points: 0 where there are no shadows.
@@ -48,9 +48,9 @@ pub(crate) fn size() -> u64 {
     SIZE.load(Ordering::Relaxed) as u64
 }
 
-/// Whether slabs have shadows behind them.
-pub(crate) fn has_shadows() -> bool {
-    DISTANCE.load(Ordering::Relaxed) != 0
+/// Whether this is in slabs.
+pub(crate) fn have(contents: Contents) -> bool {
+    CONTENTS.load(Ordering::Relaxed) == contents as u64
 }
 
 /// Lets the calling thread, the first one, count in the slabs of the file at `path`.
@@ -62,7 +62,8 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
     let size = header.size.get() as usize;
     remember(path)?;
     let head = system::map(Slabs::head() as usize, Protection::ReadWrite, &file, 0).ok()?;
-    let is_shadowed = header.shadowed.get() != 0;
+    let contents = header.contents()?;
+    let is_shadowed = contents == Contents::Paths;
     let nowhere = match is_shadowed {
         true => shadow::reserve()?,
         false => system::map_nothing(size).ok()?,
@@ -71,8 +72,8 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
     DISTANCE.store(distance, Ordering::Relaxed);
     NOWHERE.store(nowhere, Ordering::Relaxed);
     SIZE.store(size, Ordering::Relaxed);
-    KIND.store(header.kind.get(), Ordering::Relaxed);
-    if has_chains() {
+    CONTENTS.store(contents as u64, Ordering::Relaxed);
+    if have(Contents::Chains) {
         chains::begin_nowhere(nowhere);
     }
     HEAD.store(head as usize, Ordering::Release);
@@ -84,13 +85,9 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
     Some(())
 }
 
-fn has_chains() -> bool {
-    KIND.load(Ordering::Relaxed) == Slabs::CHAINS
-}
-
 /// The slab at `place` is the calling thread's from now on.
 fn become_own(place: usize) {
-    if has_chains() {
+    if have(Contents::Chains) {
         chains::begin(place);
     }
     point_to(place);
@@ -331,7 +328,7 @@ pub(crate) fn create(
 
 /// Creates a thread that has no slab. It inherits where the base points; a tree can have one thread only.
 fn unnoted(real: impl FnOnce() -> c_int) -> c_int {
-    if !has_chains() {
+    if !have(Contents::Chains) {
         return real();
     }
     let own = chains::own();

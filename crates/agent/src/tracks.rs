@@ -12,9 +12,10 @@ use core::arch::naked_asm;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use tomo_wire::counting::Contents;
 use tomo_wire::tracing::{
-    BEGIN, BEGIN_WORDS, FULL_AT, HANDLERS_AT, MARK, MARK_AT, MOST_HANDLERS, MOST_UNITS, SERIAL_AT,
-    State, UNIT, UNITS_AT, entry, table, units,
+    BEGIN, BEGIN_WORDS, FULL_AT, HANDLERS_AT, MOST_HANDLERS, MOST_UNITS, SERIAL_AT, State, UNIT,
+    UNITS_AT, entry, table, units,
 };
 
 use crate::armed::{self, Region};
@@ -35,7 +36,7 @@ static SERIALS: [AtomicUsize; tomo_wire::counting::MOST_SLABS as usize] =
 
 /// Whether slabs are those of tracks.
 pub(crate) fn are_kept() -> bool {
-    slabs::shared(MARK_AT).is_some_and(|mark| mark.load(Ordering::Relaxed) == MARK)
+    slabs::have(Contents::Tracks)
 }
 
 /// A number in the slab at `place`.

@@ -18,7 +18,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
 use serde_json::json;
 use tomo_program::{Progress, hexadecimal};
-use tomo_wire::counting::Slabs;
+use tomo_wire::counting::{Contents, Slabs};
 use tomo_wire::record::{Live, MARKS, Record, RecordView};
 use tomo_wire::roster::{self, Roster};
 use tomo_wire::{ModuleId, checksum};
@@ -75,10 +75,8 @@ pub struct RunFolder {
     slabs: Option<PathBuf>,
     /// Bytes of a slab that modules have taken.
     slab: u32,
-    /// Whether threads have shadows of their stacks.
-    shadowed: bool,
     /// What is in slabs.
-    kind: u64,
+    contents: Contents,
     forks: Forks,
 }
 
@@ -105,8 +103,7 @@ impl RunFolder {
             roster: None,
             slabs: None,
             slab: 0,
-            shadowed: false,
-            kind: Slabs::COUNTERS,
+            contents: Contents::Counters,
             forks: Forks::default(),
         })
     }
@@ -173,7 +170,7 @@ impl RunFolder {
     ) -> Result<(), FolderError> {
         let baked = images.paths(module, self.slab, chosen, progress)?;
         self.slab = baked.header.slab_end.get().max(self.slab);
-        self.shadowed = true;
+        self.contents = Contents::Paths;
         self.add(module, &baked, "paths")
     }
 
@@ -190,7 +187,7 @@ impl RunFolder {
         progress: &dyn Progress,
     ) -> Result<(), FolderError> {
         let baked = images.chains(module, progress)?;
-        self.kind = Slabs::CHAINS;
+        self.contents = Contents::Chains;
         self.slab = baked.header.slab_end.get().max(memory);
         self.add(module, &baked, "functions")
     }
@@ -202,11 +199,7 @@ impl RunFolder {
     pub fn make_slabs(&mut self) -> Result<(), FolderError> {
         let path = self.path.join("slabs");
         let make = || -> io::Result<()> {
-            let header = Slabs::of(self.slab.into(), self.kind);
-            let header = match self.shadowed {
-                true => header.and_then(Slabs::shadowed),
-                false => header,
-            };
+            let header = Slabs::of(self.slab.into(), self.contents);
             let header = header.ok_or_else(|| io::Error::other("too many counters"))?;
             let file = private::create(&path)?;
             private::allocate(&file, Slabs::head())?;

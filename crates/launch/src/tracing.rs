@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use tomo_program::{AnalyseError, Binary, Progress};
 use tomo_weave::{Kind, Strategy, Tracing, WEAVE_VERSION, weave_traces};
 use tomo_wire::checksum;
-use tomo_wire::counting::Slabs;
-use tomo_wire::tracing::{ChartView, MARK, MARK_AT, SLAB};
+use tomo_wire::counting::{Contents, Slabs};
+use tomo_wire::tracing::{ChartView, SLAB};
 
 use crate::images::{Baked, is_unchanged, read_header};
 use crate::{FolderError, ImageError, Images, Observed, RunFolder, Weighed, private};
@@ -157,12 +157,11 @@ impl RunFolder {
     fn make_tracks(&mut self) -> Result<(), FolderError> {
         let path = self.path().join(TRACKS);
         let make = || -> std::io::Result<()> {
-            let header =
-                Slabs::of(SLAB, Slabs::COUNTERS).ok_or_else(|| std::io::Error::other("no slab"))?;
+            let header = Slabs::of(SLAB, Contents::Tracks)
+                .ok_or_else(|| std::io::Error::other("no slab"))?;
             let file = private::create(&path)?;
             private::allocate(&file, Slabs::head())?;
-            file.write_all_at(header.as_bytes(), 0)?;
-            file.write_all_at(&MARK.to_le_bytes(), MARK_AT)
+            file.write_all_at(header.as_bytes(), 0)
         };
         make().map_err(|error| FolderError::Io(path.clone(), error))?;
         self.set_slabs(path);

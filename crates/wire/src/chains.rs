@@ -23,7 +23,7 @@ use core::mem::size_of;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::door::{Header, Preamble, Refusal, part};
+use crate::door::{Header, Preamble, Refusal, part, rows};
 use crate::{ModuleId, checksum};
 
 /// Where in a slab the node of the innermost activation is named.
@@ -248,12 +248,7 @@ impl Functions {
     /// Where they are none, of another version, cut short or damaged.
     pub fn read(file: &[u8]) -> Result<(Self, &[Row]), Refusal> {
         let header = <Self as Header>::open(file)?;
-        let size = u64::from(header.count.get()) * size_of::<Row>() as u64;
-        let bytes = part(file, size_of::<Self>() as u64, size)?;
-        if checksum(bytes) != header.rows_checksum.get() {
-            return Err(Refusal::Damaged);
-        }
-        let rows = <[Row]>::ref_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)?;
+        let rows = rows::<Self, Row>(file, header.count, header.rows_checksum)?;
         Ok((header, rows))
     }
 }

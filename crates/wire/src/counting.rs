@@ -23,7 +23,7 @@ use core::mem::size_of;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::door::{Header, Preamble, Refusal, part};
+use crate::door::{Header, Preamble, Refusal, part, rows};
 use crate::{ModuleId, PAGE, checksum, pages};
 
 /// What a counter counts.
@@ -97,12 +97,7 @@ impl Counters {
     /// Where they are none, of another version, cut short or damaged.
     pub fn read(file: &[u8]) -> Result<(Self, &[Row]), Refusal> {
         let header = <Self as Header>::open(file)?;
-        let size = u64::from(header.count.get()) * size_of::<Row>() as u64;
-        let bytes = part(file, size_of::<Self>() as u64, size)?;
-        if checksum(bytes) != header.rows_checksum.get() {
-            return Err(Refusal::Damaged);
-        }
-        let rows = <[Row]>::ref_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)?;
+        let rows = rows::<Self, Row>(file, header.count, header.rows_checksum)?;
         Ok((header, rows))
     }
 }
@@ -113,7 +108,7 @@ pub const MOST_SLABS: u32 = 4096;
 pub const USED: u64 = 1024;
 /// Where it says how many threads got none.
 pub const LOST: u64 = 1032;
-/// Where it says how many children of `fork` went on in what their parents had begun; only where there are shadows.
+/// Where it says how many children of `fork` went on in what their parents had begun; only in [`Contents::Paths`].
 pub const FORKS: u64 = 1040;
 /// Where the owners start.
 pub const OWNERS: u64 = PAGE;
@@ -125,18 +120,42 @@ pub struct Slabs {
     preamble: Preamble,
     /// Bytes of a slab, in whole pages.
     pub size: U64,
-    /// Whether each thread has a shadow of its stacks as well (`crate::paths`): 1 or 0.
-    pub shadowed: U64,
-    /// What is in it: see [`Slabs::CHAINS`].
-    pub kind: U64,
+    /// What is in them: a [`Contents`].
+    contents: U64,
 }
 
 impl Header for Slabs {
     const MAGIC: [u8; 8] = *b"TOMOSLB\n";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
+    }
+}
+
+/// What is in slabs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Contents {
+    /// Counters.
+    Counters = 0,
+    /// Trees of calls ([`crate::chains`]).
+    Chains = 1,
+    /// Counters, with a shadow of its stacks for each thread ([`crate::paths`]).
+    Paths = 2,
+    /// The state of tracks ([`crate::tracing`]).
+    Tracks = 3,
+}
+
+impl Contents {
+    const ALL: [Self; 4] = [Self::Counters, Self::Chains, Self::Paths, Self::Tracks];
+
+    /// Bytes of a slab at most.
+    fn most(self) -> u64 {
+        match self {
+            Self::Paths => crate::paths::BELOW.into(),
+            Self::Counters | Self::Chains | Self::Tracks => 1 << 31,
+        }
     }
 }
 
@@ -144,33 +163,24 @@ impl Header for Slabs {
 const BEFORE: u64 = OWNERS + MOST_SLABS as u64 * size_of::<u64>() as u64;
 
 impl Slabs {
-    /// Slabs of counters.
-    pub const COUNTERS: u64 = 0;
-    /// Slabs of chains (`chains.rs`).
-    pub const CHAINS: u64 = 1;
-
-    /// Slabs of so many bytes at least, of this kind; `None` where that is too much.
+    /// Slabs of so many bytes at least, with this in them; `None` where that is too much.
     #[must_use]
-    pub fn of(bytes: u64, kind: u64) -> Option<Self> {
-        let size = pages(bytes).filter(|size| *size <= 1 << 31)?;
+    pub fn of(bytes: u64, contents: Contents) -> Option<Self> {
+        let size = pages(bytes).filter(|size| *size <= contents.most())?;
         let mut header = Self {
             size: size.into(),
-            kind: kind.into(),
+            contents: (contents as u64).into(),
             ..Self::new_zeroed()
         };
         header.seal();
         Some(header)
     }
 
-    /// The same with a shadow for each thread; `None` where the counters would not do below it.
+    /// What is in them; [`Self::read`] gives none that do not say.
     #[must_use]
-    pub fn shadowed(self) -> Option<Self> {
-        let mut header = Self {
-            shadowed: 1.into(),
-            ..self
-        };
-        header.seal();
-        (self.size.get() <= u64::from(crate::paths::BELOW)).then_some(header)
+    pub fn contents(&self) -> Option<Contents> {
+        let number = self.contents.get();
+        (Contents::ALL.into_iter()).find(|each| *each as u64 == number)
     }
 
     /// Its bytes as they are written to a file.
@@ -202,12 +212,8 @@ impl Slabs {
             let promised = BEFORE;
             return Err(Refusal::CutShort { length, promised });
         }
-        let most = match header.shadowed.get() {
-            0 => 1 << 31,
-            1 => u64::from(crate::paths::BELOW),
-            _ => return Err(Refusal::Inconsistent),
-        };
-        match size.is_multiple_of(PAGE) && size <= most {
+        let contents = header.contents().ok_or(Refusal::Inconsistent)?;
+        match size.is_multiple_of(PAGE) && size <= contents.most() {
             true => Ok(header),
             false => Err(Refusal::Inconsistent),
         }
@@ -231,9 +237,9 @@ pub fn sums(
         let value = U64::read_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)?;
         Ok(value.get())
     };
-    if header.kind.get() != Slabs::COUNTERS {
+    let Some(Contents::Counters | Contents::Paths) = header.contents() else {
         return Err(Refusal::Inconsistent);
-    }
+    };
     let used = number(USED)?.min(MOST_SLABS.into()) as u32;
     for slab in 0..used {
         let start = header.start(slab) + u64::from(at);
@@ -254,7 +260,9 @@ pub fn sums(
 /// # Errors
 /// As for [`sums`].
 pub fn forks(file: &[u8]) -> Result<u64, Refusal> {
-    Slabs::read(file, file.len() as u64)?;
+    if Slabs::read(file, file.len() as u64)?.contents() != Some(Contents::Paths) {
+        return Err(Refusal::Inconsistent);
+    }
     let bytes = part(file, FORKS, 8)?;
     let value = U64::read_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)?;
     Ok(value.get())

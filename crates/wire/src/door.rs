@@ -4,6 +4,7 @@ use core::fmt;
 use core::mem::size_of;
 
 use xxhash_rust::xxh64::xxh64;
+use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Hash of `bytes` (xxh64 with seed 0). Tells damage, not malice.
@@ -129,4 +130,18 @@ pub(crate) fn part(file: &[u8], offset: u64, size: u64) -> Result<&[u8], Refusal
     }
     // Both fit: they are at most the length of a slice.
     file.get(offset as usize..end as usize).ok_or(cut)
+}
+
+/// The `count` rows behind the header `H` in `file`, which have this checksum.
+pub(crate) fn rows<H: Header, R: FromBytes + Immutable + KnownLayout>(
+    file: &[u8],
+    count: U32,
+    checksum: U64,
+) -> Result<&[R], Refusal> {
+    let size = u64::from(count.get()) * size_of::<R>() as u64;
+    let bytes = part(file, size_of::<H>() as u64, size)?;
+    match crate::checksum(bytes) == checksum.get() {
+        true => <[R]>::ref_from_bytes(bytes).map_err(|_| Refusal::Inconsistent),
+        false => Err(Refusal::Damaged),
+    }
 }

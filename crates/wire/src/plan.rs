@@ -9,7 +9,7 @@ use core::mem::size_of;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::door::{Header, Preamble, Refusal, part};
+use crate::door::{Header, Preamble, Refusal, rows};
 use crate::{ModuleId, checksum};
 
 /// What is observed.
@@ -218,12 +218,7 @@ impl<'f> PlanView<'f> {
     /// Where it is no plan, of another version, cut short, damaged, or contradicts itself.
     pub fn read(file: &'f [u8]) -> Result<Self, Refusal> {
         let header = <Plan as Header>::open(file)?;
-        let size = u64::from(header.units.get()) * size_of::<Entry>() as u64;
-        let bytes = part(file, size_of::<Plan>() as u64, size)?;
-        if checksum(bytes) != header.units_checksum.get() {
-            return Err(Refusal::Damaged);
-        }
-        let units = <[Entry]>::ref_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)?;
+        let units: &[Entry] = rows::<Plan, _>(file, header.units, header.units_checksum)?;
         let probes = header.probes.get() as usize;
         let (with, without) = units
             .split_at_checked(probes)

@@ -4,12 +4,10 @@
 //! and each time that the site is reached exactly one of them is true (ABI §2.1). Its checksum names it, in
 //! images and records as that of a plan does.
 
-use core::mem::size_of;
-
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::door::{Header, Preamble, Refusal, part};
+use crate::door::{Header, Preamble, Refusal, rows};
 use crate::{ModuleId, checksum};
 
 /// What is looked at.
@@ -248,12 +246,7 @@ impl Predicates {
     /// Where they are none, of another version, cut short, damaged, or contradict themselves.
     pub fn read(file: &[u8]) -> Result<(Self, &[Row]), Refusal> {
         let header = <Self as Header>::open(file)?;
-        let size = u64::from(header.count.get()) * size_of::<Row>() as u64;
-        let bytes = part(file, size_of::<Self>() as u64, size)?;
-        if checksum(bytes) != header.rows_checksum.get() {
-            return Err(Refusal::Damaged);
-        }
-        let rows = <[Row]>::ref_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)?;
+        let rows = rows::<Self, Row>(file, header.count, header.rows_checksum)?;
         let recorded = matches!(header.recorded.get(), 1 | 2);
         match recorded && are_sites(rows) && are_told(rows, header.probes.get()) {
             true => Ok((header, rows)),

@@ -11,7 +11,6 @@
 //!
 //! | part | where | what |
 //! |---|---|---|
-//! | mark | [`MARK_AT`] | [`MARK`]: the slabs are those of tracks |
 //! | units | [`UNITS_AT`] | how many units were handed out |
 //! | serial | [`SERIAL_AT`] | how many threads there were |
 //! | handlers | [`HANDLERS_AT`] | the functions that the program has made signal handlers |
@@ -28,7 +27,7 @@ use core::mem::size_of;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::counting::{MOST_SLABS, Slabs};
+use crate::counting::{Contents, MOST_SLABS, Slabs};
 use crate::door::{Header, Preamble, Refusal, part};
 use crate::{ModuleId, PAGE, checksum};
 
@@ -321,10 +320,6 @@ pub const MOST_UNITS: u64 = 1 << 20;
 /// Bytes of a slab of tracks.
 pub const SLAB: u64 = PAGE;
 
-/// Where in a file of slabs it says that they are those of tracks.
-pub const MARK_AT: u64 = 1040;
-/// What is there.
-pub const MARK: u64 = u64::from_le_bytes(*b"TOMOTRK\n");
 /// Where it says how many units were handed out.
 pub const UNITS_AT: u64 = 1048;
 /// Where it says how many threads there were.
@@ -402,10 +397,9 @@ impl<'t> Tracks<'t> {
     /// Where they are none.
     pub fn read(file: &'t [u8]) -> Result<Self, Refusal> {
         let slabs = Slabs::read(file, file.len() as u64)?;
-        let tracks = Self { file, slabs };
-        match tracks.number(MARK_AT) {
-            Some(MARK) if slabs.size.get() == SLAB => Ok(tracks),
-            _ => Err(Refusal::Foreign),
+        match slabs.contents() == Some(Contents::Tracks) && slabs.size.get() == SLAB {
+            true => Ok(Self { file, slabs }),
+            false => Err(Refusal::Foreign),
         }
     }
 

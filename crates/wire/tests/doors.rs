@@ -9,7 +9,7 @@ mod reported;
 mod samples;
 
 use proptest::prelude::*;
-use tomo_wire::counting::{Counters, LOST, Row, Slabs, USED, sums};
+use tomo_wire::counting::{Contents, Counters, LOST, Row, Slabs, USED, sums};
 use tomo_wire::disposal::{Disposal, Disposals, DisposalsView, Manner};
 use tomo_wire::image::Image;
 use tomo_wire::plan::{Level, PlanView, Tactic};
@@ -503,7 +503,7 @@ fn predicates_are_read_as_they_were_written_and_refused_when_changed() {
 
 #[test]
 fn slabs_are_summed_and_those_without_room_pass_over() {
-    let header = Slabs::of(5000, Slabs::COUNTERS).expect("slabs");
+    let header = Slabs::of(5000, Contents::Counters).expect("slabs");
     assert_eq!(header.size.get(), 2 * PAGE);
     let mut file = header.as_bytes().to_vec();
     file.resize(header.start(2) as usize, 0);
@@ -521,7 +521,7 @@ fn slabs_are_summed_and_those_without_room_pass_over() {
     assert_eq!(sums(&file, 16, add, 2), Ok(1));
     assert_eq!(values, [12, u64::MAX]);
     assert!(
-        Slabs::of(u64::MAX, Slabs::COUNTERS).is_none()
-            && Slabs::of(1 << 40, Slabs::CHAINS).is_none()
+        Slabs::of(u64::MAX, Contents::Counters).is_none()
+            && Slabs::of(1 << 40, Contents::Chains).is_none()
     );
 }

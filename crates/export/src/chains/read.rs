@@ -9,7 +9,7 @@ use tomo_profile::chains::{Chains, Meaning};
 use tomo_program::{Address, ModelError};
 use tomo_wire::Refusal;
 use tomo_wire::chains::{FIRST, Functions, nodes, used};
-use tomo_wire::counting::{LOST, MOST_SLABS, Slabs, USED};
+use tomo_wire::counting::{Contents, LOST, MOST_SLABS, Slabs, USED};
 
 use super::Called;
 use crate::Located;
@@ -67,6 +67,9 @@ fn trees(file: &File, meaning: &Meaning<'_>) -> Result<(Chains, u64), ReadError>
     let mut head = vec![0; usize::try_from(Slabs::head()).unwrap_or(0)];
     file.read_exact_at(&mut head, 0)?;
     let header = Slabs::read(&head, file.metadata()?.len()).map_err(refused)?;
+    if header.contents() != Some(Contents::Chains) {
+        return Err(refused(Refusal::Foreign));
+    }
     let number = |at: u64| {
         let bytes = head.get(at as usize..).and_then(|rest| rest.first_chunk());
         bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
