@@ -161,7 +161,7 @@ impl<'f> Own<'f> {
         });
         let acts = |block: &usize| !self.leaf && (self.leaves_at(*block) || self.lands[*block]);
         self.moved.has(self.first)
-            && self.moved.is_entrance(self.first)
+            && self.moved.entrance(self.first).is_some()
             && !returns_within
             && (0..self.codes.len())
                 .filter(acts)
@@ -326,9 +326,7 @@ impl<S: Fn(u64) -> u32> Planner<S> {
                 region
                     .pieces
                     .push(code.whole(&self.wants(own, block, number)));
-                if own.moved.is_entrance(block) {
-                    region.entrances.push(code.start());
-                }
+                region.entrances.extend(own.moved.entrance(block));
             }
         }
         region

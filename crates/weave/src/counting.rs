@@ -241,9 +241,7 @@ impl<'f> Planner<'f> {
             let code = &self.blocks[block];
             if self.moved.has(block) {
                 function.pieces.push(code.whole(wants));
-                if self.moved.is_entrance(block) {
-                    function.entrances.push(code.start());
-                }
+                function.entrances.extend(self.moved.entrance(block));
             } else if *wants != Wants::default() {
                 let node = NodeId(2 * block as u32);
                 let parts = code.parts(wants).ok_or(node)?;

@@ -300,7 +300,13 @@ impl Weaving<'_> {
             self.put(texts, operand, &displacement(self.spot(operand), to)?)?;
         }
         for (entrance, to) in self.regions.ways_in(code) {
-            self.put(texts, entrance, &jump(self.spot(entrance), to)?)?;
+            let jump_at = entrance.by.unwrap_or(entrance.at);
+            self.put(texts, jump_at, &jump(self.spot(jump_at), to)?)?;
+            if entrance.by.is_some() {
+                let end = entrance.at.wrapping_add(hop::BYTES);
+                let near = hop::displacement(end, jump_at)?.cast_unsigned();
+                self.put(texts, entrance.at, &[hop::SHORT_JUMP, near])?;
+            }
         }
         Some(())
     }

@@ -372,9 +372,7 @@ impl<'f> Planner<'f> {
                     return Err(Reason::NoFrame.into());
                 }
                 region.pieces.push(code.whole(wants));
-                if self.moved.is_entrance(block) {
-                    region.entrances.push(code.start());
-                }
+                region.entrances.extend(self.moved.entrance(block));
             } else if *wants != Wants::default() {
                 return Err(Trouble::Place(block));
             }

@@ -308,9 +308,7 @@ impl<'p, 'f> Made<'p, 'f> {
         for (block, (code, wants)) in codes.iter().zip(&self.wants).enumerate() {
             if moved.has(block) {
                 region.pieces.push(code.whole(wants));
-                if moved.is_entrance(block) {
-                    region.entrances.push(code.start());
-                }
+                region.entrances.extend(moved.entrance(block));
             } else if *wants != Wants::default() {
                 // It was asked before whether there are any.
                 let parts = code.parts(wants).unwrap_or_default();

@@ -14,7 +14,7 @@
 mod acts;
 mod looked;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
@@ -242,6 +242,8 @@ pub(super) struct Walk<'a> {
     /// For each instruction of the trampolines the place of the module that it stands for.
     elsewhere: HashMap<i64, Address>,
     pub(super) entrances: BTreeSet<Address>,
+    /// Bytes that are changed from an address on: an entrance's jump, or a short one and the jump to which it leads.
+    changes: BTreeMap<Address, u64>,
     pub(super) counted: Vec<bool>,
     /// The instruction that was executed last.
     from: Address,
@@ -283,6 +285,7 @@ impl<'a> Walk<'a> {
             flowed: HashSet::new(),
             elsewhere: HashMap::new(),
             entrances: BTreeSet::new(),
+            changes: BTreeMap::new(),
             counted: vec![false; what.len()],
             from: Address(0),
             sums: Vec::new(),
@@ -347,8 +350,8 @@ impl Walk<'_> {
 
     /// Whether a byte lies in no entrance.
     fn is_strange(&self, address: Address) -> bool {
-        let before = self.entrances.range(..=address).next_back();
-        before.is_none_or(|entrance| entrance.wrapping_add(5) <= address)
+        let before = self.changes.range(..=address).next_back();
+        before.is_none_or(|(start, length)| start.wrapping_add(*length) <= address)
     }
 
     /// Entrances that nobody needs, since all who go there know where they lead, must be right all the same.
@@ -357,7 +360,13 @@ impl Walk<'_> {
             .changed()
             .filter(|here| self.is_strange(*here))
             .collect();
-        for here in changed {
+        // The jump to which a short one leads stands among bytes of another block: they are not for themselves.
+        let is_short = |here: &Address| {
+            let start = self.instruction_at(*here);
+            start.is_some_and(|start| self.by_way_of(start).is_some())
+        };
+        let (short, others): (Vec<Address>, Vec<Address>) = changed.into_iter().partition(is_short);
+        for here in short.into_iter().chain(others) {
             if self.is_strange(here) {
                 self.waiting
                     .extend(self.instruction_at(here).map(At::Place));
@@ -365,6 +374,15 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The jump to which a short one at `address` leads, if the image has one there.
+    fn by_way_of(&self, address: Address) -> Option<(Address, Decoded)> {
+        let short = Decoded::of(self.spot(address), self.patched(address)?)?;
+        let there = self.address(short.target());
+        let long = Decoded::of(short.target(), self.patched(there)?)?;
+        let leads = short.is_jump() && short.bytes.len() == 2 && long.is_jump();
+        (leads && long.bytes.len() == 5).then_some((there, long))
     }
 
     /// Where the instruction of a block starts that has the byte at `address`.
@@ -391,8 +409,18 @@ impl Walk<'_> {
         let length = was.instruction.len();
         let same = self.text.from(address).and_then(|text| text.get(..length)) == is.get(..length);
         if !same {
-            let is = Decoded::of(self.spot(address), is).filter(|is| is.bytes.len() == 5);
-            let is = is.ok_or(wrong("a changed byte is executed"))?;
+            let is = match self.by_way_of(address) {
+                Some((there, is)) => {
+                    self.changes.insert(address, 2);
+                    self.changes.insert(there, 5);
+                    is
+                }
+                None => {
+                    let is = Decoded::of(self.spot(address), is).filter(|is| is.bytes.len() == 5);
+                    self.changes.insert(address, 5);
+                    is.ok_or(wrong("a changed byte is executed"))?
+                }
+            };
             let stands_for = match (is.is_jump(), was.is_direct_call() && is.is_direct_call()) {
                 (true, _) => address,
                 // What is behind it is among the arrivals.
@@ -428,6 +456,8 @@ impl Walk<'_> {
     fn elsewhere(&mut self, spot: i64, address: Address, came: Came) -> Result<(), Flaw> {
         let (mut spot, mut address, mut came) = (spot, address, came);
         let mut left = false;
+        // Where it was since it executed an instruction of the module.
+        let mut idle = HashSet::new();
         loop {
             if !self.trampolines.has(spot) {
                 return self.back(spot, address);
@@ -438,10 +468,15 @@ impl Walk<'_> {
             match self.elsewhere.insert(spot, address) {
                 None => {}
                 Some(before) if self.without_jumps(before) == self.without_jumps(address) => {
-                    return Ok(());
+                    let stuck = idle.contains(&spot) && !self.jumps_in_a_circle(address);
+                    return match stuck {
+                        true => Err(at(address, "control never goes on")),
+                        false => Ok(()),
+                    };
                 }
                 Some(_) => return Err(at(address, "two places share code")),
             }
+            idle.insert(spot);
             let code = self.trampolines.from(spot).unwrap_or_default();
             if let Observes::Chains(functions) = self.what
                 && let Some(behind) = self.step_of_chains(functions, spot, address)?
@@ -464,6 +499,7 @@ impl Walk<'_> {
                 return Err(at(address, "a function is left, and that is not noted"));
             }
             left = false;
+            idle.clear();
             self.from = address;
             match self
                 .step(&is, spot, address)
@@ -506,6 +542,11 @@ impl Walk<'_> {
         std::iter::successors(Some(address), next).take(64)
     }
 
+    fn jumps_in_a_circle(&self, address: Address) -> bool {
+        let last = self.without_jumps(address);
+        self.original(last).is_some_and(|one| one.is_jump())
+    }
+
     /// An instruction of the trampolines stands for that at `address`; where the module would be behind it.
     fn step(
         &mut self,
@@ -546,11 +587,11 @@ impl Walk<'_> {
     /// All that is changed is an entrance, and all counters count.
     pub(super) fn finish(self) -> Result<CountersChecked, Flaw> {
         let mut free = Address(0);
-        for &entrance in &self.entrances {
-            if entrance < free {
-                return Err(at(entrance, "two entrances overlap"));
+        for (&start, &length) in &self.changes {
+            if start < free {
+                return Err(at(start, "two entrances overlap"));
             }
-            free = entrance.wrapping_add(5);
+            free = start.wrapping_add(length);
         }
         if let Some(here) = self.changed().find(|here| self.is_strange(*here)) {
             return Err(at(here, "a byte differs where no entrance is"));

@@ -126,7 +126,7 @@ impl<'p, 'f> Places<'p, 'f> {
             return None;
         }
         if self.moved.has(behind) {
-            return self.moved.is_entrance(behind).then_some(Place::Entrance);
+            return self.moved.entrance(behind).map(|_| Place::Entrance);
         }
         let code = self.codes.get(behind)?;
         let call = code.call().filter(|_| !arrivals.from_moved)?;

@@ -17,6 +17,7 @@ use tomo_program::Address;
 use super::action::{Action, Sinks};
 use super::chain::Apart;
 use super::moved::{Movable, Reader, Way};
+use super::whole::Entrance;
 use crate::text::Text;
 use crate::trampoline::{Spot, Writer};
 
@@ -48,8 +49,8 @@ impl Piece {
 pub(crate) struct Region {
     /// By address.
     pub(crate) pieces: Vec<Piece>,
-    /// Starts of pieces to which the module's text leads.
-    pub(crate) entrances: Vec<Address>,
+    /// Where the module's text leads to starts of pieces.
+    pub(crate) entrances: Vec<Entrance>,
     /// What is done on the way of those alone who come from one place.
     pub(crate) passages: Vec<Passage>,
 }
@@ -161,12 +162,12 @@ impl Regions {
         Some(code.plus(offset as i64))
     }
 
-    /// The jumps into code that begins at `code`: the address that each is at, and where it leads.
-    pub(crate) fn ways_in(&self, code: Spot) -> impl Iterator<Item = (Address, Spot)> {
+    /// The jumps into code that begins at `code`: where each is, and where it leads.
+    pub(crate) fn ways_in(&self, code: Spot) -> impl Iterator<Item = (Entrance, Spot)> {
         let entrances = self.regions.iter().flat_map(|region| &region.entrances);
         entrances.filter_map(move |&entrance| {
-            let passage = self.passage(entrance, code);
-            Some((entrance, passage.or_else(|| self.piece(entrance, code))?))
+            let passage = self.passage(entrance.at, code);
+            Some((entrance, passage.or_else(|| self.piece(entrance.at, code))?))
         })
     }
 
@@ -209,7 +210,7 @@ impl Region {
     /// One piece for itself.
     pub(crate) fn of(piece: Piece) -> Self {
         Self {
-            entrances: vec![piece.start],
+            entrances: vec![Entrance::at(piece.start)],
             pieces: vec![piece],
             passages: Vec::new(),
         }

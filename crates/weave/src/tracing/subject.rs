@@ -227,7 +227,7 @@ impl<'f> Subject<'f> {
 
     /// Whether who arrives at a block can be seen.
     pub(super) fn is_seen_arriving(&self, block: usize) -> bool {
-        self.moved.has(block) && self.moved.is_entrance(block)
+        self.moved.has(block) && self.moved.entrance(block).is_some()
     }
 
     /// All of it that is moved, doing what is wanted in blocks and on arriving.
@@ -242,8 +242,8 @@ impl<'f> Subject<'f> {
                 continue;
             }
             region.pieces.push(code.whole(&wants[at]));
-            if self.moved.is_entrance(at) {
-                region.entrances.push(code.start());
+            if let Some(entrance) = self.moved.entrance(at) {
+                region.entrances.push(entrance);
                 region.passages.extend(arrival(at).map(|what| Passage {
                     from: code.start(),
                     to: code.start(),
