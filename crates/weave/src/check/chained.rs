@@ -175,8 +175,8 @@ impl Walk<'_> {
         let Some(&(number, own, depth)) = functions.get(&target) else {
             return false;
         };
-        let entrance = self.patched(target).unwrap_or_default();
-        let entrance = Decoded::of(self.spot(target), entrance);
+        let by_way = self.by_way_of(target).map(|(_, jump)| jump);
+        let entrance = by_way.or_else(|| Decoded::of(self.spot(target), self.patched(target)?));
         let entered = entrance.and_then(|jump| self.step_at(jump.target()));
         let enters = Step::Enter {
             number,

@@ -377,7 +377,7 @@ impl Walk<'_> {
     }
 
     /// The jump to which a short one at `address` leads, if the image has one there.
-    fn by_way_of(&self, address: Address) -> Option<(Address, Decoded)> {
+    pub(super) fn by_way_of(&self, address: Address) -> Option<(Address, Decoded)> {
         let short = Decoded::of(self.spot(address), self.patched(address)?)?;
         let there = self.address(short.target());
         let long = Decoded::of(short.target(), self.patched(there)?)?;

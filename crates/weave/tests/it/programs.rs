@@ -166,7 +166,13 @@ fn every_tactic_is_used() {
 }
 
 #[test]
-#[ignore = "takes a minute"]
+fn large_programs() {
+    prove_recipe(&Recipe::new(Source::Sqlite, Compiler::Clang, Level::O2));
+    prove_recipe(&Recipe::new(Source::Zstd, Compiler::Gcc, Level::O3));
+}
+
+#[test]
+#[ignore = "takes minutes"]
 fn the_whole_corpus() {
     for source in [Source::Lua, Source::Sqlite, Source::Bzip2, Source::Zstd] {
         for recipe in Recipe::family(source) {
