@@ -99,9 +99,9 @@ impl Hunt {
         }
         let known = known(runs, carried, group.cause);
         let best = best(&known);
-        let found = |(row, value): &(u32, f64)| {
+        let found = |(row, _): &(u32, f64)| {
             let certain = enough.finds(*row) || enough.runs >= most;
-            certain && *value > 1.0 - 1e-9
+            certain && known.get(row).is_some_and(is_perfect)
         };
         let over = best.first().is_some_and(found);
         let mut chosen = Vec::new();
@@ -167,6 +167,12 @@ fn score(heuristic: Heuristic, known: &Known) -> f64 {
         passed: known.passed,
     };
     heuristic.score(&tallies, 0)
+}
+
+/// Whether it was true in all failed runs that carried it, and in no other; nothing tells them better apart.
+fn is_perfect(known: &Known) -> bool {
+    let all = known.failed_true == known.failed && known.passed_true == 0;
+    all && known.failed as usize >= LEAST_FAILURES
 }
 
 /// Importance; where one run has failed, that of all failures being like it.
