@@ -127,6 +127,7 @@ impl Site {
             bound: Bound::Probes(16),
             seed: 1,
             policy: Policy::default(),
+            search: None,
         };
         let new = serde_json::to_vec(&new).expect("JSON");
         let made = self.succeeds("POST", "/v1/campaigns", &admin, &new);

@@ -367,7 +367,7 @@ fn with_another_image(roster: &[u8], image: &Path, record: &Path) -> Vec<u8> {
     (entry.image, entry.text) = (0.into(), 0.into());
     entry.record = (image.len() as u32).into();
     let body = [entry.as_bytes(), &paths].concat();
-    let header = Roster::sealed(&[entry], &paths, None, tomo_wire::checksum(&body));
+    let header = Roster::sealed(&[entry], &paths, (None, None), tomo_wire::checksum(&body));
     [&header[..], &body].concat()
 }
 

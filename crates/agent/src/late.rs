@@ -35,7 +35,7 @@ struct Debug {
 }
 
 /// The tag of a program's dynamic table under which the loader puts the address of a [`struct@Debug`].
-const DEBUG: u64 = 21;
+pub(crate) const DEBUG: u64 = 21;
 
 static WATCHED: AtomicPtr<Debug> = AtomicPtr::new(core::ptr::null_mut());
 

@@ -24,6 +24,8 @@
 //! | `arm.rs` | an image is mapped over a module |
 //! | `armed.rs` | what is armed, for the handler |
 //! | `trap.rs` | the handler; all that may run in it |
+//! | `fatal.rs` | who handles fatal signals: first the agent, then the program |
+//! | `crash.rs` | what is kept of a thread that gets one |
 //! | `signals.rs` | the C library's functions on signals, kept from hiding SIGTRAP |
 //! | `slabs.rs` | a slab of counters for each thread |
 //! | `shadow.rs` | a shadow of the thread's stacks behind it |
@@ -49,8 +51,10 @@
 mod arm;
 mod armed;
 mod chains;
+mod crash;
 mod door;
 mod emulator;
+mod fatal;
 mod forked;
 mod interrupted;
 mod kept;

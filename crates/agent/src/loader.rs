@@ -87,10 +87,19 @@ impl<'m> Module<'m> {
         segments.filter(|s| s.kind == LOAD && s.flags & EXECUTABLE != 0)
     }
 
+    /// Where its headers are in memory, and how many.
+    pub(crate) fn headers(&self) -> (usize, usize) {
+        (self.segments.as_ptr() as usize, self.segments.len())
+    }
+
+    /// Its parts with notes.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = &'m Segment> + use<'m> {
+        self.segments.iter().filter(|s| s.kind == NOTE)
+    }
+
     /// What the linker wrote to tell this build from others.
     pub(crate) fn build_id(&self) -> Option<&'m [u8]> {
-        let notes = self.segments.iter().filter(|s| s.kind == NOTE);
-        notes.into_iter().find_map(|note| {
+        self.notes().find_map(|note| {
             self.is_loaded(note).then_some(())?;
             let start = self.bias.wrapping_add(note.address as usize) as *const u8;
             // SAFETY: the bytes lie in a segment that the loader has mapped for as long as the

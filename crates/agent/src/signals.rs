@@ -12,9 +12,10 @@ use core::ffi::{CStr, c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::fatal;
 use crate::slabs;
 use crate::symbols;
-use crate::system::{SIGTRAP, SIGTRAP_BIT};
+use crate::system::{SIGTRAP, SIGTRAP_BIT, Stack};
 use crate::tracks;
 use crate::trap::Disposition;
 
@@ -174,10 +175,65 @@ unsafe fn trap_action(new: *const Action, old: *mut Action) -> c_int {
     0
 }
 
+/// `sigaction` for any other signal.
+///
+/// # Safety
+/// Both are null or point at actions.
+unsafe fn action(
+    signal: c_int,
+    new: *const Action,
+    old: *mut Action,
+    real: impl FnOnce(*const Action, *mut Action) -> c_int,
+) -> c_int {
+    // SAFETY: the caller's.
+    let copy = unsafe { new.as_ref() }.map(|new| {
+        let mut copy = *new;
+        if is_watching() {
+            copy.mask.0[0] &= !SIGTRAP_BIT;
+        }
+        copy
+    });
+    if copy.is_some_and(|new| fatal::asks_for_stack(new.handler, new.flags)) {
+        fatal::take_stack_back();
+    }
+    let new = copy
+        .as_ref()
+        .map_or(core::ptr::null(), |new| &raw const *new);
+    if !fatal::is_ours(signal) {
+        return real(new, old);
+    }
+    let mut result = -1;
+    let before = fatal::change(signal, !new.is_null(), || {
+        result = real(new, old);
+        result == 0
+    });
+    // SAFETY: the caller's.
+    if let (Some((handler, flags)), Some(old)) = (before, unsafe { old.as_mut() })
+        && result == 0
+        && fatal::is_our_handler(old.handler)
+    {
+        old.handler = handler;
+        old.flags = flags as c_int;
+    }
+    result
+}
+
 /// `signal` and its kin: only SIGTRAP is ours.
 fn simple(signal: c_int, handler: usize, real: impl FnOnce(c_int, usize) -> usize) -> usize {
     const NO_DEFER_NOR_RESET: u64 = 0;
     tracks::note_handler(handler);
+    if fatal::is_ours(signal) {
+        let mut result = ERROR;
+        let told = || {
+            result = real(signal, handler);
+            result != ERROR
+        };
+        let before = fatal::change(signal, true, told);
+        return match before {
+            Some((handler, _)) if fatal::is_our_handler(result) => handler,
+            _ => result,
+        };
+    }
     if signal != SIGTRAP || !is_watching() {
         return real(signal, handler);
     }
@@ -197,13 +253,9 @@ stand_before! {
         if signal == SIGTRAP && is_watching() {
             // SAFETY: what `sigaction` asks of its callers.
             unsafe { trap_action(new, old) }
-        } else if new.is_null() || !is_watching() {
-            real(signal, new, old)
         } else {
-            // SAFETY: not null, and so an action.
-            let mut copy = unsafe { *new };
-            copy.mask.0[0] &= !SIGTRAP_BIT;
-            real(signal, &raw const copy, old)
+            // SAFETY: what `sigaction` asks of its callers.
+            unsafe { action(signal, new, old, |new, old| real(signal, new, old)) }
         }
     }
     SIGNAL: signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
@@ -247,6 +299,14 @@ stand_before! {
     EPOLL_PWAIT2: epoll_pwait2(file: c_int, events: *mut c_void, most: c_int, time: *const c_void, set: *const Set) -> c_int = -1, |real| {
         // SAFETY: what `epoll_pwait2` asks of its callers.
         unsafe { without_trap(set, |set| real(file, events, most, time, set)) }
+    }
+    SIGALTSTACK: sigaltstack(new: *const c_void, old: *mut c_void) -> c_int = -1, |real| {
+        let result = real(new, old);
+        if result == 0 {
+            // SAFETY: what `sigaltstack` asks of its callers.
+            unsafe { fatal::hide_stack(old.cast::<Stack>()) };
+        }
+        result
     }
     PTHREAD_CREATE: pthread_create(thread: *mut c_void, attributes: *const c_void, start: usize, argument: *mut c_void) -> c_int = 11, |real| {
         slabs::create(|start, argument| real(thread, attributes, start, argument), start, argument)

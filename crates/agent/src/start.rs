@@ -9,7 +9,7 @@ use tomo_wire::roster::RosterView;
 
 use crate::loader::{self, weak};
 use crate::system::{self, Access, Protection};
-use crate::{arm, door, forked, kept, late, signals, slabs, trap};
+use crate::{arm, door, fatal, forked, kept, late, signals, slabs, trap};
 
 /// Largest roster that is looked at, in bytes.
 const LARGEST_ROSTER: i64 = 16 << 20;
@@ -89,6 +89,7 @@ fn arm_all(path: &CStr) -> Option<()> {
         separate = roster.entries.iter().any(forked::is_separate);
         // Before anything is armed that counts, or that has to know.
         let _ = roster.slabs().and_then(slabs::begin);
+        let _ = roster.crashes().and_then(fatal::begin);
         if separate {
             forked::watch();
         }

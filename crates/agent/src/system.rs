@@ -19,6 +19,7 @@ const UNMAP: usize = 11;
 const ADVISE: usize = 28;
 const SIGNAL_ACTION: usize = 13;
 const SIGNAL_MASK: usize = 14;
+const YIELD: usize = 24;
 const PROCESS: usize = 39;
 const THREAD: usize = 186;
 const USER: usize = 102;
@@ -31,6 +32,7 @@ const REMOVE: usize = 87;
 const CONTROL: usize = 157;
 const ALLOCATE: usize = 285;
 const QUEUE_TO_THREAD: usize = 297;
+const HANDLERS_STACK: usize = 131;
 const ARCHITECTURE: usize = 158;
 const READ_PROCESS: usize = 310;
 const MEMORY_FILE: usize = 319;
@@ -371,19 +373,18 @@ pub(crate) const SIGTRAP: c_int = 5;
 /// Bit of SIGTRAP in a kernel's signal mask.
 pub(crate) const SIGTRAP_BIT: u64 = 1 << (SIGTRAP - 1);
 
-/// Sets the disposition of SIGTRAP.
+/// Sets the disposition of a signal.
 ///
 /// # Safety
 /// The handler must be one for the flags, and may run at any time from now on.
-pub(crate) unsafe fn set_trap_action(action: &Action) -> Result<(), Errno> {
+pub(crate) unsafe fn set_action(signal: c_int, action: &Action) -> Result<(), Errno> {
     let new = (&raw const *action) as usize;
     // SAFETY: the kernel reads one action; the caller vouches for the handler.
-    unsafe { call(SIGNAL_ACTION, [SIGTRAP as usize, new, 0, 8, 0, 0]) }.map(|_| ())
+    unsafe { call(SIGNAL_ACTION, [signal as usize, new, 0, 8, 0, 0]) }.map(|_| ())
 }
 
-/// Where the handler of a signal returns to, if the kernel was ever told.
-pub(crate) fn restorer_of(signal: usize) -> Option<usize> {
-    const RESTORER: u64 = 0x0400_0000;
+/// The disposition of a signal.
+pub(crate) fn action_of(signal: c_int) -> Result<Action, Errno> {
     let mut action = Action {
         handler: 0,
         flags: 0,
@@ -392,8 +393,57 @@ pub(crate) fn restorer_of(signal: usize) -> Option<usize> {
     };
     let to = (&raw mut action) as usize;
     // SAFETY: the kernel fills one action.
-    unsafe { call(SIGNAL_ACTION, [signal, 0, to, 8, 0, 0]) }.ok()?;
+    unsafe { call(SIGNAL_ACTION, [signal as usize, 0, to, 8, 0, 0]) }.map(|_| action)
+}
+
+/// Where the handler of a signal returns to, if the kernel was ever told.
+pub(crate) fn restorer_of(signal: usize) -> Option<usize> {
+    const RESTORER: u64 = 0x0400_0000;
+    let action = action_of(signal as c_int).ok()?;
     (action.flags & RESTORER != 0).then_some(action.restorer)
+}
+
+/// Where handlers of a thread run that ask for a stack of their own; `stack_t` of the C libraries.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct Stack {
+    pub(crate) start: usize,
+    pub(crate) flags: c_int,
+    pub(crate) length: usize,
+}
+
+impl Stack {
+    /// The flag of none.
+    pub(crate) const NONE: c_int = 2;
+}
+
+/// Where handlers of this thread run, if the kernel tells.
+pub(crate) fn handlers_stack() -> Option<Stack> {
+    let mut stack = Stack::default();
+    let to = (&raw mut stack) as usize;
+    // SAFETY: the kernel fills one `stack_t`.
+    unsafe { call(HANDLERS_STACK, [0, to, 0, 0, 0, 0]) }.ok()?;
+    Some(stack)
+}
+
+/// Lets handlers of this thread run there.
+///
+/// # Safety
+/// Nobody else may use the memory, unless there is none.
+pub(crate) unsafe fn set_handlers_stack(stack: &Stack) -> Result<(), Errno> {
+    let from = (&raw const *stack) as usize;
+    // SAFETY: the kernel reads one `stack_t`; the memory is the caller's.
+    unsafe { call(HANDLERS_STACK, [from, 0, 0, 0, 0, 0]) }.map(|_| ())
+}
+
+/// Whether the eight bytes at `address` can be read, asked without effect: the kernel looks at the mask that is to be
+/// set before it finds that the way to set it makes no sense. (The call is one that sandboxes allow.)
+pub(crate) fn is_readable(address: usize) -> bool {
+    const NO_WAY: usize = 0x7fff_ffff;
+    const NO_SENSE: Errno = Errno(22);
+    // SAFETY: the kernel reads eight bytes, if it can, and changes nothing.
+    let asked = unsafe { call(SIGNAL_MASK, [NO_WAY, address, 0, 8, 0, 0]) };
+    asked == Err(NO_SENSE)
 }
 
 /// How a thread's mask is changed.
@@ -458,10 +508,15 @@ pub(crate) fn pauses() -> u64 {
     told.map_or(u64::MAX, |_| usage[PAUSES])
 }
 
-/// Sends SIGTRAP to this very thread, with the cause that `info` states.
-pub(crate) fn send_trap_again(info: *const c_void) {
+/// Lets others run.
+pub(crate) fn give_way() {
+    number(YIELD);
+}
+
+/// Sends a signal to this very thread, with the cause that `info` states.
+pub(crate) fn send_again(signal: c_int, info: *const c_void) {
     let (process, thread) = (number(PROCESS) as usize, number(THREAD) as usize);
-    let signal = SIGTRAP as usize;
+    let signal = signal as usize;
     // SAFETY: the kernel reads one `siginfo_t`, which the caller got from the kernel.
     let sent = unsafe {
         call(

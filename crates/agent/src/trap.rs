@@ -23,11 +23,11 @@ pub(crate) const DEFAULT: usize = 0;
 /// The disposition that ignores the signal.
 pub(crate) const IGNORE: usize = 1;
 
-const WITH_INFO: u64 = 4;
-const ON_STACK: u64 = 0x0800_0000;
+pub(crate) const WITH_INFO: u64 = 4;
+pub(crate) const ON_STACK: u64 = 0x0800_0000;
 const NO_DEFER: u64 = 0x4000_0000;
-const RESET: u64 = 0x8000_0000;
-const RESTORER: u64 = 0x0400_0000;
+pub(crate) const RESET: u64 = 0x8000_0000;
+pub(crate) const RESTORER: u64 = 0x0400_0000;
 
 /// What the program wants done on SIGTRAP. The parts may be seen from two different calls of
 /// `sigaction` if one happens just now on another thread, as little as that is defined anyway.
@@ -45,7 +45,7 @@ core::arch::global_asm!(
     ".popsection",
 );
 
-fn restorer() -> usize {
+pub(crate) fn restorer() -> usize {
     let address: usize;
     // SAFETY: computes an address.
     unsafe {
@@ -75,7 +75,7 @@ fn install() {
     };
     // SAFETY: `handle` takes what WITH_INFO hands over, and may run at any time.
     unsafe {
-        let _ = system::set_trap_action(&action);
+        let _ = system::set_action(SIGTRAP, &action);
     }
     system::change_mask(How::Unblock, SIGTRAP_BIT);
 }
@@ -196,7 +196,7 @@ fn pass_on(signal: c_int, info: *const Info, context: *mut c_void) {
     let forced = unsafe { (*info).code } > 0;
     match wanted.handler {
         IGNORE if !forced => {}
-        DEFAULT | IGNORE => end(info),
+        DEFAULT | IGNORE => end(SIGTRAP, info.cast()),
         handler => {
             if wanted.flags & RESET != 0 {
                 HANDLER.store(DEFAULT, Ordering::Relaxed);
@@ -211,17 +211,17 @@ fn pass_on(signal: c_int, info: *const Info, context: *mut c_void) {
 }
 
 /// Takes the default action, once the program's own registers are back: this very signal once more.
-fn end(info: *const Info) {
+pub(crate) fn end(signal: c_int, info: *const c_void) {
     let default = Action {
         handler: DEFAULT,
         flags: RESTORER,
         restorer: restorer(),
         mask: 0,
     };
-    system::change_mask(How::Block, 1 << (SIGTRAP - 1));
+    system::change_mask(How::Block, 1 << (signal - 1));
     // SAFETY: the default action is no function.
     unsafe {
-        let _ = system::set_trap_action(&default);
+        let _ = system::set_action(signal, &default);
     }
-    system::send_trap_again(info.cast());
+    system::send_again(signal, info);
 }

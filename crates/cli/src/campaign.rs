@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use tomo_protocol::{
-    Bound, Calibration, Campaign, CampaignId, Client, Name, NewCampaign, NewToken, Policy, Role,
-    Strategy, Summary, Token, paths,
+    Bound, Calibration, Campaign, CampaignId, Choice, Client, Name, NewCampaign, NewToken, Policy,
+    Role, Search, Strategy, Summary, Token, Towards, paths,
 };
 use zerocopy::little_endian::U64;
 
 use crate::calibrate::share;
 use crate::observe::What;
-use crate::program::add_program;
+use crate::program::{add_predicates, add_program, add_terrain};
 use crate::remote::Remote;
 
 /// Say what a fleet observes, and who takes part.
@@ -30,6 +30,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     New(New),
+    Isolate(Isolate),
     List(List),
     Show(Show),
     Retire(Retire),
@@ -49,6 +50,11 @@ struct New {
 
     #[command(flatten)]
     what: What,
+
+    /// Observe predicates instead: which way the program's own branches went, and whether what its calls
+    /// returned was negative, zero or positive.
+    #[arg(long, conflicts_with_all = ["level", "placement", "disposal", "module", "overhead"])]
+    predicates: bool,
 
     /// The most probes that one instance carries; all of them otherwise.
     #[arg(long, value_name = "N")]
@@ -97,6 +103,66 @@ Examples:
   tomo campaign new --probes 200 ./prog            balanced over enough variants
   tomo campaign new --level function ./prog        all functions in every instance
   tomo campaign new --probes 500 --variants 37 --strategy balanced-clusters ./prog";
+
+/// Begin a search for what predicts that a program fails: instances carry a few of its branches and results
+/// at a time, and the next ones near those that tell failures from successes best.
+///
+/// Prints the campaign's name; `tomo fleet isolate` shows what was found. A run fails by its exit code, by a signal of its
+/// own fault, or as it says itself (`tomo outcome`, `tomo run --stderr-regex`). Failures of different causes are
+/// searched side by side.
+#[derive(Args)]
+struct Isolate {
+    /// What people call the campaign; by default as the program's file.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// The most predicates that one instance carries; where a plan has more it is shared out.
+    #[arg(long, value_name = "N")]
+    probes: Option<u64>,
+
+    /// Search from what always runs, or from where runs crash.
+    #[arg(long, value_enum, default_value_t = DirectionName::Forward)]
+    direction: DirectionName,
+
+    /// By what the next predicate is chosen.
+    #[arg(long, value_enum, default_value_t = ScoreName::Ttest)]
+    score: ScoreName,
+
+    /// Watch at most so many sites at a time for each cause.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    sites_per_step: u32,
+
+    /// Go on after so many runs, though the test has not decided by then.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    runs_per_step: u64,
+
+    /// Let so many runs of one instance count in a step, as long as most others have made fewer.
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    instance_runs: u64,
+
+    /// An exit code that is a success. May be given several times.
+    #[arg(long, value_name = "CODE", default_value = "0")]
+    success: Vec<i32>,
+
+    /// The program.
+    #[arg(value_name = "PROGRAM")]
+    program: OsString,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DirectionName {
+    Forward,
+    Backward,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ScoreName {
+    Ttest,
+    Importance,
+    Maximp,
+    Failcount,
+    Bfs,
+}
 
 /// List the campaigns.
 #[derive(Args)]
@@ -182,6 +248,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let client = arguments.remote.client()?;
     match &arguments.command {
         Command::New(new) => begin(&client, new),
+        Command::Isolate(asked) => search(&client, asked),
         Command::List(list) => {
             let campaigns: Vec<Summary> = client.get(paths::CAMPAIGNS)?;
             if list.json {
@@ -213,11 +280,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn begin(client: &Client, new: &New) -> Result<()> {
     let strategy = new.strategy.strategy();
     let clusters = strategy.is_for_clusters();
-    let modules = add_program(client, &new.program, &new.what, clusters)?;
-    let name = new.name.clone().unwrap_or_else(|| {
-        let file = Path::new(&new.program).file_name().unwrap_or_default();
-        file.to_string_lossy().into_owned()
-    });
+    let modules = match new.predicates {
+        true => vec![add_predicates(client, &new.program, clusters)?],
+        false => add_program(client, &new.program, &new.what, clusters)?,
+    };
+    let name = named(new.name.as_ref(), &new.program);
     let probes = match (new.overhead, &new.calibration) {
         (Some(share), Some(file)) => Some(affordable(file, share, &modules)?),
         _ => new.probes,
@@ -241,6 +308,55 @@ fn begin(client: &Client, new: &New) -> Result<()> {
             update_at_start: !new.no_news,
             piggyback: !new.no_news,
         },
+        search: None,
+    };
+    let campaign: Campaign = client.post(paths::CAMPAIGNS, &request)?;
+    eprint!("{}", described(&campaign));
+    println!("{}", campaign.id);
+    Ok(())
+}
+
+/// What a campaign is called.
+fn named(name: Option<&String>, program: &OsString) -> String {
+    name.cloned().unwrap_or_else(|| {
+        let file = Path::new(program).file_name().unwrap_or_default();
+        file.to_string_lossy().into_owned()
+    })
+}
+
+fn search(client: &Client, asked: &Isolate) -> Result<()> {
+    let module = add_terrain(client, &asked.program)?;
+    let request = NewCampaign {
+        name: named(asked.name.as_ref(), &asked.program),
+        modules: vec![module],
+        strategy: Strategy::BalancedProbes,
+        variants: 0,
+        bound: asked.probes.map_or(Bound::None, Bound::Probes),
+        seed: 0,
+        policy: Policy {
+            buffer: None,
+            // What a run shows counts when it has ended.
+            interval_ms: Some(u64::MAX),
+            update_at_start: true,
+            piggyback: false,
+        },
+        search: Some(Search {
+            choice: match asked.score {
+                ScoreName::Ttest => Choice::Ttest,
+                ScoreName::Importance => Choice::Importance,
+                ScoreName::Maximp => Choice::Maximp,
+                ScoreName::Failcount => Choice::Failcount,
+                ScoreName::Bfs => Choice::Bfs,
+            },
+            towards: match asked.direction {
+                DirectionName::Forward => Towards::Forward,
+                DirectionName::Backward => Towards::Backward,
+            },
+            most_sites: asked.sites_per_step.max(1),
+            most_runs: asked.runs_per_step.max(2),
+            instance_runs: asked.instance_runs.max(1),
+            success: asked.success.clone(),
+        }),
     };
     let campaign: Campaign = client.post(paths::CAMPAIGNS, &request)?;
     eprint!("{}", described(&campaign));
@@ -270,8 +386,13 @@ fn enough(client: &Client, modules: &[tomo_protocol::NewModule], probes: u64) ->
     let mut units = 0_u64;
     for module in modules {
         let bytes = client.get_bytes(&paths::of_plan(module.plan))?;
-        let plan = tomo_wire::plan::PlanView::read(&bytes).map_err(anyhow::Error::msg)?;
-        units += u64::from(plan.header.probes.get());
+        units += match tomo_wire::predicates::Predicates::read(&bytes) {
+            Ok((_, rows)) => rows.len() as u64,
+            Err(_) => {
+                let plan = tomo_wire::plan::PlanView::read(&bytes).map_err(anyhow::Error::msg)?;
+                plan.header.probes.get().into()
+            }
+        };
     }
     let variants = units.div_ceil(probes).max(1);
     u32::try_from(variants).context("too many variants; allow more probes in each")
@@ -341,6 +462,9 @@ fn described(campaign: &Campaign) -> String {
             "  {}: {} probes, level {}, placement {}, plan {}\n",
             module.stem, module.probes, module.level, module.placement, module.plan
         );
+    }
+    if campaign.search.is_some() {
+        return text + "  searched for what predicts failure; `tomo fleet isolate` shows it\n";
     }
     let sizes = campaign.variants.iter().map(|variant| variant.units.len());
     let (least, most) = (sizes.clone().min().unwrap_or(0), sizes.max().unwrap_or(0));

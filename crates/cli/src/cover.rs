@@ -38,6 +38,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     pool: Option<PathBuf>,
 
+    /// Keep where the program crashes, if it does: registers, a part of the stack, the modules. Shown by `tomo crashes`.
+    #[arg(long, conflicts_with = "pool")]
+    crashes: bool,
+
     /// Say afterwards how many probes were hit, and how.
     #[arg(short, long)]
     verbose: bool,
@@ -104,6 +108,9 @@ fn prepare(arguments: &Arguments, started: &Started<'_>) -> Result<Ready> {
     let mut folder = RunFolder::create(&output)?.with(arguments.whose.forks());
     for module in &modules.observed {
         folder.arm(module, &store.images, what.how(), &bar)?;
+    }
+    if arguments.crashes {
+        folder.keep_crashes()?;
     }
     let agent = Agent::in_cache(&store.folder)?;
     Ready::with_folder(started, folder, agent, modules.sanitized)

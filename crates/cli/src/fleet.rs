@@ -1,6 +1,8 @@
 //! `tomo fleet`: what a fleet has seen.
 
+mod isolate;
 mod plot;
+mod predicates;
 mod records;
 mod status;
 mod words;
@@ -32,6 +34,7 @@ enum Command {
     Status(Status),
     Report(Report),
     Growth(GrowthOf),
+    Isolate(isolate::Isolate),
 }
 
 /// Show how a campaign stands, and each of its instances.
@@ -93,6 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Report(asked) => show_report(&client, asked),
+        Command::Isolate(asked) => isolate::run(&client, asked),
         Command::Growth(asked) => {
             let id = campaign::find(&client, &asked.campaign)?;
             let growth: Growth = client.get(&paths::of_campaign(paths::GROWTH, id))?;
@@ -113,6 +117,18 @@ fn show_report(client: &Client, asked: &Report) -> Result<ExitCode> {
     let campaign = campaign::campaign(client, &asked.campaign)?;
     let profile: Profile = client.get(&paths::of_campaign(paths::PROFILE, campaign.id))?;
     let folder = tempfile::tempdir().context("a folder for the records")?;
+    if campaign
+        .modules
+        .iter()
+        .all(|module| module.level == "predicate")
+    {
+        print!(
+            "{}",
+            predicates::text(client, &campaign, &profile, folder.path())?
+        );
+        print!("{}", words::profile(&profile));
+        return Ok(ExitCode::SUCCESS);
+    }
     let records = records::write(client, &campaign, &profile, folder.path())?;
     if let Some(path) = &asked.units {
         let text = serde_json::to_string_pretty(&profile)?;

@@ -1,9 +1,9 @@
 //! `tomo isolate`: what predicts that a program fails.
 
 mod html;
-mod json;
+pub(crate) mod json;
 mod sarif;
-mod text;
+pub(crate) mod text;
 
 use std::ffi::OsString;
 use std::fs;

@@ -9,6 +9,7 @@ mod campaign;
 mod chains;
 mod count;
 mod cover;
+mod crashes;
 mod demo;
 mod fleet;
 mod isolate;
@@ -16,6 +17,7 @@ mod map;
 mod merge;
 mod observe;
 mod options;
+mod outcome;
 mod paths;
 mod predicates;
 mod program;
@@ -67,6 +69,8 @@ enum Command {
     Chains(chains::Arguments),
     Report(report::Arguments),
     Merge(merge::Arguments),
+    Crashes(crashes::Arguments),
+    Outcome(outcome::Arguments),
     Serve(serve::Arguments),
     Program(program::Arguments),
     Campaign(campaign::Arguments),
@@ -92,6 +96,8 @@ fn main() -> ExitCode {
         Command::Isolate(arguments) => isolate::run(&arguments),
         Command::Chains(arguments) => chains::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Crashes(arguments) => crashes::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Outcome(arguments) => outcome::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Program(arguments) => program::run(&arguments).map(|()| ExitCode::SUCCESS),

@@ -5,10 +5,15 @@ use std::fs;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
-use tomo_launch::{How, Observed, Target, masters};
+use tomo_export::locate;
+use tomo_export::predicates::Sites;
+use tomo_isolate::terrain;
+use tomo_launch::{Chosen, How, Observed, Target, masters};
 use tomo_program::{Cache, Graphs, Model, Request, load};
 use tomo_protocol::{Client, Name, NewModule, Plan, Program, Units, paths};
+use tomo_weave::Asked;
 use tomo_wire::plan::PlanView;
+use tomo_wire::predicates::Predicates;
 
 use crate::bar::Bar;
 use crate::observe::{Store, What};
@@ -122,6 +127,81 @@ pub(crate) fn add_program(
     }
     bar.finish();
     Ok(modules)
+}
+
+/// The executable of a program, and the file of all its predicates.
+fn predicates_of(
+    program: &OsString,
+    store: &Store,
+    bar: &Bar,
+) -> Result<(Observed, Name, Vec<u8>)> {
+    let target = Target::find(program, std::env::var_os("PATH").as_deref())?;
+    let module = Observed::of(&Chosen::executable(&target))?;
+    let (carried, file) = store.images.marking(&module, Asked::All, bar)?;
+    Ok((module, Name(carried.plan), fs::read(file)?))
+}
+
+/// The same for the predicates of the executable.
+pub(crate) fn add_predicates(
+    client: &Client,
+    program: &OsString,
+    clusters: bool,
+) -> Result<NewModule> {
+    let (store, bar) = (Store::open()?, Bar::new());
+    let (module, name, bytes) = predicates_of(program, &store, &bar)?;
+    let model = add_plan(client, (&module, name, &bytes), (&store, &bar))?;
+    let (_, rows) = Predicates::read(&bytes).map_err(anyhow::Error::msg)?;
+    let graphs = model.graphs()?;
+    let mut sets = std::collections::BTreeMap::<_, Vec<u32>>::new();
+    for (at, row) in (0..).zip(rows).filter(|_| clusters) {
+        let block = graphs.block_at(tomo_program::Address(row.block.get()));
+        let function = block.and_then(|block| block.function());
+        let key = function.map_or(row.block.get(), |function| function.entry().0);
+        sets.entry(key).or_default().push(at);
+    }
+    bar.finish();
+    let clusters = sets.into_values().map(Units::of).collect();
+    Ok(of_predicates(&module, name, clusters))
+}
+
+/// The same, with the program as a search sees it.
+pub(crate) fn add_terrain(client: &Client, program: &OsString) -> Result<NewModule> {
+    let (store, bar) = (Store::open()?, Bar::new());
+    let (module, name, bytes) = predicates_of(program, &store, &bar)?;
+    add_plan(client, (&module, name, &bytes), (&store, &bar))?;
+    let cache = Cache::at(&store.folder);
+    let located = locate(module.id, [module.path.as_path()], Some(&cache), &bar)?;
+    let sites = Sites::read(&located, &bytes)?;
+    let terrain = terrain(&located.model.graphs()?, &sites)?;
+    let _: serde_json::Value = client.put_bytes(&paths::of_terrain(name), &terrain.to_bytes())?;
+    bar.finish();
+    Ok(of_predicates(&module, name, Vec::new()))
+}
+
+/// Sees to it that the collector knows a module and this plan of it; gives its model.
+fn add_plan(
+    client: &Client,
+    (module, name, bytes): (&Observed, Name, &[u8]),
+    (store, bar): (&Store, &Bar),
+) -> Result<Model> {
+    let path = || module.path.display().to_string();
+    let known: Vec<Program> = client.get(paths::PROGRAMS)?;
+    let model = model_of(module, store, bar).with_context(path)?;
+    if !known.iter().any(|one| one.stem == module.stem) {
+        upload(client, module, &model).with_context(path)?;
+    }
+    let _: Plan = client.put_bytes(&paths::of_plan(name), bytes)?;
+    Ok(model)
+}
+
+fn of_predicates(module: &Observed, plan: Name, clusters: Vec<Units>) -> NewModule {
+    NewModule {
+        stem: module.stem.clone(),
+        level: "predicate".into(),
+        placement: "all".into(),
+        plan,
+        clusters,
+    }
 }
 
 fn new_module(module: &Observed, plan: Name, how: How, clusters: Vec<Units>) -> NewModule {

@@ -61,6 +61,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECS", default_value = "0.3", value_parser = seconds)]
     flush_timeout: Duration,
 
+    /// Take a run for a failure in which a line of the program's errors matches REGEX; the first group, or else all that
+    /// matches, tells one cause from another. The errors then go through a pipe.
+    #[arg(long, value_name = "REGEX", value_parser = regex::Regex::new)]
+    stderr_regex: Option<regex::Regex>,
+
     /// Only ask what is to be observed and prepare for it; the program is not run.
     #[arg(long, conflicts_with = "flush_only")]
     prepare: bool,
@@ -218,6 +223,7 @@ fn instance(arguments: &Arguments) -> Result<Instance> {
         policy: arguments.policy.map(|When(policy)| policy),
         wait: arguments.wait,
         flush: arguments.flush_timeout,
+        failing: arguments.stderr_regex.clone(),
     };
     Ok(Instance::open(options)?)
 }

@@ -187,6 +187,7 @@ fn new_campaign(admin: &Client) -> Result<Campaign, Failure> {
         bound: Bound::Probes(PROBES),
         seed: 1,
         policy: Policy::default(),
+        search: None,
     };
     Ok(admin.post(paths::CAMPAIGNS, &new)?)
 }

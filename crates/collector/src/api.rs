@@ -45,6 +45,7 @@ pub fn router(collector: &Arc<Collector>) -> Router {
         .route(paths::MODEL, put(handlers::put_model).get(handlers::model))
         .route(paths::FILE, put(handlers::put_file).get(handlers::file))
         .route(paths::PLAN, put(handlers::put_plan).get(handlers::plan))
+        .route(paths::TERRAIN, put(handlers::put_terrain))
         .route(
             paths::CAMPAIGNS,
             post(handlers::new_campaign).get(handlers::campaigns),
@@ -53,6 +54,7 @@ pub fn router(collector: &Arc<Collector>) -> Router {
         .route(paths::STATUS, get(handlers::status))
         .route(paths::PROFILE, get(handlers::profile))
         .route(paths::GROWTH, get(handlers::growth))
+        .route(paths::SEARCH, get(handlers::search))
         .route(paths::TOKENS, post(handlers::new_token))
         .route(paths::RETIRE, post(handlers::retire))
         .route(paths::TOKEN, delete(handlers::withdraw))

@@ -6,14 +6,15 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use tomo_protocol::{
     Campaign, CampaignId, ModuleOf, Name, NewCampaign, NewToken, Plan, Program, Role, Summary,
-    Token, Units,
+    Terrain, Token, Units, Variant,
 };
 use tomo_wire::plan::{Level, PlanView};
+use tomo_wire::predicates::{Predicates, Row, Told};
 use tomo_wire::report::{MOST_HITS, name_of_plans};
 
 use crate::collector::Collector;
 use crate::tokens::{self, Grant};
-use crate::{Denial, variants};
+use crate::{Denial, hunting, variants};
 
 /// Modules of one campaign at most.
 const MOST_MODULES: usize = 4096;
@@ -134,6 +135,16 @@ impl Collector {
         Ok(plan)
     }
 
+    /// Stores the terrain of a plan of predicates, once it has been read.
+    pub(crate) async fn put_terrain(&self, name: Name, bytes: Bytes) -> Result<(), Denial> {
+        self.plan(name).await?;
+        if Terrain::from_bytes(&bytes).is_none() {
+            let advice = "make it anew with the tomo of this version";
+            return Err(refuse("the terrain cannot be read", advice));
+        }
+        self.put(&terrain_object(name), bytes).await
+    }
+
     /// A master plan.
     pub(crate) async fn plan(&self, name: Name) -> Result<Bytes, Denial> {
         self.read(&plan_object(name), &format!("plan {name}")).await
@@ -152,12 +163,13 @@ impl Collector {
             let error = format!("a campaign's name has 1 to {LONGEST_NAME} letters");
             return Err(refuse(error, "choose another name"));
         }
-        let (modules, units, clusters) = self.modules(&new).await?;
-        let (strategy, count, bound, seed) = (new.strategy, new.variants, new.bound, new.seed);
-        let planning = move || variants(units, &clusters, strategy, count, bound, seed);
-        let planned = tokio::task::spawn_blocking(planning).await;
-        let planned = planned.map_err(|_| Denial::busy())?;
-        let planned = planned.map_err(|error| refuse(error.to_string(), "change the request"))?;
+        let asked = self.modules(&new).await?;
+        let (strategy, bound, seed) = (new.strategy, new.bound, new.seed);
+        let planned = match new.search {
+            Some(_) => Vec::new(),
+            None => plan_variants(&new, &asked).await?,
+        };
+        let Asked { modules, units, .. } = asked;
         let names: Vec<_> = modules.iter().map(|module| module.plan.0.into()).collect();
         let mut id = CampaignId([0; 16]);
         getrandom::fill(&mut id.0).map_err(random)?;
@@ -173,28 +185,39 @@ impl Collector {
             seed,
             policy: new.policy,
             variants: planned,
+            search: new.search,
         };
+        let hunt = hunting::hunt_of(&self.shared, &campaign).await;
+        let hunt = hunt.map_err(|why| {
+            let error = format!("there can be no search: {why}");
+            refuse(
+                error,
+                "observe one module by its predicates, and put its terrain first",
+            )
+        })?;
         let text =
             serde_json::to_vec(&campaign).map_err(|error| Denial::malformed(error.to_string()))?;
         self.put(&format!("campaigns/{id}.json"), text).await?;
-        let observed = self.shared.observed(campaign.clone());
+        let observed = self.shared.observed(campaign.clone(), hunt);
         let mut campaigns = self
             .shared
             .campaigns
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         campaigns.entry(id).or_insert(observed);
-        tracing::info!(campaign = %id, name = %campaign.name, units, variants = count, "new campaign");
+        tracing::info!(campaign = %id, name = %campaign.name, units, variants = campaign.variants.len(), "new campaign");
         Ok(campaign)
     }
 
-    /// The modules that are asked for, how many units they have together, and the clusters in units of
-    /// the campaign.
-    async fn modules(&self, new: &NewCampaign) -> Result<(Vec<ModuleOf>, u32, Vec<Units>), Denial> {
+    /// What is asked for, as far as the modules tell.
+    async fn modules(&self, new: &NewCampaign) -> Result<Asked, Denial> {
         let (mut modules, mut units, mut clusters) = (Vec::new(), 0_u32, Vec::new());
+        let mut observable = Vec::new();
         for module in &new.modules {
             self.program(&module.stem)?;
-            let plan = read_plan(&self.plan(module.plan).await?)?;
+            let bytes = self.plan(module.plan).await?;
+            let plan = read_plan(&bytes)?;
+            observable.extend(observable_in(&bytes).iter().map(|unit| unit + units));
             if plan.level != module.level
                 || !["all", "reduced"].contains(&module.placement.as_str())
             {
@@ -231,7 +254,12 @@ impl Collector {
             units =
                 sum.ok_or_else(|| refuse(error(), "observe fewer modules, or functions only"))?;
         }
-        Ok((modules, units, clusters))
+        Ok(Asked {
+            modules,
+            units,
+            observable,
+            clusters,
+        })
     }
 
     /// All campaigns, or the one that a token is for.
@@ -329,11 +357,73 @@ fn check_stem(stem: &str) -> Result<(), Denial> {
     sound.then_some(()).ok_or_else(|| Denial::malformed(words))
 }
 
-fn plan_object(name: Name) -> String {
+/// The object of a plan.
+pub(crate) fn plan_object(name: Name) -> String {
     format!("plans/{name}.plan")
 }
 
+/// The object of a plan's terrain.
+pub(crate) fn terrain_object(name: Name) -> String {
+    format!("plans/{name}.terrain")
+}
+
+/// What is asked for.
+struct Asked {
+    modules: Vec<ModuleOf>,
+    units: u32,
+    /// The units that can be observed.
+    observable: Vec<u32>,
+    /// In units of the campaign.
+    clusters: Vec<Units>,
+}
+
+/// The variants that are asked for, over the units that can be observed.
+async fn plan_variants(new: &NewCampaign, asked: &Asked) -> Result<Vec<Variant>, Denial> {
+    let (strategy, count, bound, seed) = (new.strategy, new.variants, new.bound, new.seed);
+    let observable = asked.observable.clone();
+    let among = |units: &Units| {
+        let each = (0..).zip(&observable);
+        Units::of(each.filter(|(_, unit)| units.has(**unit)).map(|(at, _)| at))
+    };
+    let clusters: Vec<Units> = asked.clusters.iter().map(among).collect();
+    let clusters: Vec<Units> = clusters.into_iter().filter(|one| !one.is_empty()).collect();
+    let number = observable.len() as u32;
+    let planning = move || variants(number, &clusters, strategy, count, bound, seed);
+    let planned = tokio::task::spawn_blocking(planning).await;
+    let planned = planned.map_err(|_| Denial::busy())?;
+    let planned = planned.map_err(|error| refuse(error.to_string(), "change the request"))?;
+    let units = |variant: Variant| {
+        let each = variant.units.iter();
+        let units = each.filter_map(|at| observable.get(at as usize).copied());
+        Variant {
+            units: Units::of(units),
+        }
+    };
+    Ok(planned.into_iter().map(units).collect())
+}
+
+/// The probes of a plan, or the predicates that can be observed.
+fn observable_in(plan: &[u8]) -> Vec<u32> {
+    if let Ok((_, rows)) = Predicates::read(plan) {
+        let observed = |row: &Row| matches!(row.told(), Some(Told::Itself | Told::BySite));
+        let each = (0..).zip(rows);
+        return each
+            .filter(|(_, row)| observed(row))
+            .map(|(at, _)| at)
+            .collect();
+    }
+    let probes = PlanView::read(plan).map_or(0, |view| view.header.probes.get());
+    (0..probes).collect()
+}
+
 fn read_plan(bytes: &[u8]) -> Result<Plan, Denial> {
+    if let Ok((header, rows)) = Predicates::read(bytes) {
+        return Ok(Plan {
+            name: Name(header.name()),
+            level: "predicate".into(),
+            probes: rows.len() as u32,
+        });
+    }
     let view = PlanView::read(bytes).map_err(|refusal| {
         let error = format!("the plan cannot be read: {refusal}");
         refuse(error, "make it anew with the tomo of this version")

@@ -15,11 +15,12 @@ use tokio::task::JoinHandle;
 use tomo_protocol::{CampaignId, Name, Program, Role};
 
 use crate::commit::{self, Queue};
+use crate::hunt::Hunt;
 use crate::limits::Buckets;
 use crate::metrics::Metrics;
 use crate::observed::Observed;
 use crate::tokens::{self, Grant, Tokens};
-use crate::{Limits, Retention, Store, StoreError, keep};
+use crate::{Limits, Retention, Store, StoreError, hunting, keep};
 
 /// Tells the time in nanoseconds since 1970. It may jump in either direction: times are for people,
 /// and joins take the earliest.
@@ -89,6 +90,8 @@ pub(crate) struct Shared {
     pub(crate) programs: RwLock<BTreeMap<String, Program>>,
     /// Announces the end.
     pub(crate) ending: Notify,
+    /// Announces that there is more for searches to look at.
+    pub(crate) hunting: Notify,
     /// Names this process in the store, and its lists of news.
     epoch: Name,
     objects: AtomicU64,
@@ -150,8 +153,12 @@ impl Shared {
     }
 
     /// A campaign in memory of which nothing is known yet.
-    pub(crate) fn observed(&self, campaign: tomo_protocol::Campaign) -> Arc<Observed> {
-        Arc::new(Observed::new(campaign, self.epoch))
+    pub(crate) fn observed(
+        &self,
+        campaign: tomo_protocol::Campaign,
+        hunt: Option<Hunt>,
+    ) -> Arc<Observed> {
+        Arc::new(Observed::new(campaign, hunt, self.epoch))
     }
 }
 
@@ -176,6 +183,7 @@ impl Collector {
             campaigns: RwLock::default(),
             programs: RwLock::default(),
             ending: Notify::new(),
+            hunting: Notify::new(),
             epoch: Name(getrandom::u64()?),
             objects: AtomicU64::new(0),
             stored: AtomicU64::new(0),
@@ -185,10 +193,12 @@ impl Collector {
         keep::refresh(&shared).await?;
         let (queue, requests) = Queue::new(shared.options.limits.queue);
         let writer = tokio::spawn(commit::run(Arc::clone(&shared), requests));
+        let hunter = tokio::spawn(hunting::run(Arc::clone(&shared), queue.clone()));
+        shared.hunting.notify_one();
         Ok(Self {
             shared,
             queue,
-            tasks: Mutex::new(vec![writer]),
+            tasks: Mutex::new(vec![writer, hunter]),
         })
     }
 

@@ -15,6 +15,7 @@ use tomo_protocol::{CampaignId, InstanceId};
 use tomo_wire::report::ReportView;
 
 use crate::collector::Shared;
+use crate::hunt::Edition;
 use crate::observed::Observed;
 use crate::segment::{Entry, Writer};
 use crate::{Denial, StoreError};
@@ -31,6 +32,8 @@ pub(crate) enum Logged {
     Report(Bytes),
     /// An assignment.
     Assignment(InstanceId, u32),
+    /// What a search decided.
+    Edition(Edition),
 }
 
 impl Logged {
@@ -38,13 +41,15 @@ impl Logged {
         match self {
             Self::Report(bytes) => writer.report(bytes, at),
             Self::Assignment(instance, variant) => writer.assignment(*instance, *variant, at),
+            // Its numbers and lists always can be put into bytes.
+            Self::Edition(edition) => drop(writer.edition(edition, at)),
         }
     }
 
     fn size(&self) -> usize {
         match self {
             Self::Report(bytes) => bytes.len() + 24,
-            Self::Assignment(..) => 48,
+            Self::Assignment(..) | Self::Edition(_) => 48,
         }
     }
 }
@@ -202,8 +207,9 @@ fn apply(observed: &Observed, name: String, size: u64, requests: &[Request]) {
                     Err(_) => continue,
                 },
                 Logged::Assignment(instance, variant) => Entry::Assignment(*instance, *variant),
+                Logged::Edition(edition) => Entry::Edition(edition.clone()),
             };
-            live.take(entry, request.at);
+            observed.take(&mut live, entry, request.at);
         }
     }
     live.covered.insert(name, size);

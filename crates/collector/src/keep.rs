@@ -16,7 +16,7 @@ use crate::collector::Shared;
 use crate::observed::{CHUNK, Observed};
 use crate::segment::{self, Writer};
 use crate::store::Object;
-use crate::{StoreError, tokens};
+use crate::{StoreError, hunting, tokens};
 
 /// What bounds the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,7 +224,14 @@ async fn learn_campaign(shared: &Shared, id: CampaignId, name: &str) -> Result<b
     };
     match serde_json::from_slice::<Campaign>(&bytes) {
         Ok(campaign) if campaign.id == id => {
-            let observed = shared.observed(campaign);
+            let hunt = match hunting::hunt_of(shared, &campaign).await {
+                Ok(hunt) => hunt,
+                Err(why) => {
+                    tracing::error!(%id, why, "a campaign's search cannot be gone on with");
+                    return Ok(true);
+                }
+            };
+            let observed = shared.observed(campaign, hunt);
             let mut campaigns = shared
                 .campaigns
                 .write()
@@ -253,7 +260,7 @@ async fn refresh_log(shared: &Shared, object: &Object) -> Result<bool, StoreErro
     };
     let mut live = observed.live();
     let read = segment::read(&bytes, observed.campaign.id, |entry, at| {
-        live.take(entry, at)
+        observed.take(&mut live, entry, at);
     });
     match read {
         Ok(()) => {
@@ -298,6 +305,12 @@ pub(crate) async fn compact(shared: &Shared, observed: &Observed) -> Result<(), 
             return Ok(());
         }
         tokio::task::yield_now().await;
+    }
+    for (at, edition) in observed.live().state.editions() {
+        if let Err(error) = writer.edition(edition, at) {
+            tracing::error!(%id, %error, "a snapshot cannot be written");
+            return Ok(());
+        }
     }
     let name = shared.log_name(id, "snapshot");
     let bytes = writer.finish();
@@ -349,8 +362,10 @@ async fn remove(shared: &Shared, campaign: &Campaign) -> Result<(), StoreError> 
     };
     for module in &campaign.modules {
         if !used(&|other| other.plan == module.plan) {
-            let name = format!("plans/{}.plan", module.plan);
-            shared.store.delete(&name).await?;
+            for kind in ["plan", "terrain"] {
+                let name = format!("plans/{}.{kind}", module.plan);
+                shared.store.delete(&name).await?;
+            }
         }
         if !used(&|other| other.stem == module.stem) {
             for object in shared

@@ -9,6 +9,8 @@
 //! | `store.rs` | the objects of the store and their names |
 //! | `commit.rs` | group commit: what arrives while a segment is written goes into the next |
 //! | `observed.rs` | one campaign in memory: definition, state, news |
+//! | `hunt.rs` | the search for what predicts failure, over all instances |
+//! | `hunting.rs` | when it goes on |
 //! | `variants.rs` | how a campaign's probes are shared out over variants |
 //! | `tokens.rs` | who may do what |
 //! | `limits.rs` | how much of it, and how often instances are to report |
@@ -32,6 +34,8 @@ mod campaigns;
 mod collector;
 mod commit;
 mod denial;
+mod hunt;
+mod hunting;
 mod keep;
 mod limits;
 mod metrics;

@@ -1,11 +1,12 @@
 //! One campaign in memory: its definition, what is known of it, and the list of news.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use tomo_protocol::{Campaign, InstanceId, Name, News, Since, Units};
 use tomo_wire::report::ReportView;
 
+use crate::hunt::Hunt;
 use crate::segment::Entry;
 use crate::state::State;
 
@@ -24,6 +25,10 @@ pub(crate) const CHUNK: usize = 64;
 pub(crate) struct Observed {
     /// Its definition.
     pub(crate) campaign: Campaign,
+    /// Its search, if it has one. It changes after what changes it is durable.
+    pub(crate) hunt: Option<RwLock<Hunt>>,
+    /// Who decides how the search goes on; how much evidence there was then.
+    pub(crate) deciding: tokio::sync::Mutex<u64>,
     live: Mutex<Live>,
 }
 
@@ -40,6 +45,8 @@ pub(crate) struct Live {
     pub(crate) damaged: BTreeMap<String, u64>,
     /// Bytes of segments since the last snapshot.
     pub(crate) uncompacted: u64,
+    /// Final reports of a search.
+    pub(crate) evidence: u64,
     news: NewsList,
     /// Instances of each variant, pending ones included.
     carriers: Vec<u64>,
@@ -98,13 +105,14 @@ pub(crate) enum Objection {
 
 impl Observed {
     /// A campaign of which nothing is known yet; `epoch` names its list of news.
-    pub(crate) fn new(campaign: Campaign, epoch: Name) -> Self {
+    pub(crate) fn new(campaign: Campaign, hunt: Option<Hunt>, epoch: Name) -> Self {
         let live = Live {
-            state: State::default(),
+            state: State::of(hunt.is_some()),
             retired: None,
             covered: BTreeMap::new(),
             damaged: BTreeMap::new(),
             uncompacted: 0,
+            evidence: 0,
             news: NewsList {
                 epoch,
                 order: Vec::new(),
@@ -115,6 +123,8 @@ impl Observed {
         };
         Self {
             campaign,
+            hunt: hunt.map(RwLock::new),
+            deciding: tokio::sync::Mutex::new(0),
             live: Mutex::new(live),
         }
     }
@@ -133,13 +143,44 @@ impl Observed {
         if header.plans.get() != campaign.plans.0 {
             return Some(Objection::OtherPlans);
         }
-        let Some(variant) = campaign.variants.get(header.variant.get() as usize) else {
-            return Some(Objection::NoSuchVariant);
+        let have = |units: &Units| units.have(report.hits.iter().map(|hit| hit.get()));
+        let number = header.variant.get();
+        let has_all = match self.hunt() {
+            Some(hunt) => hunt.units(number).map(have),
+            None => {
+                let variant = campaign.variants.get(number as usize);
+                variant.map(|variant| have(&variant.units))
+            }
         };
-        if !variant.units.have(report.hits.iter().map(|hit| hit.get())) {
-            return Some(Objection::ForeignUnits);
+        match has_all {
+            None => return Some(Objection::NoSuchVariant),
+            Some(false) => return Some(Objection::ForeignUnits),
+            Some(true) => {}
         }
         (header.run.get() == 0).then_some(Objection::OddRun)
+    }
+
+    /// Its search, if it has one.
+    pub(crate) fn hunt(&self) -> Option<RwLockReadGuard<'_, Hunt>> {
+        let hunt = self.hunt.as_ref()?;
+        Some(hunt.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes what is durable, and lets the search know.
+    pub(crate) fn take(&self, live: &mut Live, entry: Entry<'_>, at: i64) {
+        let edition = match &entry {
+            Entry::Edition(edition) => Some(edition.clone()),
+            _ => None,
+        };
+        live.take(entry, at);
+        let (Some(hunt), Some(edition)) = (&self.hunt, edition) else {
+            return;
+        };
+        let mut hunt = hunt.write().unwrap_or_else(PoisonError::into_inner);
+        // Another collector may have decided otherwise, earlier.
+        if !hunt.apply(&edition) {
+            hunt.replay(live.state.editions().map(|(_, edition)| edition));
+        }
     }
 
     /// A copy of what is known, and whether the campaign has ended. Reports go on in between: what is told of
@@ -150,7 +191,7 @@ impl Observed {
             let instances: Vec<_> = live.state.instances().map(|(id, _)| id).collect();
             (instances, live.retired.is_some())
         };
-        let mut state = State::default();
+        let mut state = State::of(self.hunt.is_some());
         for chunk in instances.chunks(CHUNK) {
             let live = self.live();
             for &id in chunk {
@@ -158,6 +199,9 @@ impl Observed {
                     state.join_instance(id, instance.clone());
                 }
             }
+        }
+        for (at, edition) in self.live().state.editions() {
+            state.edition(edition.clone(), at);
         }
         (state, retired)
     }
@@ -224,7 +268,11 @@ impl Live {
     /// Takes what is durable.
     pub(crate) fn take(&mut self, entry: Entry<'_>, at: i64) {
         match entry {
+            Entry::Edition(edition) => {
+                self.state.edition(edition, at);
+            }
             Entry::Report(report) => {
+                self.evidence += u64::from(report.outcome.is_final());
                 let new = self.state.report(&report, at);
                 self.news.add(new);
             }
@@ -232,6 +280,7 @@ impl Live {
                 self.recounted(instance, |live| live.state.assign(instance, variant, at));
             }
             Entry::Instance(instance, known) => self.recounted(instance, |live| {
+                live.evidence += known.evidence.all().count() as u64;
                 let new = live.state.join_instance(instance, *known);
                 live.news.add(new);
             }),

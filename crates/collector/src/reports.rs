@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use tomo_protocol::{
-    Answer, AssignedModule, Assignment, CampaignId, InstanceId, Since, Verdict, What,
+    Answer, AssignedModule, Assignment, CampaignId, InstanceId, Since, Units, Verdict, What,
 };
 use tomo_wire::report::ReportView;
 
@@ -48,7 +48,8 @@ impl Collector {
                 Decision::Known => What::Known,
                 Decision::Refused(objection) => What::Refused {
                     why: objection.to_string(),
-                    again: objection == Objection::TooManyInstances,
+                    again: objection == Objection::TooManyInstances
+                        || (objection == Objection::NoSuchVariant && observed.hunt.is_some()),
                 },
             };
             verdicts.push(Verdict {
@@ -60,6 +61,9 @@ impl Collector {
         if !logged.is_empty() {
             let now = self.shared.now();
             self.queue.store(&observed, logged, now).await?;
+            if observed.hunt.is_some() {
+                self.shared.hunting.notify_one();
+            }
         }
         self.count(&verdicts, unread.is_some());
         let piggyback = observed.campaign.policy.piggyback;
@@ -123,6 +127,22 @@ impl Collector {
         since: Option<Since>,
     ) -> Result<Assignment, Denial> {
         let observed = self.observed(campaign)?;
+        if let Some(hunt) = observed.hunt() {
+            let live = observed.live();
+            if live.retired.is_some() {
+                return Err(retired());
+            }
+            let most = self.shared.options.limits.instances;
+            if live.state.instance(instance).is_none() && live.is_crowded(most) {
+                return Err(crowded());
+            }
+            drop(live);
+            // Nothing need be kept: the same instance gets the same part of each edition.
+            let variant = hunt.variant_of(instance.0);
+            let units = hunt.units(variant).cloned().unwrap_or_default();
+            drop(hunt);
+            return Ok(self.assignment(&observed, (variant, units), None));
+        }
         let known = {
             let mut live = observed.live();
             if live.retired.is_some() {
@@ -151,11 +171,23 @@ impl Collector {
                 observed.live().variant_of(instance).unwrap_or(chosen)
             }
         };
-        Ok(self.assignment(&observed, variant, since))
+        let carried = observed.campaign.variants.get(variant as usize);
+        let units = carried.map(|one| one.units.clone()).unwrap_or_default();
+        Ok(self.assignment(&observed, (variant, units), since))
     }
 
-    fn assignment(&self, observed: &Observed, variant: u32, since: Option<Since>) -> Assignment {
+    fn assignment(
+        &self,
+        observed: &Observed,
+        (variant, units): (u32, Units),
+        since: Option<Since>,
+    ) -> Assignment {
         let campaign = &observed.campaign;
+        let mut news = observed.news(since);
+        if observed.hunt.is_some() {
+            // What one has seen says nothing of the runs of others.
+            news.units = Units::default();
+        }
         let modules = campaign.modules.iter().map(|module| AssignedModule {
             stem: module.stem.clone(),
             level: module.level.clone(),
@@ -163,16 +195,15 @@ impl Collector {
             plan: module.plan,
             probes: module.probes,
         });
-        let carried = campaign.variants.get(variant as usize);
         Assignment {
             campaign: campaign.id,
             plans: campaign.plans,
             modules: modules.collect(),
             variant,
-            units: carried.map(|one| one.units.clone()).unwrap_or_default(),
+            units,
             policy: campaign.policy,
             interval_ms: self.pace_ms(),
-            news: observed.news(since),
+            news,
         }
     }
 

@@ -22,6 +22,7 @@
 //! | 1 | a report (`tomo_wire::report`), as it was received |
 //! | 2 | an assignment: instance (16), variant (4), reserved (4) |
 //! | 3 | all that is known of one instance: its name (16), then the state in postcard's form |
+//! | 5 | what a search decided: an edition in postcard's form |
 //! | 4 | the end: how many frames there were before it (8) |
 //!
 //! An object that a crash has cut, or that a disk has damaged, is used as far as its frames are whole:
@@ -36,11 +37,12 @@ use tomo_wire::report::ReportView;
 use zerocopy::little_endian::{I64, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::hunt::Edition;
 use crate::state::{Instance, State};
 
 const MAGIC: [u8; 8] = *b"TOMOSEG\n";
 /// Version of the form. It changes with the form of [`Instance`], too.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -72,6 +74,7 @@ const REPORT: u32 = 1;
 const ASSIGNMENT: u32 = 2;
 const INSTANCE: u32 = 3;
 const END: u32 = 4;
+const EDITION: u32 = 5;
 
 /// Why an object, or the rest of one, is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -102,6 +105,8 @@ pub enum Entry<'b> {
     Assignment(InstanceId, u32),
     /// All that is known of an instance.
     Instance(InstanceId, Box<Instance>),
+    /// What a search decided.
+    Edition(Edition),
 }
 
 /// An object in the making.
@@ -152,6 +157,16 @@ impl Writer {
         Ok(())
     }
 
+    /// Adds what a search decided.
+    ///
+    /// # Errors
+    /// As [`Self::instance`].
+    pub fn edition(&mut self, edition: &Edition, at: i64) -> Result<(), postcard::Error> {
+        let bytes = postcard::to_stdvec(edition)?;
+        self.frame(EDITION, at, &[&bytes]);
+        Ok(())
+    }
+
     fn frame(&mut self, kind: u32, at: i64, parts: &[&[u8]]) {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let start = self.bytes.len();
@@ -198,6 +213,9 @@ pub fn snapshot(campaign: CampaignId, state: &State) -> Result<Vec<u8>, postcard
     let mut writer = Writer::new(campaign);
     for (id, instance) in state.instances() {
         writer.instance(id, instance)?;
+    }
+    for (at, edition) in state.editions() {
+        writer.edition(edition, at)?;
     }
     Ok(writer.finish())
 }
@@ -259,6 +277,7 @@ fn entry(kind: u32, payload: &[u8]) -> Option<Entry<'_>> {
             let instance = InstanceId(assigned.instance);
             Some(Entry::Assignment(instance, assigned.variant.get()))
         }
+        EDITION => Some(Entry::Edition(postcard::from_bytes(payload).ok()?)),
         INSTANCE => {
             let (id, state) = payload.split_first_chunk()?;
             let state: Instance = postcard::from_bytes(state).ok()?;

@@ -8,10 +8,12 @@
 //! One promise of instances enters: a run has at most one final report. Where an instance breaks it,
 //! what is wrong is the length of its own runs, and nothing else.
 
+mod evidence;
 mod hits;
 mod instance;
 mod runs;
 
+pub use evidence::{Crashed, Evidence, Evidences};
 pub use hits::Hits;
 pub use instance::{Instance, Latest};
 pub use runs::{Run, Runs, Sums};
@@ -22,18 +24,50 @@ use serde::{Deserialize, Serialize};
 use tomo_protocol::InstanceId;
 use tomo_wire::report::ReportView;
 
+use crate::hunt::Edition;
+
 /// What is known of a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     instances: BTreeMap<[u8; 16], Instance>,
+    /// Of a search: what was decided, by number, and when; of several decisions of one number the earliest counts.
+    editions: BTreeMap<u32, (i64, Edition)>,
+    /// Whether what runs say is kept run by run, as a search wants it.
+    searched: bool,
 }
 
 impl State {
+    /// Of nothing; `searched` where there is a search.
+    #[must_use]
+    pub fn of(searched: bool) -> Self {
+        Self {
+            searched,
+            ..Self::default()
+        }
+    }
+
+    /// Takes what was decided at this time; whether that changed anything.
+    pub fn edition(&mut self, edition: Edition, at: i64) -> bool {
+        let (number, new) = (edition.number, (at, edition));
+        match self.editions.get(&number) {
+            Some(known) if *known <= new => false,
+            _ => {
+                self.editions.insert(number, new);
+                true
+            }
+        }
+    }
+
+    /// What was decided, in order, and when.
+    pub fn editions(&self) -> impl Iterator<Item = (i64, &Edition)> {
+        self.editions.values().map(|(at, edition)| (*at, edition))
+    }
+
     /// Takes a report that was accepted at this time; gives those of its units that the instance had not
     /// hit before.
     pub fn report(&mut self, report: &ReportView<'_>, at: i64) -> Vec<u32> {
         let instance = self.instances.entry(report.header.instance).or_default();
-        instance.report(report, at)
+        instance.report(report, at, self.searched)
     }
 
     /// Takes an assignment that was made at this time.
@@ -60,6 +94,10 @@ impl State {
         for (id, instance) in other.instances {
             self.join_instance(InstanceId(id), instance);
         }
+        for (at, edition) in other.editions.into_values() {
+            self.edition(edition, at);
+        }
+        self.searched |= other.searched;
     }
 
     /// Whether a report would add nothing.

@@ -7,6 +7,7 @@
 //! | the file of each module found, its model loaded | `module.rs` |
 //! | marks read into what is known of each unit | `findings.rs` |
 //! | units put beside source lines | `picture/` |
+//! | addresses in words | `located.rs` |
 //! | predicates beside the source | `predicates.rs` |
 //! | views of the picture | the other files |
 //!
@@ -25,6 +26,7 @@ mod followed;
 pub mod html;
 pub mod json;
 pub mod lcov;
+mod located;
 pub mod markup;
 mod merged;
 mod module;
@@ -39,6 +41,7 @@ pub use counts::{Counts, FunctionCounts, counts, frequencies};
 pub use findings::{Findings, UnitError};
 pub use folder::{Collected, Group, Refused, collect, single_processes};
 pub use followed::{Followed, write_paths_document, write_paths_table};
+pub use located::{Place, places};
 pub use merged::{MergeError, write_merged};
 pub use module::{Located, ModuleError, locate};
 pub use path_counts::{FunctionPaths, PathBreak, PathCounts, PathEnd, RanPath, path_counts};

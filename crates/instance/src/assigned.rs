@@ -33,11 +33,20 @@ pub enum NotAccepted {
     OtherVersion(String),
 }
 
+/// What is observed of a module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    /// Its functions, blocks or edges.
+    Probes(How),
+    /// Its predicates.
+    Predicates,
+}
+
 /// An assignment that says nothing impossible.
 #[derive(Clone, Debug)]
 pub(crate) struct Sound {
-    /// How each module is observed.
-    pub(crate) how: Vec<How>,
+    /// What is observed of each module.
+    pub(crate) what: Vec<What>,
     /// Units of the campaign.
     pub(crate) units: u32,
 }
@@ -63,10 +72,17 @@ pub(crate) fn check(assignment: &Assignment) -> Result<Sound, NotAccepted> {
     if !assignment.units.are_below(units) {
         return hostile("it assigns units that there are not");
     }
-    let Some(how) = modules.iter().map(how).collect() else {
+    let Some(what) = modules.iter().map(what).collect() else {
         return hostile("it observes what cannot be observed");
     };
-    Ok(Sound { how, units })
+    Ok(Sound { what, units })
+}
+
+fn what(module: &AssignedModule) -> Option<What> {
+    match (module.level.as_str(), module.placement.as_str()) {
+        ("predicate", "all") => Some(What::Predicates),
+        _ => how(module).map(What::Probes),
+    }
 }
 
 fn how(module: &AssignedModule) -> Option<How> {
@@ -120,7 +136,7 @@ mod tests {
     #[test]
     fn a_sound_assignment_is_accepted() {
         let sound = check(&assignment()).unwrap();
-        assert_eq!((sound.units, sound.how.len()), (30, 2));
+        assert_eq!((sound.units, sound.what.len()), (30, 2));
     }
 
     #[test]

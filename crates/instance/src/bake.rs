@@ -10,9 +10,11 @@ use std::path::Path;
 use tomo_launch::{
     Choice, ImageError, Images, Master, Observed, Target, VariantError, masters, modules,
 };
-use tomo_protocol::{Assignment, Units};
+use tomo_protocol::{AssignedModule, Assignment, Name, Units};
+use tomo_weave::Asked;
+use tomo_wire::predicates::Predicates;
 
-use crate::assigned::{self, NotAccepted};
+use crate::assigned::{self, NotAccepted, What};
 use crate::known::{Common, Known, KnownModule, image_path, units_name};
 use crate::state::{State, StateError, numbered};
 
@@ -66,14 +68,31 @@ pub(crate) fn bake(
         found.ok_or_else(|| NotAccepted::OtherBuild(module.stem.clone()))
     });
     let wanted: Vec<&Observed> = wanted.collect::<Result<_, _>>()?;
-    let pairs = wanted.iter().copied().zip(sound.how.iter().copied());
-    let masters = masters(pairs, images, &())?;
-    for (module, master) in assignment.modules.iter().zip(&masters) {
-        if master.plan() != module.plan.0 || master.probes() != module.probes {
-            return Err(NotAccepted::OtherVersion(module.stem.clone()).into());
+    let pairs = wanted.iter().copied().zip(&sound.what);
+    let probed = pairs.filter_map(|(module, what)| match what {
+        What::Probes(how) => Some((module, *how)),
+        What::Predicates => None,
+    });
+    let mut masters = masters(probed, images, &())?.into_iter();
+    let mut baking = Baking {
+        state,
+        images,
+        assignment,
+        seen,
+        first: 0,
+        made: Vec::new(),
+    };
+    for ((module, asked), what) in wanted.iter().zip(&assignment.modules).zip(&sound.what) {
+        match what {
+            What::Predicates => baking.predicates(module, asked)?,
+            What::Probes(_) => {
+                let master = masters.next();
+                let other = || NotAccepted::OtherVersion(asked.stem.clone());
+                baking.probes(asked, &master.ok_or_else(other)?)?;
+            }
         }
     }
-    let known = write(state, assignment, &masters, seen, found.sanitized)?;
+    let known = baking.known(found.sanitized);
     known.write(state)?;
     hear(state, &known, &assignment.news.since().to_string())?;
     Ok(known)
@@ -88,17 +107,29 @@ fn is_made(state: &State, known: &Known, assignment: &Assignment) -> bool {
     same && known.carried(state).len() == assignment.modules.len()
 }
 
-fn write(
-    state: &State,
-    assignment: &Assignment,
-    masters: &[Master],
-    seen: &Units,
-    sanitized: bool,
-) -> Result<Known, BakeError> {
-    let mut first = 0u32;
-    let mut made = Vec::new();
-    for (module, master) in assignment.modules.iter().zip(masters) {
-        let (campaign, variant) = (assignment.campaign, assignment.variant);
+/// The images of an assignment in the making.
+struct Baking<'b> {
+    state: &'b State,
+    images: &'b Images,
+    assignment: &'b Assignment,
+    seen: &'b Units,
+    /// The unit of the next module's first probe.
+    first: u32,
+    made: Vec<KnownModule>,
+}
+
+impl Baking<'_> {
+    fn wants(&self, probe: u32) -> bool {
+        let unit = self.first + probe;
+        self.assignment.units.has(unit) && !self.seen.has(unit)
+    }
+
+    /// A module whose functions, blocks or edges are observed: the master without the other probes.
+    fn probes(&mut self, module: &AssignedModule, master: &Master) -> Result<(), BakeError> {
+        if master.plan() != module.plan.0 || master.probes() != module.probes {
+            return Err(NotAccepted::OtherVersion(module.stem.clone()).into());
+        }
+        let (campaign, variant) = (self.assignment.campaign, self.assignment.variant);
         let name = format!("{}-{campaign}-{variant}", module.stem);
         let known = KnownModule {
             stem: module.stem.clone(),
@@ -106,28 +137,75 @@ fn write(
             probes: module.probes,
             image: format!("{name}.image"),
             disposals: format!("{name}.disposals"),
-        };
-        let wanted = |probe: u32| {
-            let unit = first + probe;
-            assignment.units.has(unit) && !seen.has(unit)
+            predicates: None,
+            units: module.probes,
         };
         copy(
             master.disposals_path(),
-            &image_path(state, &known.disposals),
+            &image_path(self.state, &known.disposals),
         )?;
-        master.write(&image_path(state, &known.image), wanted)?;
-        made.push(known);
-        first += module.probes;
+        let image = image_path(self.state, &known.image);
+        master.write(&image, |probe| self.wants(probe))?;
+        self.add(known);
+        Ok(())
     }
-    let common = Common {
-        campaign: assignment.campaign,
-        plans: assignment.plans,
-        variant: assignment.variant,
-        units: units_name(&assignment.units),
-        policy: assignment.policy,
-        interval_ms: assignment.interval_ms,
-    };
-    Ok(Known::new(common, made, sanitized))
+
+    /// A module whose predicates are observed: an image is woven that has marks for the assigned ones alone, so that
+    /// nothing else is paid for. What all of them are must be what the collector takes them for.
+    fn predicates(
+        &mut self,
+        observed: &Observed,
+        module: &AssignedModule,
+    ) -> Result<(), BakeError> {
+        let read = |path: &Path| {
+            let failed = |error| BakeError::State(StateError::Io(path.into(), error));
+            fs::read(path).map_err(failed)
+        };
+        let (_, all) = self.images.marking(observed, Asked::All, &())?;
+        let all = read(&all)?;
+        let other = || NotAccepted::OtherVersion(module.stem.clone());
+        let (header, rows) = Predicates::read(&all).map_err(|_| other())?;
+        if header.name() != module.plan.0 || rows.len() as u64 != u64::from(module.probes) {
+            return Err(other().into());
+        }
+        let wanted = (0..).zip(rows).filter(|(row, _)| self.wants(*row));
+        let asked = wanted.filter_map(|(_, row)| Some((row.kind()?, row.site.get(), row.case)));
+        let apart = self.images.apart(self.state.folder())?;
+        let (carried, file) = apart.marking(observed, Asked::Some(asked.collect()), &())?;
+        let name = |path: &Path| {
+            let name = path.file_name().unwrap_or_default();
+            name.to_string_lossy().into_owned()
+        };
+        let known = KnownModule {
+            stem: module.stem.clone(),
+            plan: Name(carried.plan),
+            probes: carried.probes,
+            image: name(&carried.image),
+            disposals: format!("{}.none", module.stem),
+            predicates: Some(name(&file)),
+            units: module.probes,
+        };
+        self.add(known);
+        Ok(())
+    }
+
+    fn add(&mut self, known: KnownModule) {
+        self.first += known.units;
+        self.made.push(known);
+    }
+
+    fn known(self, sanitized: bool) -> Known {
+        let assignment = self.assignment;
+        let common = Common {
+            campaign: assignment.campaign,
+            plans: assignment.plans,
+            variant: assignment.variant,
+            units: units_name(&assignment.units),
+            policy: assignment.policy,
+            interval_ms: assignment.interval_ms,
+        };
+        Known::new(common, self.made, sanitized)
+    }
 }
 
 /// The cache may be emptied at any time, so what is needed while programs run is kept beside their images: by
@@ -164,7 +242,12 @@ pub(crate) fn remove_others(state: &State) {
     };
     let used = |name: &str| {
         let mut modules = known.modules.iter();
-        modules.any(|module| module.image == name || module.disposals == name)
+        modules.any(|module| {
+            let moved = Path::new(&module.image).with_extension("moved");
+            let predicates = module.predicates.as_deref();
+            let files = [module.image.as_str(), module.disposals.as_str()];
+            files.contains(&name) || predicates == Some(name) || moved == Path::new(name)
+        })
     };
     let entries = fs::read_dir(state.file("images")).into_iter().flatten();
     for entry in entries.flatten() {

@@ -68,7 +68,7 @@ impl Images {
             let live = Live::open(&image, &image_path(state, &module.disposals)).ok();
             let live = live.filter(|live| live.probes() == module.probes);
             modules.push((first, live));
-            first = first.saturating_add(module.probes);
+            first = first.saturating_add(module.units);
         }
         Self { modules }
     }

@@ -3,12 +3,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
 
+use regex::Regex;
 use tomo_launch::{
-    Agent, AgentError, Arming, Ended, ImageError, Images, StartError, Started, Target,
+    Agent, AgentError, Arming, Ended, Extra, ImageError, Images, StartError, Started, Target,
 };
 use tomo_protocol::{Client, ClientError, Policy, Settings};
 
@@ -16,6 +18,7 @@ use crate::bake::{BakeError, bake, remove_others};
 use crate::channel::{Channel, Sent};
 use crate::farewell::{Emptied, Farewell};
 use crate::known::Known;
+use crate::listening::Listening;
 use crate::reporter::{Context, Outcomes, Reporter};
 use crate::run::{Observed, Run};
 use crate::spool::Spool;
@@ -37,6 +40,8 @@ pub struct Options {
     pub wait: Duration,
     /// How long the end may wait for the last report to be sent.
     pub flush: Duration,
+    /// What in a line of the program's errors says that the run fails.
+    pub failing: Option<Regex>,
 }
 
 /// Why nothing can be observed or sent.
@@ -130,7 +135,9 @@ impl Instance {
     ) -> Result<(Ended, Happened), StartError> {
         let mut happened = Happened::default();
         let known = self.known(target, &mut happened);
-        let run = known.as_ref().map(|known| Run::begin(&self.state, known));
+        let run = known
+            .as_ref()
+            .map(|known| Run::begin(&self.state, known, &target.executable));
         let mut run = run.transpose().unwrap_or_else(|error| {
             happened.problems.push(error.to_string());
             None
@@ -142,8 +149,18 @@ impl Instance {
             roster: &run.roster,
             sanitized: known.as_ref().is_some_and(|known| known.sanitized),
         });
-        let started = tomo_launch::start(target, name, arguments, arming);
-        let started = started.inspect_err(|_| {
+        let mut extra = Extra::default();
+        if let Some(run) = &run {
+            let outcome = run.outcome().into_os_string();
+            extra
+                .variables
+                .push((tomo_wire::environment::OUTCOME, outcome));
+            if self.options.failing.is_some() {
+                extra.errors = Some(Stdio::piped());
+            }
+        }
+        let started = tomo_launch::start_with(target, name, arguments, arming, extra);
+        let mut started = started.inspect_err(|_| {
             if let Some(run) = &run {
                 run.folder.remove();
             }
@@ -151,7 +168,11 @@ impl Instance {
         if let Some(run) = &mut run {
             run.started(started.process());
         }
-        let ended = self.wait(started, target, known, run, &mut happened)?;
+        let listening = run.as_ref().and_then(|run| {
+            let (pattern, errors) = (self.options.failing.clone()?, started.take_errors()?);
+            Listening::start(pattern, errors, run.outcome())
+        });
+        let ended = self.wait((started, listening), target, known, run, &mut happened)?;
         happened.waiting = Spool::of(&self.state).len();
         Ok((ended, happened))
     }
@@ -159,7 +180,7 @@ impl Instance {
     /// Waits for the program, with a reporter beside it; then reports for the last time.
     fn wait(
         &self,
-        started: Started,
+        (started, listening): (Started, Option<Listening>),
         target: &Target,
         known: Option<Known>,
         run: Option<Run>,
@@ -175,6 +196,9 @@ impl Instance {
             policy: self.options.policy,
         });
         let ended = started.wait()?;
+        if let Some(listening) = listening {
+            listening.finish(self.options.flush);
+        }
         if let Some(reporter) = &reporter {
             reporter.stop();
         }

@@ -9,7 +9,7 @@ use tomo_protocol::{CampaignId, Name, Policy, Units};
 
 use crate::state::{State, StateError, replace};
 
-const SCHEMA: &str = "tomo.known/2";
+const SCHEMA: &str = "tomo.known/3";
 
 /// What is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,11 +33,16 @@ pub(crate) struct Known {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KnownModule {
     pub(crate) stem: String,
+    /// What its image observes, and with how many probes.
     pub(crate) plan: Name,
     pub(crate) probes: u32,
     /// Its image and how its probes are disposed of, in the folder of images.
     pub(crate) image: String,
     pub(crate) disposals: String,
+    /// Where predicates are observed: the file there that says what marks mean.
+    pub(crate) predicates: Option<String>,
+    /// Units of the campaign that are this module's.
+    pub(crate) units: u32,
 }
 
 /// What is not part of a module but of all of them.
@@ -95,10 +100,10 @@ impl Known {
         };
         let sound = known.schema == SCHEMA
             && known.version == env!("CARGO_PKG_VERSION")
-            && known
-                .modules
-                .iter()
-                .all(|module| [&module.image, &module.disposals].into_iter().all(plain));
+            && known.modules.iter().all(|module| {
+                let files = [&module.image, &module.disposals].into_iter();
+                files.chain(&module.predicates).all(plain)
+            });
         sound.then_some(known)
     }
 
@@ -111,7 +116,7 @@ impl Known {
 
     /// Units of the campaign.
     pub(crate) fn total(&self) -> u32 {
-        let probes = self.modules.iter().map(|module| module.probes);
+        let probes = self.modules.iter().map(|module| module.units);
         probes.fold(0, u32::saturating_add)
     }
 

@@ -19,6 +19,7 @@
 //! | `assigned.rs` | what the collector says is to be observed, checked against the program |
 //! | `bake.rs` | the variant's images, made from that |
 //! | `known.rs` | the last assignment that was made into images |
+//! | `listening.rs` | the program's errors, passed on and looked at, where somebody asked for it |
 //! | `run.rs` | one run: its folder, its records, its reports |
 //! | `leftover.rs` | runs whose launcher did not come to the end |
 //! | `spool.rs` | final reports until they are settled |
@@ -40,6 +41,7 @@ mod farewell;
 mod instance;
 mod known;
 mod leftover;
+mod listening;
 mod numbers;
 mod reporter;
 mod run;

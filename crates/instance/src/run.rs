@@ -5,21 +5,22 @@
 //! whoever finds one that is not locked finishes it (`leftover.rs`).
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::fcntl::Flock;
 use serde::{Deserialize, Serialize};
-use tomo_launch::{Ended, equip, read_record};
+use tomo_launch::{CRASHES, Ended, crashes, equip, read_record};
 use tomo_protocol::{CampaignId, InstanceId, Name};
+use tomo_wire::predicates::{Predicates, values};
 use tomo_wire::record::Live;
-use tomo_wire::report::{Outcome, Report};
+use tomo_wire::report::{Frame, MOST_FRAMES, Outcome, Report, Told};
 use zerocopy::IntoBytes as _;
 use zerocopy::little_endian::U32;
 
 use crate::clock;
-use crate::known::Known;
+use crate::known::{Known, image_path};
 use crate::state::{State, StateError, replace};
 
 /// What a run's reports say from its beginning to its end.
@@ -31,6 +32,8 @@ pub(crate) struct Description {
     /// Nanoseconds since 1970 by this machine's clock.
     started: i64,
     modules: Vec<Part>,
+    /// The program's file, which unwinding needs.
+    program: PathBuf,
 }
 
 /// A module of a run.
@@ -38,8 +41,11 @@ pub(crate) struct Description {
 struct Part {
     /// What its record is called.
     stem: String,
-    /// The unit of its first probe.
+    /// The unit of its first probe, or predicate.
     first: u32,
+    /// Its image, and where predicates are observed the file that says what marks mean.
+    image: PathBuf,
+    predicates: Option<PathBuf>,
 }
 
 /// What changes from report to report; kept in the folder for those who finish what others began.
@@ -126,9 +132,12 @@ impl RunFolder {
             let record = self.file(&format!("{}.record", part.stem));
             let before = hits.len();
             let live = read_record(&record, |view| {
-                let marks = (part.first..).zip(view.marks);
-                let hit = marks.filter(|(_, mark)| **mark != 0);
-                hits.extend(hit.map(|(unit, _)| U32::from(unit)));
+                let file = part.predicates.as_deref().map(fs::read);
+                let hit = match file {
+                    None => marked(view.marks),
+                    Some(file) => true_rows(&file.unwrap_or_default(), view.marks),
+                };
+                hits.extend(hit.into_iter().map(|unit| U32::from(part.first + unit)));
                 view.live
             });
             if let Ok(live) = live {
@@ -151,6 +160,47 @@ impl RunFolder {
         ended: (Outcome, i32),
     ) -> Vec<u8> {
         self.report_of(&self.look(), instance, dropped, progress, ended)
+    }
+
+    /// What the program itself, or its output, told of how it went; and the name of its words, which stay here.
+    fn told(&self) -> (Told, u64) {
+        const LONGEST: u64 = 4096;
+        let file = File::open(self.file(OUTCOME)).ok();
+        let mut text = String::new();
+        let read = file.and_then(|file| file.take(LONGEST).read_to_string(&mut text).ok());
+        let Some(_) = read else {
+            return (Told::Nothing, 0);
+        };
+        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
+        let words = rest.trim();
+        match word {
+            "success" => (Told::Success, 0),
+            "failure" if words.is_empty() => (Told::Failure, 0),
+            "failure" => (Told::Failure, tomo_wire::checksum(words.as_bytes()).max(1)),
+            _ => (Told::Nothing, 0),
+        }
+    }
+
+    /// Where the run crashed, if it did: the signal, and the frames. Nothing of the stack is told.
+    fn crash(&self, process: u32) -> Option<(u32, Vec<Frame>)> {
+        let modules = self.description.modules.iter();
+        let images: Vec<PathBuf> = modules.map(|part| part.image.clone()).collect();
+        let file = self.file(CRASHES);
+        let crashes = crashes(&file, &self.description.program, &images).ok()?;
+        let mut kept = crashes.kept.into_iter();
+        let first = kept.next()?;
+        let crash = match first.process == process {
+            true => first,
+            false => kept.find(|one| one.process == process).unwrap_or(first),
+        };
+        let frame = |frame: &tomo_launch::Frame| match frame.module {
+            Some(module) => Frame::of(&crash.modules[module].build_id, frame.address),
+            // Where a thread went astray is no place, and the address tells of this machine alone.
+            None => Frame::of(&[], 0),
+        };
+        let most = MOST_FRAMES as usize;
+        let frames = crash.frames.iter().take(most).map(frame).collect();
+        Some((crash.signal.cast_unsigned(), frames))
     }
 
     /// The run's report on what was seen when somebody looked.
@@ -182,13 +232,51 @@ impl RunFolder {
         report.status = status.cast_unsigned().into();
         report.dropped = dropped.into();
         report.version = Report::version_of(env!("CARGO_PKG_VERSION"));
-        [report.sealed(hits).as_slice(), hits.as_bytes()].concat()
+        let mut frames = Vec::new();
+        if outcome.is_final() {
+            let (told, cause) = self.told();
+            report.told = (told as u32).into();
+            report.cause = cause.into();
+            let is_fine = (outcome, status) == (Outcome::Exited, 0) && told != Told::Failure;
+            if !is_fine && let Some((signal, found)) = self.crash(progress.process) {
+                report.signal = signal.into();
+                frames = found;
+            }
+        }
+        let body = [hits.as_bytes(), frames.as_bytes()].concat();
+        let head = report.sealed_over(hits.len() as u32, frames.len() as u32, &body);
+        [head.as_slice(), &body].concat()
     }
 
     /// The folder is not needed any more.
     pub(crate) fn remove(&self) {
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// What the program may tell how it went into, in the folder of its run.
+const OUTCOME: &str = "outcome";
+
+/// The probes that were hit.
+fn marked(marks: &[u8]) -> Vec<u32> {
+    let each = (0..).zip(marks).filter(|(_, mark)| **mark != 0);
+    each.map(|(probe, _)| probe).collect()
+}
+
+/// The rows that were true, by what these predicates' marks say.
+fn true_rows(predicates: &[u8], marks: &[u8]) -> Vec<u32> {
+    let Ok((header, rows)) = Predicates::read(predicates) else {
+        return Vec::new();
+    };
+    let mark = |probe: u32| {
+        let mark = marks.get(probe as usize);
+        mark.map_or(0, |mark| u64::from(*mark != 0))
+    };
+    let mut truths = vec![None; rows.len()];
+    values(rows, header.recorded(), mark, &mut truths);
+    let each = (0..).zip(truths);
+    let held = each.filter(|(_, value)| value.is_some_and(|value| value > 0));
+    held.map(|(row, _)| row).collect()
 }
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -208,13 +296,17 @@ pub(crate) struct Run {
 
 impl Run {
     /// Begins a run that carries what is known. `None` where no image can be used.
-    pub(crate) fn begin(state: &State, known: &Known) -> Result<Option<Self>, StateError> {
+    pub(crate) fn begin(
+        state: &State,
+        known: &Known,
+        program: &Path,
+    ) -> Result<Option<Self>, StateError> {
         let carried = known.carried(state);
         if carried.is_empty() {
             return Ok(None);
         }
         let (number, path, lock) = state.next_run()?;
-        let made = Self::make(state, known, (number, &path, lock), &carried);
+        let made = Self::make((state, known, program), (number, &path, lock), &carried);
         if made.is_err() {
             let _ = fs::remove_dir_all(&path);
         }
@@ -222,8 +314,7 @@ impl Run {
     }
 
     fn make(
-        state: &State,
-        known: &Known,
+        (state, known, program): (&State, &Known, &Path),
         (number, path, lock): (u64, &Path, Flock<File>),
         carried: &[tomo_launch::Carried],
     ) -> Result<Self, StateError> {
@@ -232,10 +323,15 @@ impl Run {
         let mut modules = Vec::new();
         for module in &known.modules {
             if carried.iter().any(|one| one.stem == module.stem) {
-                let stem = module.stem.clone();
-                modules.push(Part { stem, first });
+                let predicates = module.predicates.as_ref();
+                modules.push(Part {
+                    stem: module.stem.clone(),
+                    first,
+                    image: image_path(state, &module.image),
+                    predicates: predicates.map(|name| image_path(state, name)),
+                });
             }
-            first = first.saturating_add(module.probes);
+            first = first.saturating_add(module.units);
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let description = Description {
@@ -244,6 +340,7 @@ impl Run {
             variant: known.variant,
             started: now.map_or(0, |since| since.as_nanos() as i64),
             modules,
+            program: program.into(),
         };
         let text = serde_json::to_vec(&description).map_err(|error| io(error.into()))?;
         replace(&path.join("run.json"), &text).map_err(io)?;
@@ -273,6 +370,11 @@ impl Run {
             ..Progress::default()
         };
         let _ = self.folder.note(&progress);
+    }
+
+    /// The file into which the program may tell how it went.
+    pub(crate) fn outcome(&self) -> PathBuf {
+        self.folder.file(OUTCOME)
     }
 
     /// When the program was started.

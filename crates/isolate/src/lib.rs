@@ -11,6 +11,7 @@
 //! | what is asked of a search | `asked.rs` |
 //! | step by step: arm, run, label, score, extend | `session.rs`, `watched.rs` |
 //! | the answer | `answer.rs`, `words.rs` |
+//! | the program for a search that a collector makes, and its answer | `terrain.rs`, `fleet.rs` |
 //!
 //! Each step arms only the sites of its plan, so a run pays for these alone; what has been answered is armed no more.
 
@@ -20,18 +21,22 @@ mod answer;
 mod asked;
 mod cases;
 mod crash;
+mod fleet;
 mod many;
 mod map;
 mod run;
 mod session;
 mod state;
+mod terrain;
 mod watched;
 mod words;
 
 pub use answer::{Answer, Finding};
 pub use asked::{IsolateError, Options, Score, Towards};
 pub use cases::{Case, Cases, CasesError, Success};
+pub use fleet::fleet_answer;
 pub use run::End;
 pub use session::{Session, Watch};
 pub use state::{Known, StepMade};
+pub use terrain::terrain;
 pub use words::{Words, words};

@@ -24,19 +24,8 @@ impl Map {
     /// The map of a module with these sites.
     pub(crate) fn of(graphs: &Graphs<'_>, sites: &Sites) -> Result<Self, IcdgError> {
         let functions: Vec<FunctionView<'_>> = graphs.functions().collect();
-        let mut by_block: HashMap<(u64, Kind), usize> = HashMap::new();
-        for (number, site) in sites.sites.iter().enumerate() {
-            let block = match site.kind {
-                Kind::Branch => site.block.0,
-                Kind::Result => site.address.0,
-            };
-            by_block.insert((block, site.kind), number);
-        }
-        let mut routines: Vec<Routine> = functions
-            .iter()
-            .map(|function| routine(graphs, function, &by_block))
-            .collect();
-        name_roots(&mut routines);
+        let by_block = by_block(sites);
+        let routines = routines(graphs, &functions, sites);
         let icdg = Icdg::of(&routines)?;
         let mut map = Self {
             site_of: vec![None; icdg.site_count()],
@@ -107,6 +96,34 @@ impl Map {
         let found = self.row_of.iter().position(|known| *known == Some(row));
         found.map(|at| PredicateId(at as u32))
     }
+}
+
+/// Sites by their blocks.
+fn by_block(sites: &Sites) -> HashMap<(u64, Kind), usize> {
+    let each = sites.sites.iter().enumerate();
+    each.map(|(number, site)| {
+        let block = match site.kind {
+            Kind::Branch => site.block.0,
+            Kind::Result => site.address.0,
+        };
+        ((block, site.kind), number)
+    })
+    .collect()
+}
+
+/// The functions as the search sees them.
+pub(crate) fn routines(
+    graphs: &Graphs<'_>,
+    functions: &[FunctionView<'_>],
+    sites: &Sites,
+) -> Vec<Routine> {
+    let by_block = by_block(sites);
+    let each = functions.iter();
+    let mut routines: Vec<Routine> = each
+        .map(|function| routine(graphs, function, &by_block))
+        .collect();
+    name_roots(&mut routines);
+    routines
 }
 
 /// The cases of the ways out of a block, in the order of the graph: those within, then that which leaves.

@@ -19,6 +19,7 @@ use nix::sys::statvfs::{FsFlags, fstatvfs};
 use serde_json::json;
 use tomo_program::{Progress, hexadecimal};
 use tomo_wire::counting::{Contents, Slabs};
+use tomo_wire::crash::{self, Crashes};
 use tomo_wire::record::{Live, MARKS, Record, RecordView};
 use tomo_wire::roster::{self, Roster};
 use tomo_wire::{ModuleId, checksum};
@@ -73,6 +74,8 @@ pub struct RunFolder {
     roster: Option<File>,
     /// The file of slabs, if modules are counted.
     slabs: Option<PathBuf>,
+    /// The file of crashes, if they are kept.
+    crashes: Option<PathBuf>,
     /// Bytes of a slab that modules have taken.
     slab: u32,
     /// What is in slabs.
@@ -102,6 +105,7 @@ impl RunFolder {
             room: Room::default(),
             roster: None,
             slabs: None,
+            crashes: None,
             slab: 0,
             contents: Contents::Counters,
             forks: Forks::default(),
@@ -210,6 +214,18 @@ impl RunFolder {
         Ok(())
     }
 
+    /// From now on it is kept where the run crashes.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn keep_crashes(&mut self) -> Result<(), FolderError> {
+        let path = self.path.join(CRASHES);
+        let written = write_crashes(&path, self.id);
+        written.map_err(|error| FolderError::Io(path.clone(), error))?;
+        self.crashes = Some(path);
+        Ok(())
+    }
+
     /// Its threads record into the file at `path`.
     pub(crate) fn set_slabs(&mut self, path: PathBuf) {
         self.slabs = Some(path);
@@ -260,8 +276,11 @@ impl RunFolder {
             late: armed.module.late,
             forks: self.forks,
         });
-        let slabs = self.slabs.as_deref().map(Path::as_os_str);
-        let bytes = roster_bytes(entries, slabs);
+        let files = Files {
+            slabs: self.slabs.as_deref().map(Path::as_os_str),
+            crashes: self.crashes.as_deref().map(Path::as_os_str),
+        };
+        let bytes = roster_bytes(entries, files);
         let failed = |error| FolderError::Io(self.path.clone(), error);
         let mut file = memory_file(c"tomo:roster").map_err(failed)?;
         file.write_all(&bytes).map_err(failed)?;
@@ -357,6 +376,16 @@ pub(crate) fn write_record(
     file.write_all_at(&record.sealed(), 0)
 }
 
+/// What the file of crashes is called in the folder of a run.
+pub const CRASHES: &str = "crashes";
+
+/// A new file without crashes, with room on the disk for all of them.
+pub(crate) fn write_crashes(path: &Path, run: [u8; 16]) -> io::Result<()> {
+    let file = private::create(path)?;
+    private::allocate(&file, crash::LENGTH)?;
+    file.write_all_at(&Crashes::sealed(run), 0)
+}
+
 /// A module in a roster.
 pub(crate) struct Listed {
     pub(crate) module: ModuleId,
@@ -371,11 +400,17 @@ pub(crate) struct Listed {
     pub(crate) forks: Forks,
 }
 
+/// The files of a run that all its modules have in common, by path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Files<'f> {
+    /// Slabs of counters.
+    pub(crate) slabs: Option<&'f OsStr>,
+    /// Crashes.
+    pub(crate) crashes: Option<&'f OsStr>,
+}
+
 /// A roster's bytes.
-pub(crate) fn roster_bytes(
-    modules: impl Iterator<Item = Listed>,
-    slabs: Option<&OsStr>,
-) -> Vec<u8> {
+pub(crate) fn roster_bytes(modules: impl Iterator<Item = Listed>, files: Files<'_>) -> Vec<u8> {
     let mut entries = Vec::new();
     let mut paths = Vec::new();
     let mut put = |path: &OsStr| -> U32 {
@@ -395,9 +430,10 @@ pub(crate) fn roster_bytes(
             separate: u32::from(listed.forks == Forks::Separate).into(),
         });
     }
-    let slabs = slabs.map(|path| put(path).get());
+    let slabs = files.slabs.map(|path| put(path).get());
+    let crashes = files.crashes.map(|path| put(path).get());
     let body = [entries.as_bytes(), &paths].concat();
-    let header = Roster::sealed(&entries, &paths, slabs, checksum(&body));
+    let header = Roster::sealed(&entries, &paths, (slabs, crashes), checksum(&body));
     [&header[..], &body].concat()
 }
 

@@ -12,6 +12,7 @@
 //! | `pool.rs` | a folder that runs share |
 //! | `variant.rs` | images of which only some probes are left, which runs share |
 //! | `live.rs` | probes are taken away from running programs |
+//! | `unwound.rs` | where runs crashed, unwound afterwards |
 //! | `private.rs` | files and folders that nobody else can write |
 //! | `inherited.rs` | how broken pipes are to be handled |
 //! | `start.rs` | the program runs, signals are passed on, its end is noted |
@@ -39,10 +40,11 @@ mod room;
 mod start;
 mod target;
 mod tracing;
+mod unwound;
 mod variant;
 
 pub use agent::{Agent, AgentError};
-pub use folder::{Armed, FolderError, Run, RunFolder};
+pub use folder::{Armed, CRASHES, FolderError, Run, RunFolder};
 pub use forks::{Forks, records};
 pub use images::{ChosenPaths, How, ImageError, Images, Weighed};
 pub use live::{Live, LiveError};
@@ -50,9 +52,10 @@ pub use modules::{Choice, Chosen, Found, Observed, modules};
 pub use pool::{Pool, PoolError};
 pub use private::NotPrivate;
 pub use room::Placed;
-pub use start::{Arming, Ended, StartError, Started, keep_going, run, start};
+pub use start::{Arming, Ended, Extra, StartError, Started, keep_going, run, start, start_with};
 pub use target::{Target, TargetError};
 pub use tracing::{HowTraced, Redirected, Stream, TRACKS, TraceImages, keep_addresses};
+pub use unwound::{Crash, CrashError, CrashedModule, Crashes, End, Frame, crashes};
 pub use variant::{
     Carried, Master, VariantError, equip, masters, new_folder, private_folder, read_record,
 };

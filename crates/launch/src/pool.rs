@@ -18,7 +18,7 @@ use tomo_wire::image::Image;
 use tomo_wire::record::Record;
 use tomo_wire::roster::RosterView;
 
-use crate::folder::{Listed, roster_bytes, write_record};
+use crate::folder::{Files, Listed, roster_bytes, write_record};
 use crate::images::Baked;
 use crate::private::{self, NotPrivate};
 use crate::room::Room;
@@ -232,7 +232,7 @@ impl Pool {
             })
         });
         let path = self.roster();
-        private::replace(&path, &[&roster_bytes(entries, None)])
+        private::replace(&path, &[&roster_bytes(entries, Files::default())])
             .map_err(|error| PoolError::Io(path.clone(), error))
     }
 }

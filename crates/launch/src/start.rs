@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -138,6 +138,11 @@ impl Started {
         self.child.id()
     }
 
+    /// Its errors, if they were asked for.
+    pub fn take_errors(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
     /// Passes signals on until it has ended.
     ///
     /// # Errors
@@ -157,10 +162,37 @@ pub fn start(
     arguments: &[OsString],
     armed: Option<Arming<'_>>,
 ) -> Result<Started, StartError> {
+    start_with(target, name, arguments, armed, Extra::default())
+}
+
+/// What else a program gets.
+#[derive(Debug, Default)]
+pub struct Extra {
+    /// Variables of its environment.
+    pub variables: Vec<(&'static str, OsString)>,
+    /// Where its errors go, if not where this process's go.
+    pub errors: Option<Stdio>,
+}
+
+/// The same, with something more.
+///
+/// # Errors
+/// As for [`start`].
+pub fn start_with(
+    target: &Target,
+    name: &OsStr,
+    arguments: &[OsString],
+    armed: Option<Arming<'_>>,
+    extra: Extra,
+) -> Result<Started, StartError> {
     let mut command = Command::new(&target.command);
     command.arg0(name).args(arguments);
     if let Some(arming) = armed {
         command.envs(arming.variables(|name| std::env::var_os(name)));
+    }
+    command.envs(extra.variables);
+    if let Some(errors) = extra.errors {
+        command.stderr(errors);
     }
     inherited::hand_on(&mut command);
     // Handled from before the program starts, so that none is missed; the program itself starts

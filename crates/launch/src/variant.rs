@@ -17,7 +17,7 @@ use tomo_wire::image::Image;
 use tomo_wire::record::RecordView;
 use tomo_wire::{ModuleId, Refusal};
 
-use crate::folder::{Listed, roster_bytes, write_record};
+use crate::folder::{CRASHES, Files, Listed, roster_bytes, write_crashes, write_record};
 use crate::images::Baked;
 use crate::private::{self, NotPrivate};
 use crate::room::Room;
@@ -184,8 +184,8 @@ pub fn new_folder(path: &Path) -> Result<(), VariantError> {
         .map_err(io_at(path))
 }
 
-/// Writes what a run with these images needs into its `folder`: records without marks and the roster, whose path
-/// it gives.
+/// Writes what a run with these images needs into its `folder`: records without marks, a file for crashes, and the
+/// roster, whose path it gives.
 ///
 /// # Errors
 /// Where they cannot be written.
@@ -204,7 +204,13 @@ pub fn equip(folder: &Path, run: [u8; 16], images: &[Carried]) -> Result<PathBuf
         forks: Forks::Shared,
     });
     let roster = folder.join("roster");
-    private::replace(&roster, &[&roster_bytes(entries, None)]).map_err(io_at(&roster))?;
+    let crashes = folder.join(CRASHES);
+    write_crashes(&crashes, run).map_err(io_at(&crashes))?;
+    let files = Files {
+        crashes: Some(crashes.as_os_str()),
+        ..Files::default()
+    };
+    private::replace(&roster, &[&roster_bytes(entries, files)]).map_err(io_at(&roster))?;
     Ok(roster)
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CampaignId, Name, Units};
+use crate::{CampaignId, Name, Search, Units};
 
 /// A build of a program that the collector knows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,9 +29,9 @@ pub struct Program {
 pub struct Plan {
     /// Its name.
     pub name: Name,
-    /// What it observes: `function`, `block` or `edge`.
+    /// What it observes: `function`, `block`, `edge` or `predicate`.
     pub level: String,
-    /// Its probes.
+    /// Its probes; of predicates all of them, whether they can be observed or not.
     pub probes: u32,
 }
 
@@ -42,7 +42,7 @@ pub struct Plan {
 pub struct NewModule {
     /// The build.
     pub stem: String,
-    /// What is observed: `function`, `block` or `edge`.
+    /// What is observed: `function`, `block`, `edge` or `predicate`.
     pub level: String,
     /// Where probes go: `all` or `reduced`.
     pub placement: String,
@@ -179,6 +179,10 @@ pub struct NewCampaign {
     /// When instances send and hear.
     #[serde(default)]
     pub policy: Policy,
+    /// A search for what predicts failure, instead of variants that stay: then there is one module, of the level
+    /// `predicate`, whose terrain has been put.
+    #[serde(default)]
+    pub search: Option<Search>,
 }
 
 /// A module of a campaign.
@@ -229,8 +233,11 @@ pub struct Campaign {
     pub seed: u64,
     /// When instances send and hear.
     pub policy: Policy,
-    /// The variants.
+    /// The variants; none where there is a search.
     pub variants: Vec<Variant>,
+    /// The search, if it is one.
+    #[serde(default)]
+    pub search: Option<Search>,
 }
 
 /// A campaign among others.

@@ -9,6 +9,7 @@
 //! | `instance.rs` | what an instance asks and hears: its assignment, answers to reports, news |
 //! | `profile.rs` | what readers hear: the merged profile, instances, coverage over time |
 //! | `calibration.rs` | what probes cost a program, as measured |
+//! | `search.rs` | adaptive search: what is asked for, the program as it sees it, what came of it |
 //! | `token.rs` | tokens and their roles |
 //! | `paths.rs` | the paths of the API |
 //! | `client.rs` | a blocking client |
@@ -30,6 +31,7 @@ pub mod paths;
 mod profile;
 #[cfg(feature = "schema")]
 mod schema;
+mod search;
 mod token;
 mod units;
 
@@ -42,6 +44,9 @@ pub use client::{Client, ClientError, Settings, TokenError, read_token};
 pub use ids::{CampaignId, IdError, InstanceId, Name};
 pub use instance::{Answer, AssignedModule, Assignment, News, Since, Verdict, What};
 pub use profile::{Curve, Growth, Instance, Numbers, Profile, Seen, Totals, Unseen, VariantTotals};
+pub use search::{
+    Cause, Choice, CrashFrame, Found, Group, Known, Routine, Search, SearchStep, Terrain, Towards,
+};
 pub use token::{NewToken, Role, Token};
 pub use units::{Units, UnitsError};
 

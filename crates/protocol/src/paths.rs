@@ -18,6 +18,8 @@ pub const FILE: &str = "/v1/programs/{stem}/file";
 pub const PROGRAMS: &str = "/v1/programs";
 /// A master plan.
 pub const PLAN: &str = "/v1/plans/{name}";
+/// The program of a plan of predicates, as a search sees it.
+pub const TERRAIN: &str = "/v1/plans/{name}/terrain";
 /// All campaigns.
 pub const CAMPAIGNS: &str = "/v1/campaigns";
 /// A campaign.
@@ -26,6 +28,8 @@ pub const CAMPAIGN: &str = "/v1/campaigns/{id}";
 pub const STATUS: &str = "/v1/campaigns/{id}/status";
 /// What all instances of a campaign saw together.
 pub const PROFILE: &str = "/v1/campaigns/{id}/profile";
+/// How a search stands.
+pub const SEARCH: &str = "/v1/campaigns/{id}/search";
 /// How coverage grew.
 pub const GROWTH: &str = "/v1/campaigns/{id}/growth";
 /// Tokens of a campaign.
@@ -47,6 +51,12 @@ pub fn of_program(path: &str, stem: &str) -> String {
 #[must_use]
 pub fn of_plan(name: Name) -> String {
     PLAN.replace("{name}", &name.to_string())
+}
+
+/// The path of a plan's terrain.
+#[must_use]
+pub fn of_terrain(name: Name) -> String {
+    TERRAIN.replace("{name}", &name.to_string())
 }
 
 /// The path of a campaign's part: one of those with an `{id}`.

@@ -75,6 +75,7 @@ use tomo_program::{ANALYSIS_VERSION, Binary, Model};
 use tomo_wire::chains::Functions;
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
+use tomo_wire::moved::{self, Moved};
 use tomo_wire::plan::Level;
 use tomo_wire::predicates::{Predicates, Recorded};
 use tomo_wire::{FileStamp, ModuleId};
@@ -273,6 +274,8 @@ pub struct WovenPredicates {
     pub image: Vec<u8>,
     /// The file of the predicates (`tomo_wire::predicates`).
     pub predicates: Vec<u8>,
+    /// The file of what is executed elsewhere (`tomo_wire::moved`).
+    pub moved: Vec<u8>,
     /// The image's header.
     pub header: Image,
 }
@@ -294,6 +297,12 @@ pub fn weave_predicates(
     let planned = predicates::all(&ground.around(), &ground.graphs, wanted);
     let recorded = (wanted.recorded, planned.probes, slab);
     let file = Predicates::of(module, ANALYSIS_VERSION, recorded, &planned.rows);
+    let moved = staying::region::moved(&planned.regions, &ground.text);
+    let moved = moved.into_iter().map(|(offset, from)| moved::Row {
+        offset: offset.into(),
+        from: (from.0.wrapping_sub(ground.text.origin()) as u32).into(),
+    });
+    let moved: Vec<moved::Row> = moved.collect();
     let elsewhere = Elsewhere {
         regions: planned.regions,
         calls: planned.calls,
@@ -306,6 +315,7 @@ pub fn weave_predicates(
     Ok(WovenPredicates {
         image,
         predicates: [file.as_bytes(), planned.rows.as_bytes()].concat(),
+        moved: [&Moved::sealed(file.name(), &moved)[..], moved.as_bytes()].concat(),
         header,
     })
 }

@@ -9,6 +9,8 @@
 //! saved below the 128 bytes under the stack pointer that belong to the interrupted code (System V
 //! ABI, AMD64 supplement, §3.2.2: the red zone).
 
+use tomo_program::Address;
+
 /// A distance from the first region's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Spot(pub(crate) i64);
@@ -30,6 +32,8 @@ pub(crate) struct Writer {
     pub(crate) fits: bool,
     /// What seldom happens and is written behind all else: where the branch to it ends, and what writes it.
     seldom: Vec<(usize, Seldom)>,
+    /// Where moved instructions begin and where they were, if somebody wants to know.
+    pub(crate) moved: Option<Vec<(u32, Address)>>,
 }
 
 impl Writer {
@@ -39,6 +43,14 @@ impl Writer {
             start,
             fits: true,
             seldom: Vec::new(),
+            moved: None,
+        }
+    }
+
+    /// What was at `from` comes next.
+    pub(crate) fn note(&mut self, from: Address) {
+        if let Some(moved) = &mut self.moved {
+            moved.push((self.bytes.len() as u32, from));
         }
     }
 

@@ -11,6 +11,8 @@
 //! | [`predicates`] | weaving | reports | which mark or counter tells of which predicate |
 //! | [`tracing`] | weaving, the agent, live | reports | the chart of what is traced, and the tracks of threads |
 //! | [`chains`] | weaving, the agent, live | reports | which functions are observed, and the trees of their calls |
+//! | [`moved`] | weaving | reports | what an image executes elsewhere, and where it was |
+//! | [`crash`] | launching, the agent, live | reports | where threads were when a fatal signal came |
 //! | [`roster`] | launching | the agent | which image arms which module, and where its record is |
 //! | [`report`] | instances of a fleet | the collector | what one run has hit so far |
 //!
@@ -24,11 +26,13 @@
 
 pub mod chains;
 pub mod counting;
+pub mod crash;
 pub mod disposal;
 mod door;
 pub mod environment;
 pub mod image;
 mod module;
+pub mod moved;
 pub mod paths;
 pub mod plan;
 pub mod predicates;

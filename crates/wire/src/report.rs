@@ -1,11 +1,13 @@
 //! The report: one run's word to the collector of the fleet.
 //!
-//! A header, then the units that the run has hit so far, as ascending numbers. A report is
+//! A header, then the units that the run has hit so far, as ascending numbers, then the frames of a crash, if there was
+//! one. A report is
 //! *cumulative*: a later one of the same run (its sequence is higher) says all that an earlier one
 //! said, so that any of them may be lost, come twice, or come in another order. It says how long
 //! it is, so a body of several is one after the other.
 //!
-//! It holds counters, and nothing of the user: no arguments, no paths, no environment. The clock of
+//! It holds counters and places in the program, and nothing of the user: no arguments, no paths, no environment,
+//! no part of the memory. The clock of
 //! the instance is in it for people to read; nothing is computed with it.
 
 use core::mem::size_of;
@@ -18,6 +20,70 @@ use crate::door::{Header, Preamble, Refusal, part};
 
 /// Units of one report at most: as many as one campaign may have.
 pub const MOST_HITS: u32 = 1 << 24;
+
+/// Frames of one report at most.
+pub const MOST_FRAMES: u32 = 32;
+/// Bytes of a build id that a frame holds.
+pub const LONGEST_ID: usize = 32;
+
+/// A frame of a crash: code of a module of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct Frame {
+    /// The instruction, as the module states it.
+    pub address: U64,
+    id_length: U32,
+    reserved: U32,
+    id: [u8; LONGEST_ID],
+}
+
+impl Frame {
+    /// Code at this stated address of the module with this build id, as far as that is kept.
+    #[must_use]
+    pub fn of(build_id: &[u8], address: u64) -> Self {
+        let mut id = [0; LONGEST_ID];
+        let mut length = 0_u32;
+        for (to, from) in id.iter_mut().zip(build_id) {
+            *to = *from;
+            length += 1;
+        }
+        Self {
+            address: address.into(),
+            id_length: length.into(),
+            reserved: 0.into(),
+            id,
+        }
+    }
+
+    /// The build id of the module; empty where it is not known.
+    #[must_use]
+    pub fn build_id(&self) -> &[u8] {
+        let length = self.id_length.get() as usize;
+        self.id.get(..length).unwrap_or_default()
+    }
+}
+
+/// What a program itself told of how a run went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Told {
+    /// Nothing.
+    Nothing = 0,
+    /// It was a success.
+    Success = 1,
+    /// It was a failure.
+    Failure = 2,
+}
+
+impl Told {
+    /// The one with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        [Self::Nothing, Self::Success, Self::Failure]
+            .into_iter()
+            .find(|told| *told as u32 == number)
+    }
+}
 
 /// The header of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -58,11 +124,19 @@ pub struct Report {
     pub dropped: U64,
     /// The version of tomo, as text, filled up with zeros.
     pub version: [u8; 16],
+    /// What the program itself told of how it went: a [`Told`].
+    pub told: U32,
+    /// The signal of the crash, or 0.
+    pub signal: U32,
+    /// Names the cause of a failure that the program told, or 0: a checksum of its words, which stay where they
+    /// are.
+    pub cause: U64,
     /// Units that were hit.
     pub hits: U32,
-    reserved: U32,
-    /// Checksum of the units.
-    pub hits_checksum: U64,
+    /// Frames of the crash.
+    pub frames: U32,
+    /// Checksum of units and frames.
+    pub body_checksum: U64,
 }
 
 /// How a run ended.
@@ -106,7 +180,8 @@ pub fn name_of_plans(names: &[U64]) -> u64 {
 
 impl Header for Report {
     const MAGIC: [u8; 8] = *b"TOMORPT\n";
-    const VERSION: u32 = 1;
+    /// Before 2, nothing was said of outcomes and crashes.
+    const VERSION: u32 = 2;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -122,9 +197,17 @@ impl Report {
 
     /// Its header as it is sent, before `hits`, which ascend without repetition.
     #[must_use]
-    pub fn sealed(mut self, hits: &[U32]) -> [u8; size_of::<Self>()] {
-        self.hits = (hits.len() as u32).into();
-        self.hits_checksum = checksum(hits.as_bytes()).into();
+    pub fn sealed(self, hits: &[U32]) -> [u8; size_of::<Self>()] {
+        self.sealed_over(hits.len() as u32, 0, hits.as_bytes())
+    }
+
+    /// Its header before `body`, which is so many units, ascending without repetition, and behind them so many
+    /// frames.
+    #[must_use]
+    pub fn sealed_over(mut self, hits: u32, frames: u32, body: &[u8]) -> [u8; size_of::<Self>()] {
+        self.hits = hits.into();
+        self.frames = frames.into();
+        self.body_checksum = checksum(body).into();
         self.seal();
         zerocopy::transmute!(self)
     }
@@ -155,8 +238,12 @@ pub struct ReportView<'f> {
     pub header: Report,
     /// How the run ended.
     pub outcome: Outcome,
+    /// What the program itself told.
+    pub told: Told,
     /// The units that were hit, ascending.
     pub hits: &'f [U32],
+    /// Where it crashed, the innermost frame first.
+    pub frames: &'f [Frame],
     /// All its bytes.
     pub bytes: &'f [u8],
 }
@@ -169,17 +256,21 @@ impl<'f> ReportView<'f> {
     /// itself.
     pub fn read(bytes: &'f [u8]) -> Result<(Self, &'f [u8]), Refusal> {
         let header = <Report as Header>::open(bytes)?;
-        if header.hits.get() > MOST_HITS {
+        if header.hits.get() > MOST_HITS || header.frames.get() > MOST_FRAMES {
             return Err(Refusal::Inconsistent);
         }
         let start = size_of::<Report>() as u64;
-        let size = u64::from(header.hits.get()) * size_of::<U32>() as u64;
-        let hits = part(bytes, start, size)?;
-        if checksum(hits) != header.hits_checksum.get() {
+        let units = u64::from(header.hits.get()) * size_of::<U32>() as u64;
+        let size = units + u64::from(header.frames.get()) * size_of::<Frame>() as u64;
+        let hits = part(bytes, start, units)?;
+        let frames = part(bytes, start + units, size - units)?;
+        if checksum(part(bytes, start, size)?) != header.body_checksum.get() {
             return Err(Refusal::Damaged);
         }
+        let frames = <[Frame]>::ref_from_bytes(frames).map_err(|_| Refusal::Inconsistent)?;
         let hits = <[U32]>::ref_from_bytes(hits).map_err(|_| Refusal::Inconsistent)?;
         let outcome = Outcome::from_number(header.outcome.get()).ok_or(Refusal::Inconsistent)?;
+        let told = Told::from_number(header.told.get()).ok_or(Refusal::Inconsistent)?;
         if !hits.is_sorted_by(|a, b| a.get() < b.get()) {
             return Err(Refusal::Inconsistent);
         }
@@ -189,7 +280,9 @@ impl<'f> ReportView<'f> {
         let view = Self {
             header,
             outcome,
+            told,
             hits,
+            frames,
             bytes,
         };
         Ok((view, rest))

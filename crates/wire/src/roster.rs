@@ -26,7 +26,8 @@ pub struct Roster {
     pub paths: U32,
     /// Where in the paths that of the file of slabs starts, plus one; 0 where nothing counts.
     pub slabs: U32,
-    reserved: U32,
+    /// The same for the file of crashes; 0 where none are kept.
+    pub crashes: U32,
     /// Checksum of entries and paths.
     pub checksum: U64,
 }
@@ -53,7 +54,7 @@ pub struct Entry {
 
 impl Header for Roster {
     const MAGIC: [u8; 8] = *b"TOMORST\n";
-    const VERSION: u32 = 6;
+    const VERSION: u32 = 7;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -61,16 +62,17 @@ impl Header for Roster {
 }
 
 impl Roster {
-    /// The header over `entries` and `paths`; `slabs` is where the path of the file of slabs starts.
+    /// The header over `entries` and `paths`; where the paths of the files of slabs and of crashes start.
     #[must_use]
     pub fn sealed(
         entries: &[Entry],
         paths: &[u8],
-        slabs: Option<u32>,
+        (slabs, crashes): (Option<u32>, Option<u32>),
         sum: u64,
     ) -> [u8; size_of::<Self>()] {
         let mut roster = Self {
             slabs: slabs.map_or(0, |start| start + 1).into(),
+            crashes: crashes.map_or(0, |start| start + 1).into(),
             entries: (entries.len() as u32).into(),
             paths: (paths.len() as u32).into(),
             checksum: sum.into(),
@@ -88,6 +90,7 @@ pub struct RosterView<'f> {
     pub entries: &'f [Entry],
     paths: &'f [u8],
     slabs: u32,
+    crashes: u32,
 }
 
 impl<'f> RosterView<'f> {
@@ -113,6 +116,7 @@ impl<'f> RosterView<'f> {
             entries,
             paths,
             slabs: header.slabs.get(),
+            crashes: header.crashes.get(),
         })
     }
 
@@ -120,6 +124,12 @@ impl<'f> RosterView<'f> {
     #[must_use]
     pub fn slabs(&self) -> Option<&'f CStr> {
         self.path(self.slabs.checked_sub(1)?.into())
+    }
+
+    /// The path of the file of crashes, if they are kept.
+    #[must_use]
+    pub fn crashes(&self) -> Option<&'f CStr> {
+        self.path(self.crashes.checked_sub(1)?.into())
     }
 
     /// The path that starts at `offset`.

@@ -60,7 +60,13 @@ const ROWS: [Row; 17] = [
     },
     Row {
         name: "tomo-collector",
-        may_use: &["tomo-plan", "tomo-protocol", "tomo-wire"],
+        may_use: &[
+            "tomo-graph",
+            "tomo-plan",
+            "tomo-profile",
+            "tomo-protocol",
+            "tomo-wire",
+        ],
     },
     Row {
         name: "tomo-instance",
@@ -82,6 +88,7 @@ const ROWS: [Row; 17] = [
             "tomo-weave",
             "tomo-launch",
             "tomo-export",
+            "tomo-protocol",
             "tomo-wire",
         ],
     },

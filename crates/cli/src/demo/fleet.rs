@@ -70,6 +70,7 @@ impl Fleet<'_> {
             bound,
             seed: 2006,
             policy: Policy::default(),
+            search: None,
         };
         let campaign: Campaign = client.post(paths::CAMPAIGNS, &new)?;
         let wanted = NewToken {

@@ -66,7 +66,7 @@ pub(super) fn write(
 }
 
 /// Per unit, whether it was carried in a run that was observed.
-fn watched(campaign: &Campaign, profile: &Profile) -> Vec<bool> {
+pub(super) fn watched(campaign: &Campaign, profile: &Profile) -> Vec<bool> {
     let mut watched = vec![false; campaign.units as usize];
     for of in &profile.variants {
         let observed = of.totals.runs > of.totals.unobserved;
@@ -87,7 +87,7 @@ fn watched(campaign: &Campaign, profile: &Profile) -> Vec<bool> {
 }
 
 /// The module's file, with its model in the cache so that it need not be analysed again.
-fn download(client: &Client, module: &ModuleOf, folder: &Path) -> Result<PathBuf> {
+pub(super) fn download(client: &Client, module: &ModuleOf, folder: &Path) -> Result<PathBuf> {
     let part = |path| paths::of_program(path, &module.stem);
     let program: Program = client.get(&part(paths::PROGRAM))?;
     let bytes = client.get_bytes(&part(paths::FILE))?;

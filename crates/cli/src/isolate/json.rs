@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tomo_isolate::{Answer, Finding};
 
 /// The document.
-pub(super) fn write(answer: &Answer) -> String {
+pub(crate) fn write(answer: &Answer) -> String {
     let findings: Vec<Value> = answer.findings.iter().map(finding).collect();
     let steps: Vec<Value> = answer
         .steps

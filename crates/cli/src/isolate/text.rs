@@ -6,7 +6,7 @@ use tomo_export::words::grouped;
 use tomo_isolate::{Answer, Finding};
 
 /// The answer in words.
-pub(super) fn write(answer: &Answer) -> String {
+pub(crate) fn write(answer: &Answer) -> String {
     let mut text = format!("{}\n\n", answer.verdict());
     for (rank, finding) in (1..).zip(&answer.findings) {
         write_finding(&mut text, rank, finding);

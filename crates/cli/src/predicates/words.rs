@@ -8,7 +8,7 @@ use tomo_wire::predicates::{Kind, Recorded, Told, Width};
 use super::Seen;
 
 /// Sites with one of their predicates true, a line each; below it what was not seen.
-pub(super) fn table(seen: &Seen) -> String {
+pub(crate) fn table(seen: &Seen) -> String {
     let mut sources = Sources::default();
     let mut text = String::new();
     for site in &seen.sites.sites {

@@ -2,4 +2,5 @@
 //! reports made by hand.
 
 mod commands;
+mod isolate;
 mod site;

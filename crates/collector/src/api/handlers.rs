@@ -6,7 +6,7 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use tomo_protocol::{
-    Answer, Assignment, Campaign, CampaignId, Growth, Health, InstanceId, Name, NewCampaign,
+    Answer, Assignment, Campaign, CampaignId, Found, Growth, Health, InstanceId, Name, NewCampaign,
     NewToken, Numbers, Plan, Problem, Profile, Program, Summary, Token,
 };
 
@@ -14,7 +14,7 @@ use super::who::Named;
 use super::{Administrator, ReaderOf, Reporter, Shared, bytes, read, read_json};
 use crate::campaigns::Part;
 use crate::state;
-use crate::{Collector, Denial, answers};
+use crate::{Collector, Denial, answers, hunting};
 
 type Answered<T> = Result<Json<T>, Denial>;
 
@@ -279,6 +279,25 @@ pub(super) async fn plan(
     Ok(bytes(collector.plan(name).await?))
 }
 
+/// Stores the program of a plan of predicates, as a search sees it.
+#[utoipa::path(
+    put, path = "/v1/plans/{name}/terrain", params(("name" = Name, Path)),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses((status = 200, body = Done), (status = "default", body = Problem)),
+    security(("admin" = []))
+)]
+pub(super) async fn put_terrain(
+    _: Administrator,
+    State(collector): Shared,
+    Named(name): Named<Name>,
+    body: Body,
+) -> Answered<Done> {
+    let most = collector.shared.options.limits.upload;
+    let bytes = read(&collector, body, most).await?;
+    collector.put_terrain(name, bytes).await?;
+    Ok(DONE)
+}
+
 /// Plans a campaign.
 #[utoipa::path(
     post, path = "/v1/campaigns", request_body = NewCampaign,
@@ -366,6 +385,31 @@ pub(super) async fn profile(
         answers::profile(campaign, state)
     })
     .await
+}
+
+/// How a search stands: what predicts which failures. It goes on first, as far as what is known leads it.
+#[utoipa::path(
+    get, path = "/v1/campaigns/{id}/search", params(("id" = CampaignId, Path)),
+    responses((status = 200, body = Found), (status = "default", body = Problem)),
+    security(("admin" = []), ("reader" = []))
+)]
+pub(super) async fn search(
+    who: ReaderOf,
+    State(collector): Shared,
+    Named(id): Named<CampaignId>,
+) -> Answered<Found> {
+    let id = who.reads(id)?;
+    let observed = collector.observed(id)?;
+    hunting::go_on(&collector.shared, &collector.queue, &observed).await;
+    let work = move || {
+        let (state, _) = observed.copy();
+        Some(observed.hunt()?.found(id, &state))
+    };
+    let found = tokio::task::spawn_blocking(work).await;
+    let found = found.map_err(|_| Denial::busy())?;
+    let advice = "`tomo fleet report` shows what it has seen";
+    let found = found.ok_or_else(|| Denial::unknown("search in this campaign", advice))?;
+    Ok(Json(found))
 }
 
 /// How coverage grew, of all instances and of each.

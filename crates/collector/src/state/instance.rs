@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tomo_wire::report::ReportView;
 
-use super::{Hits, Runs};
+use super::{Evidences, Hits, Runs};
 
 /// The last report's particulars, by run and sequence. The order is that of the join.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -49,6 +49,8 @@ pub struct Instance {
     pub runs: Runs,
     /// What it hit.
     pub hits: Hits,
+    /// Of a search: what its runs say, one by one.
+    pub evidence: Evidences,
 }
 
 /// Of nothing, neutral in the join.
@@ -61,6 +63,7 @@ impl Default for Instance {
             latest: None,
             runs: Runs::default(),
             hits: Hits::default(),
+            evidence: Evidences::default(),
         }
     }
 }
@@ -75,7 +78,7 @@ impl Instance {
     /// Whether it is as joins leave it. What is read from a file is asked this before it is joined: of
     /// states in another form joins promise nothing.
     pub(crate) fn is_sound(&self) -> bool {
-        self.hits.are_sound() && self.runs.are_sound()
+        self.hits.are_sound() && self.runs.are_sound() && self.evidence.are_sound()
     }
 
     pub(super) fn assign(&mut self, variant: u32, at: i64) {
@@ -83,7 +86,10 @@ impl Instance {
         self.join_assigned(Some((at, variant)));
     }
 
-    pub(super) fn report(&mut self, report: &ReportView<'_>, at: i64) -> Vec<u32> {
+    pub(super) fn report(&mut self, report: &ReportView<'_>, at: i64, keep: bool) -> Vec<u32> {
+        if keep {
+            self.evidence.report(report, at);
+        }
         self.heard(at, at);
         self.latest = self.latest.take().max(Some(Latest::of(report)));
         self.runs.report(report);
@@ -99,6 +105,7 @@ impl Instance {
         self.join_assigned(other.assigned);
         self.latest = self.latest.take().max(other.latest);
         self.runs.join(other.runs);
+        self.evidence.join(other.evidence);
         self.hits.join(&other.hits)
     }
 

@@ -79,6 +79,7 @@ pub(crate) fn request(plan: Name, variants: u32, bound: Bound) -> NewCampaign {
         bound,
         seed: 1,
         policy: Policy::default(),
+        search: None,
     }
 }
 

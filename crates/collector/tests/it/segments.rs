@@ -29,6 +29,7 @@ fn entries(bytes: &[u8]) -> (Vec<String>, Result<(), Damage>) {
             Entry::Report(report) => format!("{at} run {}", report.header.run),
             Entry::Assignment(instance, variant) => format!("{at} {instance} has {variant}"),
             Entry::Instance(instance, _) => format!("{at} {instance}"),
+            Entry::Edition(edition) => format!("{at} edition {}", edition.number),
         });
     });
     (entries, outcome)

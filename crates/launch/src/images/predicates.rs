@@ -13,6 +13,7 @@ use tomo_wire::predicates::{Predicates, Recorded};
 use super::{Baked, ImageError, Images, is_unchanged, read_header};
 use crate::Observed;
 use crate::private;
+use crate::unwound::MOVED;
 use crate::variant::Carried;
 
 impl Images {
@@ -38,7 +39,9 @@ impl Images {
             disposals: PathBuf::new(),
             header,
         };
+        let moved = file(MOVED);
         if let Some(header) = read_both(&image, &predicates)
+            && moved.is_file()
             && header.module == module.id
             && (header.stamp == module.stamp || is_unchanged(&header, &module.path))
         {
@@ -56,6 +59,7 @@ impl Images {
             move |error: io::Error| ImageError::Io(path, error)
         };
         private::replace(&predicates, &[&woven.predicates]).map_err(io(&predicates))?;
+        private::replace(&moved, &[&woven.moved]).map_err(io(&moved))?;
         private::replace(&image, &[&woven.image]).map_err(io(&image))?;
         Ok(baked(woven.header))
     }

@@ -189,6 +189,19 @@ impl Regions {
     }
 }
 
+/// Where in the code of these regions, one behind the other, moved instructions begin, and where they were.
+pub(crate) fn moved(regions: &[Region], text: &Text) -> Vec<(u32, Address)> {
+    let each: Vec<_> = regions.par_iter().map(|each| each.moved(text)).collect();
+    let mut all = Vec::new();
+    let mut first = 0;
+    for (moved, length) in each {
+        let moved = moved.into_iter();
+        all.extend(moved.map(|(offset, from)| (first + offset, from)));
+        first += length as u32;
+    }
+    all
+}
+
 /// Writes one region.
 struct Writing<'w, S, I, O> {
     writer: &'w mut Writer,
@@ -241,6 +254,21 @@ impl Region {
             offsets,
             length: writer.bytes.len(),
         }
+    }
+
+    /// Where in its code moved instructions begin, and where they were; and how long the code is.
+    fn moved(&self, text: &Text) -> (Vec<(u32, Address)>, usize) {
+        let mut writer = Writer::new(Spot(0), 256);
+        writer.moved = Some(Vec::new());
+        let nowhere = |_| Spot(0);
+        self.emit(
+            &mut writer,
+            text,
+            Sinks::NOWHERE,
+            nowhere,
+            (nowhere, nowhere),
+        );
+        (writer.moved.unwrap_or_default(), writer.bytes.len())
     }
 
     /// Appends its code; where in it its pieces and passages are.
@@ -350,6 +378,7 @@ where
     }
 
     fn instruction(&mut self, movable: &Movable<'_>, piece: &'w Piece, next: Option<Address>) {
+        self.writer.note(movable.from);
         match movable.way {
             Way::On | Way::Away => movable.write(self.writer, (self.spot)(movable.from)),
             Way::Branch(condition, target) if piece.taken.is_empty() => {

@@ -2,8 +2,10 @@
 //! property tests and fuzzing all call this.
 
 use tomo_wire::counting::{Counters, Row, Slabs, sums};
+use tomo_wire::crash::{Crash, Crashes, LENGTH, MOST_MODULES, MOST_STACK, SLOT, SLOTS, STATE};
 use tomo_wire::disposal::{Disposal, Disposals, DisposalsView};
 use tomo_wire::image::{Image, Window};
+use tomo_wire::moved::{Moved, origin};
 use tomo_wire::plan::{Entry, Level, Plan, PlanView};
 use tomo_wire::predicates::{self, Predicates, Recorded, Told, values};
 use tomo_wire::record::{Record, RecordView};
@@ -25,6 +27,8 @@ pub(crate) fn check(data: &[u8]) {
     disposals(data);
     counting(data);
     predicates(data);
+    crashes(data);
+    moved(data);
     resealed(data);
 }
 
@@ -53,6 +57,44 @@ fn image(data: &[u8]) {
     assert!(image.companion_length() < 1 << 31);
     let rows: &[Window] = told(image.window_table(data)).unwrap_or_default();
     assert!(size_of_val(rows) <= data.len());
+}
+
+/// Whatever a broken program wrote over what was kept, it is read within its bounds.
+fn crashes(data: &[u8]) {
+    let mut file = Crashes::sealed([1; 16]).to_vec();
+    file.resize(LENGTH as usize, 0);
+    for slot in 0..u64::from(SLOTS) {
+        let start = (PAGE + slot * SLOT) as usize;
+        let length = data.len().min(SLOT as usize);
+        file[start..start + length].copy_from_slice(&data[..length]);
+        file[start + STATE] = 2;
+    }
+    for file in [data, &file] {
+        let Some((kept, _)) = told(Crash::all(file)) else {
+            continue;
+        };
+        for crash in kept {
+            assert!(crash.modules.len() <= MOST_MODULES && crash.stack.len() <= MOST_STACK);
+            for module in crash.modules {
+                assert!(module.id().len() <= 32 && module.path().len() <= 192);
+            }
+            let start = crash.head.stack_start.get();
+            assert_eq!(crash.word(start.wrapping_sub(1)), None);
+            let _ = (
+                crash.word(start),
+                crash.word(u64::MAX),
+                crash.register(usize::MAX),
+            );
+        }
+    }
+}
+
+fn moved(data: &[u8]) {
+    if let Some((header, rows)) = told(Moved::read(data)) {
+        assert_eq!(header.count.get(), rows.len() as u64);
+        let found = rows.first().map(|row| origin(rows, row.offset.get()));
+        assert!(found.is_none_or(|found| found.is_some()));
+    }
 }
 
 fn plan(data: &[u8]) {
@@ -177,7 +219,7 @@ fn resealed(data: &[u8]) {
         let entry = data.split_at_checked(size_of::<roster::Entry>());
         if let Some((entry, paths)) = entry {
             let entries = <[roster::Entry]>::ref_from_bytes(entry).unwrap_or_default();
-            let header = Roster::sealed(entries, paths, None, checksum(data));
+            let header = Roster::sealed(entries, paths, (None, None), checksum(data));
             roster(&[header.as_slice(), data].concat());
         }
     }

@@ -105,6 +105,6 @@ pub(crate) fn roster(modules: u32) -> Vec<u8> {
         .collect();
     let paths: Vec<u8> = (0..modules).flat_map(|_| *b"img\0rec\0").collect();
     let body = [entries.as_bytes(), &paths].concat();
-    let header = Roster::sealed(&entries, &paths, None, checksum(&body));
+    let header = Roster::sealed(&entries, &paths, (None, None), checksum(&body));
     [header.as_slice(), &body].concat()
 }

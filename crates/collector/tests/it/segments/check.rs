@@ -34,6 +34,9 @@ fn one(data: &[u8]) {
             Entry::Report(report) => {
                 state.report(&report, at);
             }
+            Entry::Edition(edition) => {
+                state.edition(edition, at);
+            }
             Entry::Assignment(instance, variant) => state.assign(instance, variant, at),
             Entry::Instance(instance, known) => {
                 state.join_instance(InstanceId(instance.0), *known);

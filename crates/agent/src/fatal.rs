@@ -1,0 +1,247 @@
+//! Who handles fatal signals: first the agent keeps what is known of the thread (`crash.rs`), then happens what
+//! would have happened without it.
+//!
+//! - A program without a handler of its own: ours keeps, puts the default action back and sends the signal once
+//!   more, with its cause, to the same thread; it comes when the program's registers are back.
+//! - A program with one: the kernel gets the address of a few instructions in its place, with the program's own flags,
+//!   mask and stack. They keep, and *jump* to the program's handler: it finds stack, arguments and return address
+//!   as the kernel made them. Whoever asks for the disposition is told the program's own.
+//!
+//! A signal that comes while a handler runs on a stack of its own, as that by which a handler ends the program, keeps
+//! what was kept before. Signals that are ignored, blocked, or handled by system calls of the
+//! program's own, are not seen; nor is a stack that overflows in a thread without a stack for its handlers, but
+//! for the first thread, which gets one unless it has. A program sees no trace of that stack, and loses it as
+//! soon as it asks for handlers on a stack of their own.
+
+use core::arch::naked_asm;
+use core::ffi::{CStr, c_int, c_void};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use tomo_wire::PAGE;
+use tomo_wire::crash::SIGNALS;
+
+use crate::crash::{self, Info};
+use crate::emulator;
+use crate::system::{self, Action, Protection, Stack};
+use crate::trap::{self, DEFAULT, IGNORE, ON_STACK, RESET, RESTORER, WITH_INFO};
+
+/// What the program wants done on a signal.
+struct Wanted {
+    handler: AtomicUsize,
+    flags: AtomicU64,
+    /// How often it was caught.
+    caught: AtomicU32,
+}
+
+static WANTED: [Wanted; SIGNALS.len()] = [const {
+    Wanted {
+        handler: AtomicUsize::new(DEFAULT),
+        flags: AtomicU64::new(0),
+        caught: AtomicU32::new(0),
+    }
+}; SIGNALS.len()];
+
+/// The stack that the first thread was given for its handlers; 0 where it was given none.
+static STACK: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of that stack, and of what is never mapped below it.
+const ROOM: usize = 64 << 10;
+const GUARD: usize = PAGE as usize;
+
+/// A program that survives so many signals lives with them; no more is kept of its own handlers'.
+const ENOUGH: u32 = 256;
+
+/// From now on crashes are kept in the file at `path`.
+pub(crate) fn begin(path: &CStr) -> Option<()> {
+    if system::is_raised() || emulator::is_valgrind() {
+        return None;
+    }
+    crash::begin(path)?;
+    for signal in SIGNALS {
+        if system::action_of(signal).is_ok_and(|action| action.handler == DEFAULT) {
+            stand_before_default(signal);
+        }
+    }
+    give_stack();
+    Some(())
+}
+
+fn wanted(signal: c_int) -> Option<&'static Wanted> {
+    let number = SIGNALS.iter().position(|one| *one == signal)?;
+    WANTED.get(number).filter(|_| crash::is_kept())
+}
+
+/// Whether the signal is one that is stood before.
+pub(crate) fn is_ours(signal: c_int) -> bool {
+    wanted(signal).is_some()
+}
+
+/// Lets handlers of the first thread run on a stack of their own, unless they do.
+fn give_stack() {
+    let none = |stack: &Stack| stack.flags & Stack::NONE != 0;
+    if !system::handlers_stack().as_ref().is_some_and(none) {
+        return;
+    }
+    let Ok(start) = system::map_nothing(GUARD + ROOM) else {
+        return;
+    };
+    // SAFETY: mapped just now, and known to nobody.
+    let guarded = unsafe { system::protect(start, GUARD, Protection::None) };
+    let stack = Stack {
+        start: start + GUARD,
+        flags: 0,
+        length: ROOM,
+    };
+    // SAFETY: the memory is this stack's alone.
+    if guarded.is_ok() && unsafe { system::set_handlers_stack(&stack) }.is_ok() {
+        STACK.store(stack.start, Ordering::Relaxed);
+    }
+}
+
+/// What the program is told of the stack of its handlers: not ours.
+///
+/// # Safety
+/// `old` is null or points at a `stack_t`.
+pub(crate) unsafe fn hide_stack(old: *mut Stack) {
+    let ours = STACK.load(Ordering::Relaxed);
+    // SAFETY: the caller's.
+    if let Some(old) = unsafe { old.as_mut() }
+        && ours != 0
+        && old.start == ours
+    {
+        *old = Stack {
+            start: 0,
+            flags: Stack::NONE,
+            length: 0,
+        };
+    }
+}
+
+/// The program asks for a handler on a stack of its own; it would not have had ours.
+pub(crate) fn take_stack_back() {
+    let ours = STACK.load(Ordering::Relaxed);
+    let is_ours = |stack: &Stack| stack.start == ours;
+    if ours != 0 && system::handlers_stack().as_ref().is_some_and(is_ours) {
+        let none = Stack {
+            start: 0,
+            flags: Stack::NONE,
+            length: 0,
+        };
+        // SAFETY: there is no memory. The kernel refuses while somebody runs there.
+        let _ = unsafe { system::set_handlers_stack(&none) };
+    }
+}
+
+/// The disposition of a signal is asked for or changed by `real`, which gives whether that went well; afterwards the
+/// handler there is ours again.
+pub(crate) fn change(
+    signal: c_int,
+    sets: bool,
+    real: impl FnOnce() -> bool,
+) -> Option<(usize, u64)> {
+    let wanted = wanted(signal)?;
+    let before = (
+        wanted.handler.load(Ordering::Relaxed),
+        wanted.flags.load(Ordering::Relaxed),
+    );
+    if real() && sets {
+        stand_before(signal, wanted);
+    }
+    Some(before)
+}
+
+/// Whether the kernel was told this handler by us.
+pub(crate) fn is_our_handler(handler: usize) -> bool {
+    handler == by_default as *const () as usize || handler == before_theirs as *const () as usize
+}
+
+/// Stands before what the kernel has been told just now.
+fn stand_before(signal: c_int, wanted: &Wanted) {
+    let Ok(told) = system::action_of(signal) else {
+        return;
+    };
+    if is_our_handler(told.handler) {
+        return;
+    }
+    wanted.flags.store(told.flags, Ordering::Relaxed);
+    wanted.handler.store(told.handler, Ordering::Relaxed);
+    match told.handler {
+        IGNORE => {}
+        DEFAULT => stand_before_default(signal),
+        _ => {
+            let ours = Action {
+                handler: before_theirs as *const () as usize,
+                flags: told.flags | WITH_INFO,
+                ..told
+            };
+            // SAFETY: it takes what the flag hands over, and does what the program's own does.
+            let _ = unsafe { system::set_action(signal, &ours) };
+        }
+    }
+}
+
+fn stand_before_default(signal: c_int) {
+    let ours = Action {
+        handler: by_default as *const () as usize,
+        flags: WITH_INFO | ON_STACK | RESTORER,
+        restorer: trap::restorer(),
+        mask: 0,
+    };
+    // SAFETY: it takes what the flags hand over, and may run at any time.
+    let _ = unsafe { system::set_action(signal, &ours) };
+}
+
+/// Called by the kernel where the program has no handler.
+///
+/// # Safety
+/// `info` and `context` are what the kernel hands to a handler that asked for them.
+unsafe extern "C" fn by_default(signal: c_int, info: *const Info, context: *const u8) {
+    // SAFETY: the caller's.
+    unsafe { crash::keep(info, context, false) };
+    trap::end(signal, info.cast::<c_void>());
+}
+
+/// Called by the kernel where the program has a handler: keeps, and goes on there with everything as it was.
+// SAFETY: entered as a function; the three arguments are saved around the call, at which the stack is aligned, and
+// nothing is left on it when the handler is jumped to.
+#[unsafe(naked)]
+unsafe extern "C" fn before_theirs() {
+    naked_asm!(
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "call {note}",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "jmp rax",
+        note = sym note,
+    )
+}
+
+/// Keeps, and gives the program's handler.
+///
+/// # Safety
+/// As for [`by_default`].
+unsafe extern "C" fn note(signal: c_int, info: *const Info, context: *const u8) -> usize {
+    let Some(wanted) = wanted(signal) else {
+        return by_default as *const () as usize;
+    };
+    let handler = wanted.handler.load(Ordering::Relaxed);
+    if matches!(handler, DEFAULT | IGNORE) {
+        return by_default as *const () as usize;
+    }
+    if wanted.caught.fetch_add(1, Ordering::Relaxed) < ENOUGH {
+        // SAFETY: the caller's.
+        unsafe { crash::keep(info, context, true) };
+    }
+    if wanted.flags.load(Ordering::Relaxed) & RESET != 0 {
+        wanted.handler.store(DEFAULT, Ordering::Relaxed);
+    }
+    handler
+}
+
+/// Whether the program asks for a handler, on a stack of its own, by these flags.
+pub(crate) fn asks_for_stack(handler: usize, flags: c_int) -> bool {
+    !matches!(handler, DEFAULT | IGNORE) && flags as u32 as u64 & ON_STACK != 0
+}

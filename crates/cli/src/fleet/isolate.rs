@@ -1,0 +1,172 @@
+//! `tomo fleet isolate`: what predicts the failures of a fleet.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use serde_json::{Value, json};
+use tomo_export::predicates::Sites;
+use tomo_export::words::grouped;
+use tomo_export::{Located, locate, places};
+use tomo_isolate::{Answer, fleet_answer};
+use tomo_program::{Cache, hexadecimal};
+use tomo_protocol::{Campaign, Cause, Client, CrashFrame, Found, Group, paths};
+use tomo_wire::predicates::Predicates;
+
+use super::records;
+use crate::campaign;
+use crate::crashes::signal_name;
+use crate::isolate::{json as document, text};
+
+/// Show what predicts failure: for each cause the ranked answer, as `tomo isolate` tells it.
+///
+/// Causes are told apart by where runs crashed, by their signal or exit code, or by what the program said of
+/// itself. Each has a search of its own. The search goes on first, as far as what is known leads it.
+#[derive(Args)]
+pub(super) struct Isolate {
+    /// The campaign, or how its name begins.
+    campaign: String,
+
+    /// As JSON (schema tomo.fleet-isolate/1).
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows it; the exit code says whether something was found.
+pub(super) fn run(client: &Client, asked: &Isolate) -> Result<ExitCode> {
+    let campaign = campaign::campaign(client, &asked.campaign)?;
+    let found: Found = client.get(&paths::of_campaign(paths::SEARCH, campaign.id))?;
+    let [module] = campaign.modules.as_slice() else {
+        bail!("a search observes one module");
+    };
+    let folder = tempfile::tempdir().context("a folder for the program")?;
+    let path = records::download(client, module, folder.path())?;
+    let plan = client.get_bytes(&paths::of_plan(module.plan))?;
+    let (header, _) = Predicates::read(&plan).map_err(anyhow::Error::msg)?;
+    let cache = Cache::from_environment(|name| std::env::var_os(name));
+    let located = locate(header.module, [path.as_path()], cache.as_ref(), &())?;
+    let sites = Sites::read(&located, &plan)?;
+    let answers: Vec<(&Group, Answer)> = found
+        .groups
+        .iter()
+        .map(|group| {
+            let answer = fleet_answer(&sites, path.clone(), group, found.sites);
+            (group, answer)
+        })
+        .collect();
+    let text = match asked.json {
+        true => as_json(&campaign, &found, &answers, &located),
+        false => as_text(&found, &answers, &located),
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    let nothing = answers.iter().all(|(_, answer)| answer.findings.is_empty());
+    Ok(ExitCode::from(u8::from(nothing)))
+}
+
+/// What runs of a group have in common, in words.
+fn cause(cause: &Cause, located: &Located) -> String {
+    match cause {
+        Cause::Crash { signal, frames } => {
+            let mut text = signal_name(*signal);
+            for frame in named(frames, located).iter().take(5) {
+                text += &format!("\n    {frame}");
+            }
+            text
+        }
+        Cause::Signal { signal } => signal_name(*signal),
+        Cause::Exit { code } => format!("exit code {code}"),
+        Cause::Told { words } => format!("told by the program or its errors (words {words})"),
+    }
+}
+
+/// Frames in words, as far as they are in the module whose file is there.
+fn named(frames: &[CrashFrame], located: &Located) -> Vec<String> {
+    let id = located.id.build_id().unwrap_or_default();
+    let mine = hexadecimal(id);
+    let addresses: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
+    let found = places(&located.path, id, &addresses);
+    let each = frames.iter().zip(found);
+    each.map(|(frame, place)| {
+        if frame.build_id != mine {
+            let id = frame.build_id.get(..12).unwrap_or(&frame.build_id);
+            return format!("{:#x} in the module {id}", frame.address);
+        }
+        let function = place
+            .function
+            .unwrap_or_else(|| format!("{:#x}", frame.address));
+        match place.line {
+            Some(line) => format!("{function} at {line}"),
+            None => function,
+        }
+    })
+    .collect()
+}
+
+fn as_text(found: &Found, answers: &[(&Group, Answer)], located: &Located) -> String {
+    let mut text = String::new();
+    if answers.is_empty() {
+        text += "No run has failed so far.\n";
+    }
+    for (number, (group, answer)) in (1..).zip(answers) {
+        text += &format!(
+            "Cause {number}: {}\n{} runs on {} instances failed so.\n\n",
+            cause(&group.cause, located),
+            grouped(group.failures),
+            grouped(group.instances)
+        );
+        text += &match group.steps.is_empty() && answer.findings.is_empty() {
+            true => "Nothing is known of it yet.\n".to_owned(),
+            false => text::write(answer),
+        };
+        text.push('\n');
+    }
+    text += &format!(
+        "What instances carry has changed {} times.",
+        grouped(found.edition.into())
+    );
+    if found.unlabelled > 0 {
+        text += &format!(
+            " {} runs were ended from outside, or nobody saw their end, and do not count.",
+            grouped(found.unlabelled)
+        );
+    }
+    if found.beyond_share > 0 {
+        text += &format!(
+            " {} runs do not count, as their instances have had their share.",
+            grouped(found.beyond_share)
+        );
+    }
+    text.push('\n');
+    text
+}
+
+fn as_json(
+    campaign: &Campaign,
+    found: &Found,
+    answers: &[(&Group, Answer)],
+    located: &Located,
+) -> String {
+    let groups = answers.iter().map(|(group, answer)| {
+        let frames = match &group.cause {
+            Cause::Crash { frames, .. } => named(frames, located),
+            _ => Vec::new(),
+        };
+        let answer: Value = serde_json::from_str(&document::write(answer)).unwrap_or_default();
+        json!({
+            "cause": group.cause,
+            "where": frames,
+            "instances": group.instances,
+            "answer": answer,
+        })
+    });
+    let document = json!({
+        "schema": "tomo.fleet-isolate/1",
+        "campaign": campaign.id,
+        "edition": found.edition,
+        "unlabelled": found.unlabelled,
+        "beyond_share": found.beyond_share,
+        "groups": groups.collect::<Vec<_>>(),
+    });
+    format!("{document:#}\n")
+}

@@ -1,0 +1,53 @@
+//! What a fleet has seen of predicates: which of them were true anywhere.
+
+use std::path::Path;
+
+use anyhow::Result;
+use tomo_export::locate;
+use tomo_export::predicates::Sites;
+use tomo_program::Cache;
+use tomo_protocol::{Campaign, Client, Profile, paths};
+use tomo_wire::predicates::{Predicates, Recorded};
+
+use super::records::{download, watched};
+use crate::predicates::{Seen, table};
+
+/// The sites with one of their predicates true, module by module. What no observed run carried is not known.
+pub(super) fn text(
+    client: &Client,
+    campaign: &Campaign,
+    profile: &Profile,
+    folder: &Path,
+) -> Result<String> {
+    let watched = watched(campaign, profile);
+    let mut text = String::new();
+    let mut first = 0;
+    for module in &campaign.modules {
+        let path = download(client, module, folder)?;
+        let plan = client.get_bytes(&paths::of_plan(module.plan))?;
+        let (header, _) = Predicates::read(&plan).map_err(anyhow::Error::msg)?;
+        let cache = Cache::from_environment(|name| std::env::var_os(name));
+        let located = locate(header.module, [path.as_path()], cache.as_ref(), &())?;
+        let mut sites = Sites::read(&located, &plan)?;
+        sites.recorded = Recorded::Marks;
+        let end = first + module.probes;
+        let mut values: Vec<Option<u64>> = (first..end)
+            .map(|unit| (watched.get(unit as usize) == Some(&true)).then_some(0))
+            .collect();
+        for seen in &profile.seen {
+            let row = seen.unit.checked_sub(first);
+            let value = row.and_then(|row| values.get_mut(row as usize));
+            if let Some(value) = value {
+                *value = Some(1);
+            }
+        }
+        text += &table(&Seen {
+            located,
+            sites,
+            values,
+            lost: 0,
+        });
+        first = end;
+    }
+    Ok(text)
+}

@@ -1,0 +1,218 @@
+//! Fleets that observe predicates: which were true anywhere, and which predict failure.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tomo_testkit::corpus::compiled;
+
+use crate::site::Site;
+
+/// A campaign over the program with planted bugs, and the token of its instances.
+struct Fleet {
+    site: Site,
+    program: PathBuf,
+    id: String,
+    token: PathBuf,
+}
+
+impl Fleet {
+    fn new(source: &str, words: &[&str]) -> Self {
+        let site = Site::new();
+        let program = compiled("gcc", source, &["-O0", "-g"]).expect("built");
+        let path = program.to_str().expect("UTF-8").to_owned();
+        let id = site.tomo(&[words, &[&path]].concat()).trim().to_owned();
+        let token = site.path("instance.token");
+        std::fs::write(&token, site.tomo(&["campaign", "token", &id])).expect("a token");
+        Self {
+            site,
+            program,
+            id,
+            token,
+        }
+    }
+
+    /// `tomo run` on the installation with this number.
+    fn tomo(&self, instance: usize, flags: &[&str], words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tomo"));
+        command
+            .args(["run", "--collector", &self.site.url, "--token-file"])
+            .arg(&self.token)
+            .args(["--flush-timeout", "60", "--state"])
+            .arg(self.site.path(&format!("state-{instance}")))
+            .args(flags)
+            .arg("--")
+            .arg(&self.program)
+            .args(words)
+            .env("TOMO_CACHE_DIR", self.site.path("cache"));
+        command.output().expect("tomo")
+    }
+
+    /// Fetches what is to be observed.
+    fn prepare(&self, instance: usize) {
+        let output = self.tomo(instance, &["--prepare"], &[]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+    }
+
+    /// How the search stands.
+    fn found(&self) -> Value {
+        let output = self.site.output(&["fleet", "isolate", &self.id, "--json"]);
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+}
+
+/// The line of the program with this text.
+fn line_of(text: &str) -> u64 {
+    let source = include_str!("../../../../tests/programs/isolating.c");
+    let at = source.lines().position(|line| line.contains(text));
+    at.expect("the line") as u64 + 1
+}
+
+/// Where the crash of a run is told to be, the innermost frame.
+fn place(group: &Value) -> String {
+    group["where"][0].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_fleet_finds_the_planted_bug() {
+    let words = [
+        "campaign",
+        "isolate",
+        "--runs-per-step",
+        "12",
+        "--instance-runs",
+        "6",
+    ];
+    let fleet = Fleet::new("isolating.c", &words);
+    let cases: [&[&str]; 4] = [
+        &["look", "66"],
+        &["look", "5", "7"],
+        &["look", "8"],
+        &["weigh", "3", "60"],
+    ];
+    let mut found = Value::Null;
+    for round in 0..30 {
+        for instance in 0..3 {
+            fleet.prepare(instance);
+            for (number, words) in cases.iter().enumerate() {
+                let output = fleet.tomo(instance, &[], words);
+                // As it would have ended by itself.
+                let code = if number == 0 { 139 } else { 0 };
+                assert_eq!(output.status.code(), Some(code), "{round}: {output:?}");
+            }
+        }
+        found = fleet.found();
+        if found["groups"][0]["answer"]["complete"] == true {
+            break;
+        }
+    }
+    let groups = found["groups"].as_array().expect("groups");
+    assert_eq!(groups.len(), 1, "{found:#}");
+    assert_eq!(groups[0]["cause"]["signal"], 11);
+    assert!(place(&groups[0]).starts_with("look_up at "), "{found:#}");
+    let best = &groups[0]["answer"]["findings"][0];
+    assert_eq!(best["line"], line_of("number == 66"), "{found:#}");
+    assert_eq!(best["what"], "`number == 66` was true");
+    assert_eq!(best["failures"]["true"], best["failures"]["all"]);
+    assert_eq!(best["successes"]["true"], 0);
+    // In words, for people.
+    let text = fleet.site.tomo(&["fleet", "isolate", &fleet.id]);
+    assert!(text.contains("Cause 1: SIGSEGV\n    look_up at "), "{text}");
+    assert!(text.contains("`number == 66` was true"), "{text}");
+    // What was decided survives the collector, and is told as before.
+    let again = fleet.found();
+    assert_eq!(again, found);
+}
+
+#[test]
+fn programs_and_their_errors_say_how_runs_went() {
+    let fleet = Fleet::new("telling.c", &["campaign", "isolate"]);
+    for instance in 0..2 {
+        fleet.prepare(instance);
+        let flags = ["--stderr-regex", "^error: (\\w+)"];
+        for (words, code) in [("fine", 0), ("errors", 0), ("tells", 0), ("well", 3)] {
+            let output = fleet.tomo(instance, &flags, &[words]);
+            assert_eq!(output.status.code(), Some(code), "{output:?}");
+            let errors = match words {
+                "errors" => "starting\nerror: disk is full\n",
+                _ => "",
+            };
+            assert_eq!(String::from_utf8_lossy(&output.stderr), errors);
+        }
+    }
+    // What the errors say and what the program says have the same words; the words themselves stay where they are.
+    let found = fleet.found();
+    let groups = found["groups"].as_array().expect("groups");
+    assert_eq!(groups.len(), 1, "{found:#}");
+    assert_eq!(groups[0]["cause"]["cause"], "told", "{found:#}");
+    assert_eq!(groups[0]["instances"], 2);
+    let answer = &groups[0]["answer"];
+    assert_eq!(
+        (&answer["failures"], &answer["successes"]),
+        (&4.into(), &4.into())
+    );
+    assert!(!found.to_string().contains("disk"));
+}
+
+#[test]
+fn outcomes_are_told_from_scripts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("told");
+    let says = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tomo"));
+        command.arg("outcome").args(words);
+        command
+    };
+    // Outside of a run nothing happens.
+    let status = says(&["failure"]).env_remove("TOMO_OUTCOME").status();
+    assert!(status.expect("tomo").success());
+    for (words, told) in [
+        (&["failure", "the", "disk"][..], "failure the disk\n"),
+        (&["success"], "success \n"),
+    ] {
+        let status = says(words).env("TOMO_OUTCOME", &file).status();
+        assert!(status.expect("tomo").success());
+        assert_eq!(std::fs::read_to_string(&file).expect("a word"), told);
+    }
+}
+
+#[test]
+fn predicates_are_observed_in_parts() {
+    let words = [
+        "campaign",
+        "new",
+        "--predicates",
+        "--probes",
+        "20",
+        "--strategy",
+        "balanced-probes",
+    ];
+    let fleet = Fleet::new("isolating.c", &words);
+    let shown = fleet.site.tomo(&["campaign", "show", &fleet.id, "--json"]);
+    let campaign: Value = serde_json::from_str(&shown).expect("JSON");
+    let variants = campaign["variants"].as_array().expect("variants").len();
+    assert!(variants > 1);
+    for instance in 0..variants {
+        fleet.prepare(instance);
+        let output = fleet.tomo(instance, &[], &["weigh", "3", "60", "13"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    }
+    let report = fleet.site.tomo(&["fleet", "report", &fleet.id]);
+    // As one run with all of them says it.
+    let mut whole = Command::new(env!("CARGO_BIN_EXE_tomo"));
+    whole
+        .args(["predicates", "-o"])
+        .arg(fleet.site.path("whole"))
+        .arg("--")
+        .arg(&fleet.program)
+        .args(["weigh", "3", "60", "13"])
+        .env("TOMO_CACHE_DIR", fleet.site.path("cache"));
+    let whole = whole.output().expect("tomo");
+    let whole = String::from_utf8(whole.stderr).expect("text");
+    let sites = |text: &str| -> Vec<String> {
+        let lines = text.lines().take_while(|line| !line.is_empty());
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(sites(&report), sites(&whole));
+}

@@ -1,0 +1,376 @@
+//! Crashes read and unwound afterwards, with the unwind tables of the modules that were loaded.
+//!
+//! What the agent kept is registers, a part of the stack and a list of modules (`tomo_wire::crash`); a crashed
+//! program may have written any of it, so files are looked for by path and held against their build ids, and
+//! a frame is told only where a table of its module covers it: where none does, or the stack was not kept, the frames end
+//! and that is said. Frames of signals lead to what they interrupted, by the registers that the kernel put there.
+//! A thread in a trampoline is told where in its module that was.
+//!
+//! Unwinding itself is done by `framehop` (the DWARF 5 standard §6.4, as the System V ABI has it).
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use framehop::x86_64::{CacheX86_64, Reg, UnwindRegsX86_64, UnwinderX86_64};
+use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
+use tomo_program::{Binary, unwind};
+use tomo_wire::Refusal;
+use tomo_wire::crash::{self, Loaded, register};
+use tomo_wire::moved::{self, Moved};
+
+use crate::images::read_header;
+
+/// What the file beside an image ends with that says where moved instructions were.
+pub(crate) const MOVED: &str = "moved";
+
+/// Frames of a crash at most.
+const MOST_FRAMES: usize = 256;
+
+/// A module of a process that crashed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrashedModule {
+    /// Its file, as the loader called it.
+    pub path: PathBuf,
+    /// Its build id; empty where it has none.
+    pub build_id: Vec<u8>,
+}
+
+/// A frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Which of the crash's modules its code is in, if any.
+    pub module: Option<usize>,
+    /// The instruction, as the module states it: the one at which the signal came, or one inside of the call that
+    /// had not returned; the loaded address where there is no module.
+    pub address: u64,
+}
+
+/// Why frames end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The thread begins there.
+    Whole,
+    /// No unwind table covers the last one, or it cannot be read.
+    NoTable,
+    /// The stack was not kept any further.
+    NoStack,
+    /// There are more than are told.
+    TooMany,
+}
+
+/// A thread that got a fatal signal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crash {
+    /// The process, and the thread.
+    pub process: u32,
+    /// The thread.
+    pub thread: u32,
+    /// The signal.
+    pub signal: i32,
+    /// Its cause, as the kernel numbers them.
+    pub code: i32,
+    /// The address that could not be used, where the signal has one.
+    pub address: u64,
+    /// Whether the program has a handler of its own, which may have gone on.
+    pub handled: bool,
+    /// The innermost first.
+    pub frames: Vec<Frame>,
+    /// Why they end.
+    pub end: End,
+    /// What frames refer to.
+    pub modules: Vec<CrashedModule>,
+}
+
+/// Why crashes cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum CrashError {
+    /// The file cannot be read.
+    #[error("{path}: {1}", path = .0.display())]
+    Io(PathBuf, io::Error),
+    /// It is damaged.
+    #[error("{path}: {1}", path = .0.display())]
+    Refused(PathBuf, Refusal),
+}
+
+/// The crashes of a run, and how many of its processes crashed besides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Crashes {
+    /// A process each.
+    pub kept: Vec<Crash>,
+    /// Processes that crashed and were not kept.
+    pub more: u32,
+}
+
+/// Reads the `file` of crashes of a run of `program`, whose modules had these `images`.
+///
+/// # Errors
+/// Where the file cannot be read, or is none.
+pub fn crashes(file: &Path, program: &Path, images: &[PathBuf]) -> Result<Crashes, CrashError> {
+    let bytes = fs::read(file).map_err(|error| CrashError::Io(file.into(), error))?;
+    let refused = |refusal| CrashError::Refused(file.into(), refusal);
+    let (slots, more) = crash::Crash::all(&bytes).map_err(refused)?;
+    let moved: Vec<MovedCode> = images.iter().filter_map(|one| MovedCode::of(one)).collect();
+    let kept = slots.map(|slot| Reading::of(&slot, program, &moved).crash());
+    Ok(Crashes {
+        kept: kept.collect(),
+        more,
+    })
+}
+
+/// Where an image's code came from.
+struct MovedCode {
+    build_id: Vec<u8>,
+    /// The first region's start as stated, and the trampolines, counted from there.
+    origin: u64,
+    trampolines: Range<i64>,
+    rows: Vec<moved::Row>,
+}
+
+impl MovedCode {
+    fn of(image: &Path) -> Option<Self> {
+        let header = read_header(image)?;
+        let bytes = fs::read(image.with_extension(MOVED)).ok()?;
+        let (file, rows) = Moved::read(&bytes).ok()?;
+        let start = header.distance.get();
+        (file.plan.get() == header.plan.get()).then(|| Self {
+            build_id: header.module.build_id().unwrap_or_default().to_vec(),
+            origin: header.regions[0].address.get(),
+            trampolines: start..start + header.trampolines_length.get() as i64,
+            rows: rows.to_vec(),
+        })
+    }
+
+    /// Where in the loaded `module` that is which is executed at `address`.
+    fn origin(&self, module: &Loaded, address: u64) -> Option<u64> {
+        let origin = (module.bias.get() as u64).wrapping_add(self.origin);
+        let offset = address.wrapping_sub(origin) as i64;
+        let inside = module.id() == self.build_id && self.trampolines.contains(&offset);
+        let offset = inside.then(|| (offset - self.trampolines.start) as u32)?;
+        Some(origin + u64::from(moved::origin(&self.rows, offset)?))
+    }
+}
+
+/// The tables of a module.
+struct Tables {
+    /// What they cover, and whether that is where handlers of signals return to; as stated.
+    covered: Vec<(Range<u64>, bool)>,
+}
+
+impl Tables {
+    /// Whether a table covers the stated `address`, and whether handlers return there.
+    fn cover(&self, address: u64) -> Option<bool> {
+        let behind = self
+            .covered
+            .partition_point(|(range, _)| range.start <= address);
+        let mut before = self.covered.get(..behind)?.iter().rev().take(4);
+        let found = before.find(|(range, _)| range.contains(&address));
+        found.map(|(_, signal)| *signal)
+    }
+}
+
+/// A slot that is read.
+struct Reading<'r> {
+    slot: &'r crash::Crash<'r>,
+    moved: &'r [MovedCode],
+    paths: Vec<PathBuf>,
+    unwinder: UnwinderX86_64<Vec<u8>>,
+    cache: CacheX86_64,
+    tables: HashMap<usize, Tables>,
+}
+
+impl<'r> Reading<'r> {
+    fn of(slot: &'r crash::Crash<'r>, program: &Path, moved: &'r [MovedCode]) -> Self {
+        let path = |module: &Loaded| match module.path() {
+            [] => program.to_path_buf(),
+            path => PathBuf::from(std::ffi::OsStr::from_bytes(path)),
+        };
+        let mut reading = Self {
+            slot,
+            moved,
+            paths: slot.modules.iter().map(path).collect(),
+            unwinder: UnwinderX86_64::new(),
+            cache: CacheX86_64::new(),
+            tables: HashMap::new(),
+        };
+        for number in 0..slot.modules.len() {
+            if let Some(tables) = reading.read(number) {
+                reading.tables.insert(number, tables);
+            }
+        }
+        reading
+    }
+
+    /// Reads the tables of a module, unless its file is another one by now.
+    fn read(&mut self, number: usize) -> Option<Tables> {
+        let loaded = self.slot.modules.get(number)?;
+        let bytes = fs::read(self.paths.get(number)?).ok()?;
+        let binary = Binary::parse(&bytes).ok()?;
+        (binary.build_id().unwrap_or_default() == loaded.id()).then_some(())?;
+        let section = |name: &str| binary.section(name);
+        let range = |name: &str| {
+            let section = section(name)?;
+            let start = section.address.0;
+            Some(start..start + section.data.len() as u64)
+        };
+        let data = |name: &str| section(name).map(|section| section.data.to_vec());
+        let bias = loaded.bias.get() as u64;
+        let info = ExplicitModuleSectionInfo {
+            base_svma: 0,
+            text_svma: range(".text"),
+            text: data(".text"),
+            got_svma: range(".got"),
+            eh_frame_svma: range(".eh_frame"),
+            eh_frame: data(".eh_frame"),
+            eh_frame_hdr_svma: range(".eh_frame_hdr"),
+            eh_frame_hdr: data(".eh_frame_hdr"),
+            ..ExplicitModuleSectionInfo::default()
+        };
+        let code = loaded.start.get()..loaded.end.get();
+        let module = Module::new(number.to_string(), code, bias, info);
+        self.unwinder.add_module(module);
+        let functions = unwind::read(&binary).functions.into_iter();
+        let covered = functions.map(|one| {
+            let range = one.range.start().0..one.range.end().0;
+            (range, one.signal_frame)
+        });
+        Some(Tables {
+            covered: covered.collect(),
+        })
+    }
+
+    /// The module that has the loaded `address`, and the address as it states it.
+    fn module_of(&self, address: u64) -> Option<(usize, u64)> {
+        let mut modules = self.slot.modules.iter().enumerate();
+        let (number, module) = modules.find(|(_, module)| module.holds(address))?;
+        Some((number, address.wrapping_sub(module.bias.get() as u64)))
+    }
+
+    /// Where in a module that is which is executed at `address`.
+    fn settled(&self, address: u64) -> u64 {
+        let modules = self.slot.modules.iter();
+        let mut found = modules.filter_map(|module| {
+            let mut moved = self.moved.iter();
+            moved.find_map(|moved| moved.origin(module, address))
+        });
+        found.next().unwrap_or(address)
+    }
+
+    fn crash(mut self) -> Crash {
+        let head = &self.slot.head;
+        let (frames, end) = self.frames();
+        let modules = self.slot.modules.iter().zip(&self.paths);
+        Crash {
+            process: head.process.get(),
+            thread: head.thread.get(),
+            signal: head.signal.get() as i32,
+            code: head.code.get(),
+            address: head.address.get(),
+            handled: head.handled.get() != 0,
+            frames,
+            end,
+            modules: modules
+                .map(|(loaded, path)| CrashedModule {
+                    path: path.clone(),
+                    build_id: loaded.id().to_vec(),
+                })
+                .collect(),
+        }
+    }
+
+    fn frames(&mut self) -> (Vec<Frame>, End) {
+        let mut registers = Registers::of(|number| Some(self.slot.register(number))).0;
+        let mut at = FrameAddress::from_instruction_pointer(self.settled(registers.ip()));
+        let mut frames = Vec::new();
+        while frames.len() < MOST_FRAMES {
+            let looked_up = at.address_for_lookup();
+            let found = self.module_of(looked_up);
+            frames.push(match found {
+                Some((module, address)) => Frame {
+                    module: Some(module),
+                    address,
+                },
+                None => Frame {
+                    module: None,
+                    address: looked_up,
+                },
+            });
+            let tables = found.and_then(|(number, stated)| {
+                let tables = self.tables.get(&number)?;
+                tables.cover(stated)
+            });
+            let Some(signal) = tables else {
+                return (frames, End::NoTable);
+            };
+            if signal {
+                // What the handler returns to is on the stack: the context of what was interrupted.
+                frames.pop();
+                let start = registers.sp().wrapping_add(CONTEXT);
+                let word = |number: usize| self.slot.word(start.wrapping_add(8 * number as u64));
+                let Some(Registers(interrupted)) = Registers::read(word) else {
+                    return (frames, End::NoStack);
+                };
+                registers = interrupted;
+                at = FrameAddress::from_instruction_pointer(self.settled(registers.ip()));
+                continue;
+            }
+            let mut read = |address| self.slot.word(address).ok_or(());
+            let next = self
+                .unwinder
+                .unwind_frame(at, &mut registers, &mut self.cache, &mut read);
+            at = match next {
+                Ok(None) => return (frames, End::Whole),
+                Ok(Some(address)) => match FrameAddress::from_return_address(address) {
+                    Some(next) => next,
+                    None => return (frames, End::Whole),
+                },
+                Err(framehop::Error::CouldNotReadStack(_)) => return (frames, End::NoStack),
+                Err(_) => return (frames, End::NoTable),
+            };
+        }
+        (frames, End::TooMany)
+    }
+}
+
+/// Where in a context, at which the stack pointer is when a handler has returned, the registers are.
+const CONTEXT: u64 = 40;
+
+/// Registers as the unwinder wants them.
+struct Registers(UnwindRegsX86_64);
+
+impl Registers {
+    fn of(word: impl Fn(usize) -> Option<u64>) -> Self {
+        Self::read(&word).unwrap_or(Self(UnwindRegsX86_64::new(0, 0, 0)))
+    }
+
+    /// Those that `word` gives by their numbers in a context.
+    fn read(word: impl Fn(usize) -> Option<u64>) -> Option<Self> {
+        const ORDER: [Reg; 16] = [
+            Reg::R8,
+            Reg::R9,
+            Reg::R10,
+            Reg::R11,
+            Reg::R12,
+            Reg::R13,
+            Reg::R14,
+            Reg::R15,
+            Reg::RDI,
+            Reg::RSI,
+            Reg::RBP,
+            Reg::RBX,
+            Reg::RDX,
+            Reg::RAX,
+            Reg::RCX,
+            Reg::RSP,
+        ];
+        let (pointer, base) = (word(register::RSP)?, word(register::RBP)?);
+        let mut registers = UnwindRegsX86_64::new(word(register::RIP)?, pointer, base);
+        for (number, register) in ORDER.into_iter().enumerate() {
+            registers.set(register, word(number)?);
+        }
+        Some(Self(registers))
+    }
+}
