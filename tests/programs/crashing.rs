@@ -10,7 +10,7 @@ fn inner(words: &[String]) -> usize {
 }
 
 #[inline(never)]
-#[allow(unconditional_recursion)]
+#[expect(unconditional_recursion, reason = "it is to run out of stack")]
 fn overflow(n: usize) -> usize {
     let frame = black_box([n; 64]);
     overflow(n + 1) + frame[black_box(3)]

@@ -263,7 +263,9 @@ impl Hunt {
             predictor,
         });
         group.done = over || step == Step::Done;
-        group.note_plan();
+        if !group.done {
+            group.note_plan();
+        }
     }
 
     /// What the searches that go on want to be watched, in parts that keep the bound. Where none does, it is what always

@@ -138,6 +138,7 @@ impl Baking<'_> {
             image: format!("{name}.image"),
             disposals: format!("{name}.disposals"),
             predicates: None,
+            wanted: None,
             units: module.probes,
         };
         copy(
@@ -183,6 +184,7 @@ impl Baking<'_> {
             image: name(&carried.image),
             disposals: format!("{}.none", module.stem),
             predicates: Some(name(&file)),
+            wanted: Some(Units::of((0..module.probes).filter(|row| self.wants(*row)))),
             units: module.probes,
         };
         self.add(known);

@@ -41,6 +41,8 @@ pub(crate) struct KnownModule {
     pub(crate) disposals: String,
     /// Where predicates are observed: the file there that says what marks mean.
     pub(crate) predicates: Option<String>,
+    /// Which of its predicates were assigned: at sites of which one was, others have marks, too.
+    pub(crate) wanted: Option<Units>,
     /// Units of the campaign that are this module's.
     pub(crate) units: u32,
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nix::fcntl::Flock;
 use serde::{Deserialize, Serialize};
 use tomo_launch::{CRASHES, Ended, crashes, equip, read_record};
-use tomo_protocol::{CampaignId, InstanceId, Name};
+use tomo_protocol::{CampaignId, InstanceId, Name, Units};
 use tomo_wire::predicates::{Predicates, values};
 use tomo_wire::record::Live;
 use tomo_wire::report::{Frame, MOST_FRAMES, Outcome, Report, Told};
@@ -46,6 +46,8 @@ struct Part {
     /// Its image, and where predicates are observed the file that says what marks mean.
     image: PathBuf,
     predicates: Option<PathBuf>,
+    /// Which predicates are told of.
+    wanted: Option<Units>,
 }
 
 /// What changes from report to report; kept in the folder for those who finish what others began.
@@ -137,7 +139,9 @@ impl RunFolder {
                     None => marked(view.marks),
                     Some(file) => true_rows(&file.unwrap_or_default(), view.marks),
                 };
-                hits.extend(hit.into_iter().map(|unit| U32::from(part.first + unit)));
+                let told = |unit: &u32| part.wanted.as_ref().is_none_or(|units| units.has(*unit));
+                let hit = hit.into_iter().filter(told);
+                hits.extend(hit.map(|unit| U32::from(part.first + unit)));
                 view.live
             });
             if let Ok(live) = live {
@@ -329,6 +333,7 @@ impl Run {
                     first,
                     image: image_path(state, &module.image),
                     predicates: predicates.map(|name| image_path(state, name)),
+                    wanted: module.wanted.clone(),
                 });
             }
             first = first.saturating_add(module.units);

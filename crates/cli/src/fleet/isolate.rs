@@ -51,7 +51,8 @@ pub(super) fn run(client: &Client, asked: &Isolate) -> Result<ExitCode> {
         .groups
         .iter()
         .map(|group| {
-            let answer = fleet_answer(&sites, path.clone(), group, found.sites);
+            let name = path.file_name().unwrap_or_default();
+            let answer = fleet_answer(&sites, name.into(), group, found.sites);
             (group, answer)
         })
         .collect();

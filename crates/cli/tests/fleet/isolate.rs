@@ -120,7 +120,7 @@ fn a_fleet_finds_the_planted_bug() {
     let text = fleet.site.tomo(&["fleet", "isolate", &fleet.id]);
     assert!(text.contains("Cause 1: SIGSEGV\n    look_up at "), "{text}");
     assert!(text.contains("`number == 66` was true"), "{text}");
-    // What was decided survives the collector, and is told as before.
+    // Asked again, it is told as before.
     let again = fleet.found();
     assert_eq!(again, found);
 }
