@@ -139,6 +139,7 @@ enum ScoreName {
     Importance,
     Maximp,
     Failcount,
+    Ochiai,
     Bfs,
     Random,
     /// For studies: knows the answer, and takes the shortest way.
@@ -165,6 +166,7 @@ impl Arguments {
                 ScoreName::Importance => Score::By(Heuristic::Importance),
                 ScoreName::Maximp => Score::By(Heuristic::MaxImportance),
                 ScoreName::Failcount => Score::By(Heuristic::FailCount),
+                ScoreName::Ochiai => Score::By(Heuristic::Ochiai),
                 ScoreName::Bfs => Score::Bfs,
                 ScoreName::Random => Score::Random,
                 ScoreName::Oracle => Score::Oracle,

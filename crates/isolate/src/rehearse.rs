@@ -1,7 +1,7 @@
 //! Searches rehearsed: the same steps on complete data instead of on runs, so that many ways to search can be
 //! compared. The cases of a step are those that a search with the same seed would run.
 
-use tomo_export::predicates::Id;
+use tomo_export::predicates::{Id, Site};
 use tomo_graph::NodeId;
 use tomo_plan::random::Random;
 use tomo_plan::search::{Oracle, PredicateId, Search, Step, at_random, breadth_first};
@@ -107,6 +107,14 @@ impl Stage<'_> {
         let id = Id::of(self.session.sites.rows.get(row)?)?;
         let watched = self.complete.has(row);
         watched.then(|| (id, self.complete.known(row, &self.complete.some(|_| true))))
+    }
+
+    /// The site of a row, and which of its predicates it is.
+    #[must_use]
+    pub fn site(&self, row: usize) -> Option<(&Site, u8)> {
+        let mut sites = self.session.sites.sites.iter();
+        let site = sites.find(|site| (site.first..site.first + site.told.len()).contains(&row))?;
+        Some((site, (row - site.first) as u8))
     }
 
     /// Rows that predict failure at all, the best first.

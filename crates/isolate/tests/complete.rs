@@ -1,16 +1,16 @@
-//! Complete data and searches on them, held against what is computed otherwise: from what `tomo predicates` says of each
-//! case, by the definitions of the papers, in sets of runs.
+//! Complete data and searches on them, held against what is computed otherwise: from what a debugger sees that executes each
+//! case instruction by instruction, by the definitions of the papers, in sets of runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use serde_json::Value;
+use tomo_export::predicates::Site;
 use tomo_isolate::{Cases, Options, Score, Session, StepMade, Towards, Watch, Way};
 use tomo_launch::Agent;
 use tomo_profile::scores::Heuristic;
-use tomo_testkit::corpus::compiled;
-use tomo_testkit::tomo;
+use tomo_testkit::corpus::{Workload, compiled};
+use tomo_testkit::steps::{Kind, Outside, Trace, Transition, observe};
+use tomo_wire::predicates::Kind as Looked;
 
 struct Silent;
 
@@ -71,33 +71,46 @@ struct Truths {
     seen: BTreeSet<usize>,
 }
 
-/// By name, from a run of `tomo predicates` for each case.
-fn truths(folder: &Path, program: &Path) -> BTreeMap<String, Truths> {
-    let mut truths: BTreeMap<String, Truths> = BTreeMap::new();
-    for (number, (arguments, _)) in CASES.iter().enumerate() {
-        let mut command = Command::new(tomo::path().expect("tomo"));
-        command
-            .env("TOMO_CACHE_DIR", folder.join("cache"))
-            .current_dir(folder)
-            .args(["predicates", "--json", "--to", "predicates", "--"])
-            .arg(program)
-            .args(arguments.split(' '));
-        command.output().expect("run");
-        let document = std::fs::read(folder.join("predicates")).expect("predicates");
-        let document: Value = serde_json::from_slice(&document).expect("JSON");
-        for site in document["sites"].as_array().expect("sites") {
-            let predicates = site["predicates"].as_array().expect("predicates");
-            let seen = predicates.iter().any(|one| one["true"] == true);
-            for one in predicates {
-                let name = one["id"].as_str().expect("a name").to_owned();
-                let truths = truths.entry(name).or_default();
-                if one["true"] == true {
-                    truths.held.insert(number);
-                }
-                if seen {
-                    truths.seen.insert(number);
-                }
-            }
+/// Far more steps than any case takes.
+const LIMIT: u64 = 10_000_000;
+
+/// What the debugger sees of each case.
+fn traces(program: &Path) -> Vec<Trace> {
+    let each = CASES.iter().map(|(arguments, _)| {
+        let workload = Workload {
+            args: arguments.split(' ').map(str::to_owned).collect(),
+            ..Workload::default()
+        };
+        observe(program, &workload, Outside::Leap, LIMIT).expect("a trace")
+    });
+    each.collect()
+}
+
+/// Whether a predicate was true, by the debugger.
+fn held(site: &Site, case: u8, trace: &Trace) -> bool {
+    if site.kind == Looked::Branch {
+        let passage = Transition {
+            from: Some(site.address.0),
+            to: Some(site.ways[usize::from(case)].0),
+            kind: Kind::Flow,
+        };
+        return trace.transitions.contains_key(&passage);
+    }
+    let width = site.bits.trailing_zeros() as usize - 3;
+    let results = trace.results.get(&site.address.0);
+    results.is_some_and(|results| results[width][usize::from(case)] > 0)
+}
+
+/// In which cases a predicate of this site was true, and in which any of them was.
+fn truths(site: &Site, case: u8, traces: &[Trace]) -> Truths {
+    let cases = 0..site.told.len() as u8;
+    let mut truths = Truths::default();
+    for (number, trace) in traces.iter().enumerate() {
+        if held(site, case, trace) {
+            truths.held.insert(number);
+        }
+        if cases.clone().any(|case| held(site, case, trace)) {
+            truths.seen.insert(number);
         }
     }
     truths
@@ -132,13 +145,14 @@ fn complete_data_are_those_of_another_way_to_get_them() {
         let failing: BTreeSet<usize> = (0..fails.len()).filter(|case| fails[*case]).collect();
         let complete = session.complete().expect("complete data");
         let stage = session.stage(&complete).expect("a stage");
-        let truths = truths(folder.path(), &program);
+        let traces = traces(&program);
         let mut compared = 0;
         for row in 0..complete.rows() {
             let Some((id, known)) = stage.known(row) else {
                 continue;
             };
-            let other = &truths[&id.to_string()];
+            let (site, case) = stage.site(row).expect("a site");
+            let other = &truths(site, case, &traces);
             let count = |set: &BTreeSet<usize>, fails: bool| {
                 set.iter()
                     .filter(|case| failing.contains(case) == fails)

@@ -17,13 +17,13 @@ pub(super) struct Figure {
 const FORWARD: [&str; 6] = [
     "failcount",
     "importance",
-    "maximp",
     "ttest",
+    "ochiai",
     "bfs",
     "random",
 ];
 const BACKWARD: [&str; 3] = ["ttest", "backward importance", "both importance"];
-const BARS: [&str; 4] = ["bfs", "random", "ttest", "oracle"];
+const BARS: [&str; 5] = ["bfs", "random", "ttest", "ochiai", "oracle"];
 
 pub(super) fn all(results: &Results) -> Vec<Figure> {
     let mut figures = Vec::new();

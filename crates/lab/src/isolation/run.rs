@@ -31,7 +31,7 @@ pub struct Laboratory<'l> {
 }
 
 /// Steps that a search on real runs makes at most.
-const MOST_REAL: usize = 60;
+const MOST_REAL: usize = 8;
 
 /// Studies all variants of `subjects`.
 ///

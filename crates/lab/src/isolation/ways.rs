@@ -29,7 +29,7 @@ const fn named(name: &'static str, towards: Towards, score: Score) -> Named {
 pub(super) const USUAL: Named = named("ttest", Towards::Forward, Score::By(Heuristic::TTest));
 
 /// All of them; those that go backward where runs crash.
-pub(super) const WAYS: [Named; 10] = [
+pub(super) const WAYS: [Named; 11] = [
     named(
         "failcount",
         Towards::Forward,
@@ -46,6 +46,7 @@ pub(super) const WAYS: [Named; 10] = [
         Score::By(Heuristic::MaxImportance),
     ),
     USUAL,
+    named("ochiai", Towards::Forward, Score::By(Heuristic::Ochiai)),
     named("random", Towards::Forward, Score::Random),
     named("bfs", Towards::Forward, Score::Bfs),
     named("oracle", Towards::Forward, Score::Oracle),

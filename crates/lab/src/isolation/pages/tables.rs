@@ -5,11 +5,12 @@ use super::{by_program, mean, table};
 use crate::table::{Table, count, number, percent};
 
 /// Heuristics, in the order of the paper's Table 2, then what goes on from it.
-const WAYS: [&str; 10] = [
+const WAYS: [&str; 11] = [
     "failcount",
     "importance",
     "maximp",
     "ttest",
+    "ochiai",
     "random",
     "bfs",
     "oracle",
