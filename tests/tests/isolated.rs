@@ -304,10 +304,12 @@ fn a_bug_that_only_a_path_predicts_is_found_along_paths() {
     let bench = Bench::new("-O0");
     let without = bench.answer(&cases, &[]);
     let best = without["findings"][0]["importance"]["value"].as_f64();
-    assert!(best.is_some_and(|best| best < 0.9), "{without:#}");
+    assert!(best.is_some_and(|best| best < 0.5), "{without:#}");
     let answer = bench.answer(&cases, &["--paths"]);
     let found = &answer["findings"][0];
-    assert_eq!(found["importance"]["value"], 1.0, "{answer:#}");
+    // It runs in a fourth of the cases, which are those that fail: 2 / (1 / 0.75 + 1).
+    let value = found["importance"]["value"].as_f64().expect("a number");
+    assert!((value - 6.0 / 7.0).abs() < 1e-9, "{answer:#}");
     assert_eq!(found["function"], "combine");
     assert_eq!(found["failures"]["true"], 6);
     assert_eq!(found["successes"]["true"], 0);

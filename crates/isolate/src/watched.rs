@@ -52,7 +52,9 @@ impl Session {
         }
         let fails = |case: &&usize| !self.state.plain[**case].passed;
         let failing = cases.iter().filter(fails).count();
-        if failing > 0 && watched.known.values().all(|known| known.failed == 0) {
+        let mut before = self.state.known.values();
+        let is_news = self.state.known.is_empty() || before.any(|known| known.failed > 0);
+        if is_news && failing > 0 && watched.known.values().all(|known| known.failed == 0) {
             watch.note(&format!(
                 "none of the {failing} failing cases fails while it is observed: nothing can be learnt from this step"
             ));
