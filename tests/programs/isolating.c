@@ -62,6 +62,39 @@ static int look_up(int count, char **words) {
     return sum;
 }
 
+/* Right as long as only one of the two conditions holds: no branch is wrong, but one path is. */
+static int combine(int count, char **words) {
+    int value = count > 0 ? atoi(words[0]) : 0;
+    int other = count > 1 ? atoi(words[1]) : 0;
+    int scale = 1;
+    int offset = 0;
+    if (value > 50) {
+        scale = 2;
+    }
+    if (other > 50) {
+        offset = 7;
+    }
+#ifdef RIGHT
+    return value * scale + offset;
+#else
+    return (value + offset) * scale;
+#endif
+}
+
+/* Fails as long as nobody looks. */
+static int shy(void) {
+    char line[4096];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    int seen = 0;
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        seen |= strstr(line, "libtomo_agent") != NULL;
+    }
+    if (maps != NULL) {
+        fclose(maps);
+    }
+    return seen ? 0 : 1;
+}
+
 /* Fails every second time that it is run with the same file. */
 static int alternate(const char *path) {
     FILE *file = fopen(path, "r");
@@ -89,6 +122,10 @@ int main(int argc, char **argv) {
     } else if (strcmp(argv[1], "hang") == 0) {
         for (volatile int i = 0;; i++) {
         }
+    } else if (strcmp(argv[1], "combine") == 0) {
+        printf("%d\n", combine(argc - 2, argv + 2));
+    } else if (strcmp(argv[1], "shy") == 0) {
+        return shy();
     } else if (strcmp(argv[1], "alternate") == 0 && argc > 2) {
         return alternate(argv[2]);
     } else {

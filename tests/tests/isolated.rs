@@ -274,6 +274,57 @@ fn what_cannot_be_searched_is_said() {
 }
 
 #[test]
+fn failures_that_vanish_when_observed_are_said_to() {
+    let bench = Bench::new("-O0");
+    let output = bench.isolate("shy\nshy 1\nlook 1\nlook 2\n", &bench.program, &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("none of the 2 failing cases fails while it is observed"),
+        "{said}"
+    );
+    let verdict = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        verdict.starts_with("The failures vanish when the program is observed: "),
+        "{verdict}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+}
+
+/// Two conditions, of which neither predicts the failure, but both together do.
+#[test]
+fn a_bug_that_only_a_path_predicts_is_found_along_paths() {
+    let right = compiled("gcc", "isolating.c", &["-O1", "-DRIGHT"]).expect("built");
+    let case = |number: u64| {
+        let one = if number % 2 == 0 { 60 + number } else { number };
+        let other = if number % 4 < 2 { 60 + number } else { number };
+        format!("combine {one} {other}")
+    };
+    let cases: Vec<String> = (0..24).map(case).collect();
+    let cases = format!("%success like {}\n{}\n", right.display(), cases.join("\n"));
+    let bench = Bench::new("-O0");
+    let without = bench.answer(&cases, &[]);
+    let best = without["findings"][0]["importance"]["value"].as_f64();
+    assert!(best.is_some_and(|best| best < 0.5), "{without:#}");
+    let answer = bench.answer(&cases, &["--paths"]);
+    let found = &answer["findings"][0];
+    // It runs in a fourth of the cases, which are those that fail: 2 / (1 / 0.75 + 1).
+    let value = found["importance"]["value"].as_f64().expect("a number");
+    assert!((value - 6.0 / 7.0).abs() < 1e-9, "{answer:#}");
+    assert_eq!(found["function"], "combine");
+    assert_eq!(found["failures"]["true"], 6);
+    assert_eq!(found["successes"]["true"], 0);
+    let what = found["what"].as_str().expect("words");
+    let first = what.find("`value > 50` was true").expect(what);
+    let second = what.find("`other > 50` was true").expect(what);
+    assert!(first < second, "{what}");
+    assert!(
+        found["id"]
+            .as_str()
+            .is_some_and(|id| id.starts_with("path@0x"))
+    );
+}
+
+#[test]
 fn where_nothing_predicts_the_failure_that_is_said() {
     let bench = Bench::new("-O0");
     // The same is done whether it is right or not.

@@ -5,6 +5,7 @@ mod collector;
 mod cover;
 mod fleet;
 mod growth;
+mod isolate;
 mod map;
 mod measure;
 pub(crate) mod page;
@@ -27,6 +28,8 @@ pub(crate) enum Bench {
     Cover(cover::Cover),
     /// What it costs to be an instance of a fleet
     Fleet(fleet::Fleet),
+    /// What adaptive bug isolation costs, held against its promises
+    Isolate(isolate::Isolate),
     /// How fast, how large and how complete the models of real programs are
     Map(map::Map),
     /// How long the planning library takes, held against its promises
@@ -46,6 +49,7 @@ impl Bench {
             Self::Collector(collector) => collector.run(),
             Self::Cover(cover) => cover.run(),
             Self::Fleet(fleet) => fleet.run(),
+            Self::Isolate(isolate) => isolate.run(),
             Self::Map(map) => map.run(),
             Self::Plan(plan) => plan.run(),
             Self::Profiles(profiles) => profiles.run(),

@@ -58,6 +58,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
 
+    /// Where no branch and no result predicts failure for certain, look at the acyclic paths of the functions
+    /// of the best: each that ran is a predicate too.
+    #[arg(long)]
+    paths: bool,
+
     /// Watch at most so many sites at a time.
     #[arg(long, value_name = "N", default_value_t = u32::MAX, hide_default_value = true)]
     sites_per_step: u32,
@@ -134,6 +139,7 @@ enum ScoreName {
     Importance,
     Maximp,
     Failcount,
+    Ochiai,
     Bfs,
     Random,
     /// For studies: knows the answer, and takes the shortest way.
@@ -160,6 +166,7 @@ impl Arguments {
                 ScoreName::Importance => Score::By(Heuristic::Importance),
                 ScoreName::Maximp => Score::By(Heuristic::MaxImportance),
                 ScoreName::Failcount => Score::By(Heuristic::FailCount),
+                ScoreName::Ochiai => Score::By(Heuristic::Ochiai),
                 ScoreName::Bfs => Score::Bfs,
                 ScoreName::Random => Score::Random,
                 ScoreName::Oracle => Score::Oracle,
@@ -170,6 +177,7 @@ impl Arguments {
             start: self.start.clone(),
             focus: self.focus.clone(),
             exclude: self.exclude.clone(),
+            paths: self.paths,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! `tomo study`: the papers' studies, on real programs.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::IsTerminal as _;
@@ -9,14 +10,18 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use tomo_lab::disposal::{self, Effort, Subject};
+use tomo_lab::isolation::{self, Laboratory, Source, Workshop};
+use tomo_launch::Agent;
 use tomo_program::Progress;
 
 use crate::bar::Bar;
+use crate::observe::Store;
 
 /// Repeat the papers' studies on real programs.
 #[derive(Subcommand)]
 pub(crate) enum Study {
     Disposal(Disposal),
+    Isolation(Isolation),
     /// Run one program and write what it took into a file; studies call this.
     #[command(hide = true)]
     Measure(Measure),
@@ -66,6 +71,29 @@ pub(crate) struct Disposal {
     scale: u64,
 }
 
+/// How much of a program must be watched until what predicts its failures is found.
+///
+/// The study of Arumuga Nainar and Liblit, Adaptive Bug Isolation: all heuristics, forward and backward, against
+/// complete monitoring and against sampling, on faulty variants of real programs.
+#[derive(Args)]
+#[command(after_long_help = "\
+Without --subjects the programs are those in tests/subjects of the source tree that
+this command was built in; tests/subjects/README.md tells how such a folder is laid
+out. What is built is kept in DIR/built. The first time it takes an hour or so.")]
+pub(crate) struct Isolation {
+    /// Write tables and plots into DIR; start with its isolation.md.
+    #[arg(short, long, value_name = "DIR", default_value = "tomo-study")]
+    output: PathBuf,
+
+    /// Study the programs in this folder.
+    #[arg(long, value_name = "DIR")]
+    subjects: Option<PathBuf>,
+
+    /// Study only programs and variants whose name, as in `lua/modulo-sign`, contains this.
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+}
+
 /// Run one program and write what it took into a file.
 #[derive(Args)]
 pub(crate) struct Measure {
@@ -79,6 +107,7 @@ pub(crate) struct Measure {
 pub(crate) fn run(study: &Study) -> Result<()> {
     match study {
         Study::Disposal(arguments) => study_disposal(arguments),
+        Study::Isolation(arguments) => study_isolation(arguments),
         Study::Measure(Measure { into, command }) => {
             let (program, arguments) = command.split_first().context("no program")?;
             Ok(disposal::measured(into, program, arguments)?)
@@ -122,15 +151,79 @@ fn study_disposal(arguments: &Disposal) -> Result<()> {
     )
 }
 
-/// The programs that the source tree builds for its studies.
-fn of_the_tree(progress: &dyn Progress) -> Result<Vec<Subject>> {
-    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
-    if !tree.is_dir() {
-        bail!(
-            "the study's own programs are built from tomograph's source tree, which is gone; give --subjects"
-        );
+fn study_isolation(arguments: &Isolation) -> Result<()> {
+    tomo_launch::keep_going();
+    let built = arguments.output.join("built");
+    fs::create_dir_all(&built).with_context(|| format!("cannot make {}", built.display()))?;
+    let built = fs::canonicalize(&built)?;
+    let teller = Teller(Bar::new());
+    let folder = match &arguments.subjects {
+        Some(folder) => folder.clone(),
+        None => tree()?.join("subjects"),
+    };
+    let mut subjects = isolation::read_subjects(&fs::canonicalize(&folder)?)?;
+    if let Some(only) = &arguments.only {
+        for subject in &mut subjects {
+            let name = &subject.name;
+            let is_meant = |variant: &str| format!("{name}/{variant}").contains(only.as_str());
+            subject.variants.retain(|variant| is_meant(&variant.name));
+        }
+        subjects.retain(|subject| !subject.variants.is_empty());
     }
-    progress.stage("building the programs, once", 0);
+    ensure!(
+        !subjects.is_empty(),
+        "there is no such program in the folder"
+    );
+    let of_packages = |subject: &isolation::Subject| matches!(subject.source, Source::Package(..));
+    let packages = match subjects.iter().any(of_packages) {
+        true => packages(&teller)?,
+        false => HashMap::new(),
+    };
+    let store = Store::open()?;
+    let laboratory = Laboratory {
+        workshop: Workshop {
+            folder: &built,
+            packages: &|name| packages.get(name).cloned(),
+        },
+        agent: Agent::in_cache(&store.folder)?,
+        cache: store.folder,
+        progress: &teller,
+    };
+    let results = isolation::run(&subjects, &laboratory)?;
+    teller.0.finish();
+    for (name, text) in isolation::render(&results)? {
+        let path = arguments.output.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    println!("{}", arguments.output.join("isolation.md").display());
+    match results.refused.len() {
+        0 => Ok(()),
+        refused => bail!("{refused} variants could not be studied; the page names them"),
+    }
+}
+
+/// Where the packages lie whose sources the study's programs are built from.
+fn packages(progress: &dyn Progress) -> Result<HashMap<String, PathBuf>> {
+    progress.stage("looking for the sources", 0);
+    let listed = example("packages")?;
+    let pairs = listed.lines().filter_map(|line| line.split_once('\t'));
+    Ok(pairs
+        .map(|(name, folder)| (name.to_owned(), folder.into()))
+        .collect())
+}
+
+/// The tests' folder in the source tree.
+fn tree() -> Result<PathBuf> {
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
+    ensure!(
+        tree.is_dir(),
+        "the study's own programs are built from tomograph's source tree, which is gone; give --subjects"
+    );
+    Ok(tree)
+}
+
+/// What an example of the tests prints.
+fn example(name: &str) -> Result<String> {
     let output = Command::new("cargo")
         .args([
             "run",
@@ -138,9 +231,9 @@ fn of_the_tree(progress: &dyn Progress) -> Result<Vec<Subject>> {
             "--package",
             "tomo-testkit",
             "--example",
-            "subjects",
+            name,
         ])
-        .current_dir(tree)
+        .current_dir(tree()?)
         .output()
         .context("building the study's programs takes cargo; or give --subjects")?;
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -148,8 +241,15 @@ fn of_the_tree(progress: &dyn Progress) -> Result<Vec<Subject>> {
         output.status.success(),
         "the study's programs do not build: {errors}"
     );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The programs that the source tree builds for its studies.
+fn of_the_tree(progress: &dyn Progress) -> Result<Vec<Subject>> {
+    progress.stage("building the programs, once", 0);
+    let listed = example("subjects")?;
     let list = tempfile::NamedTempFile::new()?;
-    fs::write(list.path(), output.stdout)?;
+    fs::write(list.path(), listed)?;
     Ok(disposal::read_subjects(list.path())?)
 }
 

@@ -1,6 +1,7 @@
 //! The answer: predictors of failure, ranked by Importance (ABI §4.3), with what speaks for each.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use tomo_export::predicates::{Id, Line, Sites, Sources};
@@ -16,11 +17,34 @@ const DEVIATIONS: f64 = 1.96;
 /// Lines of the source that are shown before and behind.
 const AROUND: u32 = 2;
 
+/// What names a predictor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// A predicate, as `tomo predicates` calls it.
+    Predicate(Id),
+    /// An acyclic path of the function with this entry.
+    Path {
+        /// The entry, as the module states it.
+        entry: u64,
+        /// Tells the function's paths apart.
+        path: u32,
+    },
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Predicate(id) => id.fmt(to),
+            Self::Path { entry, path } => write!(to, "path@{entry:#x}:{path:08x}"),
+        }
+    }
+}
+
 /// A predictor of failure.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// Its name, as `tomo predicates` has it.
-    pub id: Id,
+    /// Its name.
+    pub id: Name,
     /// The function.
     pub function: String,
     /// Where it is.
@@ -56,6 +80,8 @@ pub struct Answer {
     pub sites: usize,
     /// Whether more steps would find nothing better.
     pub complete: bool,
+    /// Whether no run failed while it was observed.
+    pub vanished: bool,
     /// The program.
     pub module: PathBuf,
 }
@@ -113,7 +139,7 @@ pub(crate) fn findings(
             .find(|site| (site.first..site.first + site.told.len()).contains(&row))?;
         let case = (row - site.first) as u8;
         Some(Finding {
-            id: Id::of(sites.rows.get(row)?)?,
+            id: Name::Predicate(Id::of(sites.rows.get(row)?)?),
             function: site.function.clone(),
             line: site.line.clone(),
             words: words(site, case, &mut sources),
@@ -138,6 +164,12 @@ impl Answer {
             true => "",
             false => " yet",
         };
+        if self.vanished {
+            return format!(
+                "The failures vanish when the program is observed: in {} steps none of its runs failed.",
+                self.steps.len()
+            );
+        }
         let Some(best) = self.findings.first() else {
             return format!(
                 "Nothing that was watched predicts the failure{searched}: {} of {} sites were watched in {} steps.",

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use tomo_export::ModuleError;
 use tomo_export::predicates::{Id, PredicateError, Site, Sites};
-use tomo_launch::{ImageError, TargetError, VariantError};
+use tomo_launch::{FolderError, ImageError, TargetError, VariantError};
 use tomo_plan::search::{Direction, IcdgError, StateError};
 use tomo_profile::scores::Heuristic;
 use tomo_program::ModelError;
@@ -69,6 +69,8 @@ pub struct Options {
     pub focus: Vec<String>,
     /// Functions or source files that are not.
     pub exclude: Vec<String>,
+    /// Whether paths are looked at where no branch and no result predicts failure for certain.
+    pub paths: bool,
 }
 
 /// Why there is no answer.
@@ -85,6 +87,8 @@ pub enum IsolateError {
     Module(#[from] ModuleError),
     #[error(transparent)]
     Variant(#[from] VariantError),
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     #[error(transparent)]
     Predicates(#[from] PredicateError),
     #[error("the model {0}")]

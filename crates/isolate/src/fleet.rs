@@ -42,6 +42,7 @@ pub fn fleet_answer(sites: &Sites, module: PathBuf, group: &Group, all: u32) -> 
         seen: group.seen as usize,
         sites: all as usize,
         complete: group.done,
+        vanished: false,
         module,
     }
 }

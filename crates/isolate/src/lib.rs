@@ -10,6 +10,10 @@
 //! | what has been found so far, kept between steps | `state.rs` |
 //! | what is asked of a search | `asked.rs` |
 //! | step by step: arm, run, label, score, extend | `session.rs`, `watched.rs` |
+//! | what both have in common with their rehearsal | `hunt.rs` |
+//! | all cases with all sites, and searches rehearsed on that | `complete.rs`, `rehearse.rs`, `walk.rs` |
+//! | what marks mean, and runs in sum | `tallied.rs` |
+//! | cases with counters; paths as predicates | `counted.rs`, `paths.rs` |
 //! | the answer | `answer.rs`, `words.rs` |
 //! | the program for a search that a collector makes, and its answer | `terrain.rs`, `fleet.rs` |
 //!
@@ -20,23 +24,34 @@
 mod answer;
 mod asked;
 mod cases;
+mod complete;
+mod counted;
 mod crash;
 mod fleet;
+mod hunt;
 mod many;
 mod map;
+mod paths;
+mod rehearse;
 mod run;
 mod session;
 mod state;
+mod tallied;
 mod terrain;
+mod walk;
 mod watched;
 mod words;
 
-pub use answer::{Answer, Finding};
+pub use answer::{Answer, Finding, Name};
 pub use asked::{IsolateError, Options, Score, Towards};
 pub use cases::{Case, Cases, CasesError, Success};
+pub use complete::Complete;
 pub use fleet::fleet_answer;
+pub use rehearse::{Rehearsal, Rehearsed, Stage, Way};
 pub use run::End;
 pub use session::{Session, Watch};
 pub use state::{Known, StepMade};
+pub use tallied::{Tally, Teller};
 pub use terrain::terrain;
+pub use walk::Walk;
 pub use words::{Words, words};

@@ -11,14 +11,15 @@ use tomo_plan::random::Random;
 use tomo_plan::search::{
     Direction, Oracle, PredicateId, Search, SiteId, Step, at_random, breadth_first,
 };
-use tomo_profile::scores::{Heuristic, Outcome, Tallies, Tally};
+use tomo_profile::scores::{Heuristic, Outcome};
 use tomo_program::{Binary, Cache};
 use tomo_weave::Asked;
 
-use crate::answer::{self, Answer};
-use crate::asked::{IsolateError, Options, Score, Towards, allowed, asked_for, direction};
+use crate::answer::{self, Answer, Finding};
+use crate::asked::{IsolateError, Options, Score, Towards, allowed, asked_for};
 use crate::cases::{Case, Success};
 use crate::crash;
+use crate::hunt::{begin, score, share};
 use crate::many::each;
 use crate::map::Map;
 use crate::run::{End, Label, Ran, label, run};
@@ -37,13 +38,13 @@ pub struct Session {
     pub(crate) options: Options,
     pub(crate) folder: PathBuf,
     pub(crate) module: Observed,
-    located: Located,
+    pub(crate) located: Located,
     pub(crate) images: Images,
     pub(crate) agent: Agent,
     pub(crate) sites: Sites,
-    map: Map,
+    pub(crate) map: Map,
     /// By site: whether it may be watched.
-    allowed: Vec<bool>,
+    pub(crate) allowed: Vec<bool>,
     /// What cases are compared to, by case.
     like: Vec<Option<Ran>>,
     pub(crate) state: State,
@@ -182,21 +183,12 @@ impl Session {
         if towards != Towards::Forward && crashes.is_empty() {
             watch.note("no failing case crashes in the program: the search goes forward");
         }
-        let mut search = if !self.options.start.is_empty() {
-            Search::starting(icdg, direction(towards), &self.start()?)
-        } else if crashes.is_empty() {
-            Search::forward(icdg)
-        } else {
-            Search::backward(icdg, &crashes)
-        };
-        if towards == Towards::Both {
-            let forward: Vec<SiteId> = Search::forward(icdg).plan().collect();
-            search.watch(&forward);
-        }
-        Ok(search.limited(most).state().clone())
+        let start = self.start()?;
+        let search = begin(icdg, towards, &start, &crashes, most);
+        Ok(search.state().clone())
     }
 
-    fn start(&self) -> Result<Vec<SiteId>, IsolateError> {
+    pub(crate) fn start(&self) -> Result<Vec<SiteId>, IsolateError> {
         let each = self.options.start.iter().map(|id| {
             let mut sites = self.sites.sites.iter();
             let found = sites.position(|site| site.kind == id.kind && site.address.0 == id.site);
@@ -206,8 +198,18 @@ impl Session {
         each.collect()
     }
 
+    /// How each case ended as it is, and whether that was a success.
+    #[must_use]
+    pub fn ends(&self) -> Vec<(End, bool)> {
+        let each = self.state.plain.iter();
+        each.map(|plain| (plain.end, plain.passed)).collect()
+    }
+
     /// Where failing cases crash, of the first that do.
-    fn crashes(&self, failing: &[usize]) -> Result<Vec<(u32, tomo_graph::NodeId)>, IsolateError> {
+    pub(crate) fn crashes(
+        &self,
+        failing: &[usize],
+    ) -> Result<Vec<(u32, tomo_graph::NodeId)>, IsolateError> {
         const MOST: usize = 16;
         let graphs = self.located.model.graphs()?;
         let binary = Binary::parse(&self.located.bytes).ok();
@@ -290,7 +292,16 @@ impl Session {
         }
         let best = answer::best(&self.state.known);
         let confirmed = self.confirm(&best)?;
-        self.answer(&best, &confirmed)
+        let mut answer = self.answer(&best, &confirmed)?;
+        if self.options.paths {
+            let better = self.along_paths(&answer.findings)?;
+            answer.findings.extend(better);
+            // Of equals the branch comes first: it was there before, and says it in fewer words.
+            let value = |finding: &Finding| finding.importance.value;
+            let by_value = |one: &Finding, other: &Finding| value(other).total_cmp(&value(one));
+            answer.findings.sort_by(by_value);
+        }
+        Ok(answer)
     }
 
     /// Watches what is planned, then plans on.
@@ -399,25 +410,17 @@ impl Session {
         Ok(target.map(|target| Oracle::of(&self.map.icdg, target)))
     }
 
-    /// The cases of a step: a random share; failures and successes alike as far as there are enough.
+    /// The cases of a step.
     fn share(&self, number: u64) -> Vec<usize> {
-        let runs = self.options.runs;
+        let (runs, seed) = (self.options.runs, self.options.seed);
         let count = self.options.cases.cases.len();
-        let mut random =
-            Random::new(self.options.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let passed = |case: &usize| self.state.plain[*case].passed;
-        let (mut passing, mut failing): (Vec<usize>, Vec<usize>) = (0..count).partition(passed);
-        random.shuffle(&mut passing);
-        random.shuffle(&mut failing);
-        let half = runs.div_ceil(2);
-        let failures = failing
-            .len()
-            .min(half.max(runs.saturating_sub(passing.len())));
-        let successes = passing.len().min(runs - failures.min(runs));
-        failing.truncate(failures);
-        passing.truncate(successes);
-        failing.extend(passing);
-        failing
+        share(
+            count,
+            |case| self.state.plain[case].passed,
+            runs,
+            seed,
+            number,
+        )
     }
 
     fn name(&self, row: usize) -> String {
@@ -457,6 +460,8 @@ impl Session {
     ) -> Result<Answer, IsolateError> {
         let plain = &self.state.plain;
         let failures = plain.iter().filter(|plain| !plain.passed).count();
+        let mut known = self.state.known.values();
+        let vanished = !self.state.known.is_empty() && known.all(|known| known.failed == 0);
         Ok(Answer {
             findings: answer::findings(&self.sites, best, confirmed, &self.state.known),
             failures,
@@ -466,23 +471,10 @@ impl Session {
             seen: self.seen(),
             sites: self.sites.sites.len(),
             complete: self.state.done,
+            vanished,
             module: self.module.path.clone(),
         })
     }
-}
-
-/// The score of a predicate of which this is known.
-fn score(heuristic: Heuristic, known: &Known) -> f64 {
-    if heuristic == Heuristic::Importance {
-        return answer::importance(known).value;
-    }
-    let tally: Tally = known.tally();
-    let tallies = Tallies {
-        predicates: vec![tally],
-        failed: known.failed,
-        passed: known.passed,
-    };
-    heuristic.score(&tallies, 0)
 }
 
 pub(crate) fn flaky_words(line: usize) -> String {

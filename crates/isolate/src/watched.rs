@@ -1,12 +1,12 @@
 //! Cases run with some sites armed, and what that says of their predicates.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use tomo_export::predicates::Id;
 use tomo_launch::{Arming, Carried, Chosen, Observed, equip, new_folder, read_record};
 use tomo_profile::scores::Outcome;
 use tomo_weave::Asked;
-use tomo_wire::predicates::{Predicates, Recorded, Row, values};
+use tomo_wire::predicates::{Predicates, Recorded, Row};
 use tomo_wire::record::Reason;
 
 use crate::Watch;
@@ -14,14 +14,15 @@ use crate::asked::IsolateError;
 use crate::many::each;
 use crate::session::{Session, flaky_words};
 use crate::state::Known;
+use crate::tallied::{Tally, Teller};
 
 /// A run with what it showed.
-struct Shown {
-    case: usize,
-    outcome: Outcome,
-    seconds: f64,
+pub(crate) struct Shown {
+    pub(crate) case: usize,
+    pub(crate) outcome: Outcome,
+    pub(crate) seconds: f64,
     /// By mark; nothing where it was not armed.
-    marks: Option<Vec<u8>>,
+    pub(crate) marks: Option<Vec<u8>>,
     why_not: Option<String>,
 }
 
@@ -49,6 +50,15 @@ impl Session {
                 watch.note(&flaky_words(self.options.cases.cases[case].line));
             }
         }
+        let fails = |case: &&usize| !self.state.plain[**case].passed;
+        let failing = cases.iter().filter(fails).count();
+        let mut before = self.state.known.values();
+        let is_news = self.state.known.is_empty() || before.any(|known| known.failed > 0);
+        if is_news && failing > 0 && watched.known.values().all(|known| known.failed == 0) {
+            watch.note(&format!(
+                "none of the {failing} failing cases fails while it is observed: nothing can be learnt from this step"
+            ));
+        }
         Ok(watched)
     }
 
@@ -57,6 +67,12 @@ impl Session {
         sites: &[usize],
         cases: &[usize],
     ) -> Result<Watched, IsolateError> {
+        let (shown, (recorded, rows)) = self.show(sites, cases)?;
+        Ok(self.tally(sites, &shown, (recorded, &rows)))
+    }
+
+    /// That the program is still the same.
+    pub(crate) fn same(&self) -> Result<(), IsolateError> {
         let path = &self.module.path;
         let now = Observed::of(&Chosen {
             path: path.clone(),
@@ -67,6 +83,16 @@ impl Session {
         if now.id != self.module.id || now.stamp != self.module.stamp {
             return Err(IsolateError::Changed(path.clone()));
         }
+        Ok(())
+    }
+
+    /// What each of these cases shows with these sites armed, and what its marks mean.
+    pub(crate) fn show(
+        &self,
+        sites: &[usize],
+        cases: &[usize],
+    ) -> Result<(Vec<Shown>, (Recorded, Vec<Row>)), IsolateError> {
+        self.same()?;
         let asked = sites.iter().flat_map(|&site| {
             let site = &self.sites.sites[site];
             let (kind, site, case) = (site.kind, site.address.0, None);
@@ -77,6 +103,7 @@ impl Session {
         let bytes = std::fs::read(&file).map_err(|error| IsolateError::Io(file.clone(), error))?;
         let (header, rows) =
             Predicates::read(&bytes).map_err(|refusal| IsolateError::Predicates(refusal.into()))?;
+        let told = (header.recorded(), rows.to_vec());
         let shown = each(cases.len(), self.options.jobs, |number| {
             self.armed(cases[number], &carried)
         });
@@ -90,7 +117,7 @@ impl Session {
                 why.map_or_else(String::new, |why| format!(": {why}")),
             ));
         }
-        Ok(self.tally(sites, &shown, (header.recorded(), rows)))
+        Ok((shown, told))
     }
 
     /// Runs a case armed.
@@ -132,43 +159,18 @@ impl Session {
         shown: &[Shown],
         (recorded, rows): (Recorded, &[Row]),
     ) -> Watched {
-        let here: HashMap<(u8, u64, u8), usize> = rows
-            .iter()
-            .enumerate()
-            .map(|(at, row)| ((row.kind, row.site.get(), row.case), at))
-            .collect();
-        let mut known: BTreeMap<usize, Known> = BTreeMap::new();
         let armed = || shown.iter().filter(|shown| shown.marks.is_some());
-        let failed = armed()
-            .filter(|shown| shown.outcome == Outcome::Failure)
-            .count() as u64;
-        let passed = armed().count() as u64 - failed;
+        let teller = Teller::of(recorded, rows);
+        let mut tally = Tally::new(&teller);
         for run in armed() {
-            let marks = run.marks.as_deref().unwrap_or_default();
-            let mut truth = vec![None; rows.len()];
-            let mark = |probe: u32| {
-                marks
-                    .get(probe as usize)
-                    .map_or(0, |mark| u64::from(*mark != 0))
-            };
-            values(rows, recorded, mark, &mut truth);
-            for site in sites.iter().map(|&site| &self.sites.sites[site]) {
-                let truths = (site.first..site.first + site.told.len()).map(|row| {
-                    let row = &self.sites.rows[row];
-                    let at = here.get(&(row.kind, row.site.get(), row.case));
-                    at.and_then(|&at| truth[at]).is_some_and(|value| value > 0)
-                });
-                let truths: Vec<bool> = truths.collect();
-                for (row, truth) in (site.first..).zip(&truths) {
-                    let known = known.entry(row).or_insert(Known {
-                        failed,
-                        passed,
-                        ..Known::default()
-                    });
-                    add(known, run.outcome, truths.contains(&true), *truth);
-                }
-            }
+            tally.add(run.marks.as_deref().unwrap_or_default(), run.outcome);
         }
+        let rows = sites.iter().flat_map(|&site| {
+            let site = &self.sites.sites[site];
+            site.first..site.first + site.told.len()
+        });
+        let known = rows.map(|row| (row, tally.known(&self.sites.rows[row])));
+        let known = known.collect();
         let plain = |case: usize| &self.state.plain[case];
         let before: f64 = armed().map(|shown| plain(shown.case).seconds).sum();
         let with: f64 = armed().map(|shown| shown.seconds).sum();
@@ -185,12 +187,3 @@ impl Session {
 
 /// Seconds that runs must take in all so that something can be said of how much slower they are.
 const LEAST: f64 = 0.5;
-
-fn add(known: &mut Known, outcome: Outcome, seen: bool, truth: bool) {
-    let (seen_sum, true_sum) = match outcome {
-        Outcome::Failure => (&mut known.failed_seen, &mut known.failed_true),
-        Outcome::Success => (&mut known.passed_seen, &mut known.passed_true),
-    };
-    *seen_sum += u64::from(seen);
-    *true_sum += u64::from(truth);
-}

@@ -149,7 +149,10 @@ struct Package {
 }
 
 /// The directory of a package that this crate names as a source of programs.
-fn package(name: &str) -> Result<PathBuf> {
+///
+/// # Errors
+/// Where there is none, or cargo cannot tell.
+pub fn package(name: &str) -> Result<PathBuf> {
     static PACKAGES: OnceLock<Result<HashMap<String, PathBuf>, String>> = OnceLock::new();
     let packages = PACKAGES.get_or_init(|| packages().map_err(|e| format!("{e:#}")));
     let packages = packages.as_ref().map_err(|e| anyhow!("{e}"))?;

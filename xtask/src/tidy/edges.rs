@@ -113,6 +113,10 @@ const ROWS: [Row; 17] = [
     Row {
         name: "tomo-lab",
         may_use: &[
+            "tomo-export",
+            "tomo-graph",
+            "tomo-isolate",
+            "tomo-profile",
             "tomo-program",
             "tomo-plan",
             "tomo-weave",

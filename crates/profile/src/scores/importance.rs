@@ -56,6 +56,17 @@ pub fn max_importance(tally: &Tally, failed: u64) -> f64 {
     harmonic(rise, sensitivity(tally.failed_true, failed))
 }
 
+/// Ochiai(p) = F(p) / √(NumF (F(p) + S(p))), from 0 to 1, where `failed` runs failed in all: high of what ran in
+/// most failed runs and in few others. Source: Ochiai, *Zoogeographical Studies on the Soleoid Fishes*, 1957, as Abreu,
+/// Zoeteweij, van Gemund, *An Evaluation of Similarity Coefficients for Software Fault Localization*, PRDC 2006, have it.
+/// Unlike Increase it looks at all runs, not only at those that reached the site.
+#[must_use]
+pub fn ochiai(tally: &Tally, failed: u64) -> f64 {
+    let held = tally.failed_true as f64;
+    let all = failed as f64 * (held + tally.passed_true as f64);
+    if all > 0.0 { held / all.sqrt() } else { 0.0 }
+}
+
 /// log F(p) / log NumF.
 fn sensitivity(held: u64, failed: u64) -> f64 {
     if held == 0 || failed < 2 {
@@ -148,4 +159,28 @@ fn gradient(tally: &Tally, failed: u64) -> [f64; 6] {
         by_depth * by_failed,
         0.0,
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tally, ochiai};
+
+    #[test]
+    fn what_ran_in_failed_runs_alone_is_the_highest() {
+        let of = |failed_true, passed_true| {
+            let tally = Tally {
+                failed_true,
+                passed_true,
+                failed_seen: 10,
+                passed_seen: 100,
+            };
+            ochiai(&tally, 10)
+        };
+        assert_eq!(of(10, 0), 1.0);
+        assert_eq!(of(0, 100), 0.0);
+        // 10 / √(10 · 40), and 5 / √(10 · 5).
+        assert!((of(10, 30) - 0.5).abs() < 1e-12);
+        assert!((of(5, 0) - 0.5f64.sqrt()).abs() < 1e-12);
+        assert!(of(9, 1) > of(10, 30));
+    }
 }

@@ -17,7 +17,7 @@ mod tally;
 pub use hypothesis::{mann_whitney, t_statistic, t_test};
 pub use implied::recover;
 pub use importance::{
-    Interval, fail_count, importance, importance_interval, increase, max_importance,
+    Interval, fail_count, importance, importance_interval, increase, max_importance, ochiai,
 };
 pub use pick::{Heuristic, best};
 pub use sequential::{

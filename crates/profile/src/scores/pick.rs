@@ -7,7 +7,9 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::{Tallies, fail_count, importance, mann_whitney, max_importance, t_statistic, t_test};
+use super::{
+    Tallies, fail_count, importance, mann_whitney, max_importance, ochiai, t_statistic, t_test,
+};
 
 /// A scoring heuristic of ABI §4.3 that works on data. Breadth-first, random and oracle search need
 /// none; the search itself has them.
@@ -23,6 +25,8 @@ pub enum Heuristic {
     TTest,
     /// The confidence of the U test.
     MannWhitney,
+    /// Ochiai(p), which is not the paper's.
+    Ochiai,
 }
 
 impl Heuristic {
@@ -37,6 +41,7 @@ impl Heuristic {
             Self::MaxImportance => max_importance(&tally, tallies.failed),
             Self::TTest => t_test(&tally),
             Self::MannWhitney => mann_whitney(&tally),
+            Self::Ochiai => ochiai(&tally, tallies.failed),
         }
     }
 }

@@ -1,0 +1,208 @@
+//! Complete data and searches on them, held against what is computed otherwise: from what a debugger sees that executes each
+//! case instruction by instruction, by the definitions of the papers, in sets of runs.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use tomo_export::predicates::Site;
+use tomo_isolate::{Cases, Options, Score, Session, StepMade, Towards, Watch, Way};
+use tomo_launch::Agent;
+use tomo_profile::scores::Heuristic;
+use tomo_testkit::corpus::{Workload, compiled};
+use tomo_testkit::steps::{Kind, Outside, Trace, Transition, observe};
+use tomo_wire::predicates::Kind as Looked;
+
+struct Silent;
+
+impl Watch for Silent {
+    fn note(&mut self, _: &str) {}
+    fn step(&mut self, _: usize, _: &StepMade, _: usize, _: usize) {}
+}
+
+/// Cases of which some fail: arguments, and whether the output is to be what it should not.
+const CASES: [(&str, bool); 12] = [
+    ("weigh 1 2 3", false),
+    ("weigh 13 2", true),
+    ("weigh 7 13 40", true),
+    ("weigh 60 61 62 63", false),
+    ("look 4 66", true),
+    ("look 1 2 3", false),
+    ("look", false),
+    ("combine 60 70", true),
+    ("combine 60 7", false),
+    ("combine 6 70", false),
+    ("weigh -5 5", false),
+    ("look 66", true),
+];
+
+fn program(level: &str) -> PathBuf {
+    compiled("gcc", "isolating.c", &[level, "-g"]).expect("built")
+}
+
+fn options(folder: &Path, program: &Path) -> Options {
+    let right = compiled("gcc", "isolating.c", &["-O1", "-DRIGHT"]).expect("built");
+    let lines: Vec<&str> = CASES.iter().map(|case| case.0).collect();
+    let text = format!("%success like {}\n{}\n", right.display(), lines.join("\n"));
+    let cases = folder.join("cases");
+    std::fs::write(&cases, text).expect("written");
+    Options {
+        command: vec![program.into()],
+        cases: Cases::read(&cases).expect("cases"),
+        folder: folder.join("search"),
+        cache: folder.join("cache"),
+        runs: 500,
+        jobs: 2,
+        towards: Towards::Forward,
+        score: Score::By(Heuristic::TTest),
+        seed: 1,
+        steps: usize::MAX,
+        most: u32::MAX,
+        start: Vec::new(),
+        focus: Vec::new(),
+        exclude: Vec::new(),
+        paths: false,
+    }
+}
+
+/// In which cases a predicate was true, and in which its site was reached.
+#[derive(Default)]
+struct Truths {
+    held: BTreeSet<usize>,
+    seen: BTreeSet<usize>,
+}
+
+/// Far more steps than any case takes.
+const LIMIT: u64 = 10_000_000;
+
+/// What the debugger sees of each case.
+fn traces(program: &Path) -> Vec<Trace> {
+    let each = CASES.iter().map(|(arguments, _)| {
+        let workload = Workload {
+            args: arguments.split(' ').map(str::to_owned).collect(),
+            ..Workload::default()
+        };
+        observe(program, &workload, Outside::Leap, LIMIT).expect("a trace")
+    });
+    each.collect()
+}
+
+/// Whether a predicate was true, by the debugger.
+fn held(site: &Site, case: u8, trace: &Trace) -> bool {
+    if site.kind == Looked::Branch {
+        let passage = Transition {
+            from: Some(site.address.0),
+            to: Some(site.ways[usize::from(case)].0),
+            kind: Kind::Flow,
+        };
+        return trace.transitions.contains_key(&passage);
+    }
+    let width = site.bits.trailing_zeros() as usize - 3;
+    let results = trace.results.get(&site.address.0);
+    results.is_some_and(|results| results[width][usize::from(case)] > 0)
+}
+
+/// In which cases a predicate of this site was true, and in which any of them was.
+fn truths(site: &Site, case: u8, traces: &[Trace]) -> Truths {
+    let cases = 0..site.told.len() as u8;
+    let mut truths = Truths::default();
+    for (number, trace) in traces.iter().enumerate() {
+        if held(site, case, trace) {
+            truths.held.insert(number);
+        }
+        if cases.clone().any(|case| held(site, case, trace)) {
+            truths.seen.insert(number);
+        }
+    }
+    truths
+}
+
+/// Importance (Liblit et al., PLDI 2005, §3.1 and §3.3), from sets.
+fn importance(truths: &Truths, failing: &BTreeSet<usize>) -> f64 {
+    let share = |set: &BTreeSet<usize>| set.intersection(failing).count() as f64 / set.len() as f64;
+    let f = truths.held.intersection(failing).count() as f64;
+    if f == 0.0 {
+        return 0.0;
+    }
+    let increase = share(&truths.held) - share(&truths.seen);
+    let sensitivity = f.ln() / (failing.len() as f64).ln();
+    match increase > 0.0 && sensitivity > 0.0 {
+        true => 2.0 / (1.0 / increase + 1.0 / sensitivity),
+        false => 0.0,
+    }
+}
+
+#[test]
+fn complete_data_are_those_of_another_way_to_get_them() {
+    for level in ["-O0", "-O2"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = program(level);
+        let options = options(folder.path(), &program);
+        let agent = Agent::in_cache(&options.cache).expect("an agent");
+        let session = Session::open(options, agent, &mut Silent).expect("a session");
+        let fails: Vec<bool> = session.ends().iter().map(|end| !end.1).collect();
+        let planted: Vec<bool> = CASES.iter().map(|case| case.1).collect();
+        assert_eq!(fails, planted, "{level}");
+        let failing: BTreeSet<usize> = (0..fails.len()).filter(|case| fails[*case]).collect();
+        let complete = session.complete().expect("complete data");
+        let stage = session.stage(&complete).expect("a stage");
+        let traces = traces(&program);
+        let mut compared = 0;
+        for row in 0..complete.rows() {
+            let Some((id, known)) = stage.known(row) else {
+                continue;
+            };
+            let (site, case) = stage.site(row).expect("a site");
+            let other = &truths(site, case, &traces);
+            let count = |set: &BTreeSet<usize>, fails: bool| {
+                set.iter()
+                    .filter(|case| failing.contains(case) == fails)
+                    .count() as u64
+            };
+            assert_eq!(known.failed_true, count(&other.held, true), "{level} {id}");
+            assert_eq!(known.passed_true, count(&other.held, false), "{level} {id}");
+            assert_eq!(known.failed_seen, count(&other.seen, true), "{level} {id}");
+            assert_eq!(known.passed_seen, count(&other.seen, false), "{level} {id}");
+            let other = importance(other, &failing);
+            let own = stage.scores()[row];
+            assert!(
+                (own - other).abs() < 1e-12,
+                "{level} {id}: {own}, not {other}"
+            );
+            compared += 1;
+        }
+        assert!(compared > 40, "{level}: {compared}");
+    }
+}
+
+/// Rehearsed steps are those of a search on runs; whichever way it goes, what goes on to the end sees everything.
+#[test]
+fn a_rehearsal_makes_the_steps_of_a_search() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = program("-O0");
+    let options = options(folder.path(), &program);
+    let agent = Agent::in_cache(&options.cache).expect("an agent");
+    let mut session = Session::open(options, agent, &mut Silent).expect("a session");
+    let complete = session.complete().expect("complete data");
+    let stage = session.stage(&complete).expect("a stage");
+    let way = |towards, score| Way {
+        towards,
+        score,
+        runs: 500,
+        seed: 1,
+        to_the_end: true,
+    };
+    let usual = Score::By(Heuristic::TTest);
+    for towards in [Towards::Forward, Towards::Backward, Towards::Both] {
+        for score in [usual, Score::Bfs, Score::Random, Score::Oracle] {
+            let rehearsal = stage.rehearse(&way(towards, score));
+            let seen = rehearsal.steps.last().map(|step| step.seen);
+            assert_eq!(seen, Some(stage.sites().0), "{towards:?} {score:?}");
+            assert!(rehearsal.ended && rehearsal.found.is_some());
+        }
+    }
+    let rehearsal = stage.rehearse(&way(Towards::Forward, usual));
+    let answer = session.search(&mut Silent).expect("an answer");
+    let made: Vec<usize> = answer.steps.iter().map(|step| step.sites).collect();
+    let rehearsed: Vec<usize> = rehearsal.steps.iter().map(|step| step.sites).collect();
+    assert_eq!(made, rehearsed);
+}

@@ -1,0 +1,10 @@
+CREATE TABLE s(d INTEGER PRIMARY KEY, g TEXT, x INTEGER);
+WITH RECURSIVE r(i, x) AS (SELECT 1, (?1 * 613) % 211 UNION ALL SELECT i + 1, (x * 17 + 29) % 211 FROM r WHERE i < 18)
+INSERT INTO s SELECT i, substr('abc', 1 + x % 3, 1), x FROM r;
+SELECT d, row_number() OVER (PARTITION BY g ORDER BY x, d), rank() OVER (ORDER BY x % 5), dense_rank() OVER (ORDER BY x % 5) FROM s ORDER BY d;
+SELECT d, sum(x) OVER (ORDER BY d ROWS BETWEEN 2 PRECEDING AND CURRENT ROW), lag(x, 1 + ?1 % 3) OVER (ORDER BY d) FROM s WHERE ?1 % 3 < 2;
+SELECT d, nth_value(x, 1 + ?1 % 6) OVER (PARTITION BY g ORDER BY d) FROM s WHERE ?1 % 4 = 2;
+SELECT g, first_value(x) OVER (PARTITION BY g ORDER BY x), last_value(x) OVER (PARTITION BY g ORDER BY x) FROM s WHERE ?1 % 5 = 1 ORDER BY d;
+SELECT ntile(1 + ?1 % 5) OVER (ORDER BY d), percent_rank() OVER (ORDER BY x) FROM s WHERE d < 7;
+SELECT d, min(x) OVER (ORDER BY d ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM s WHERE ?1 % 2;
+SELECT g, group_concat(x, CASE WHEN ?1 % 3 THEN ',' ELSE ', ' END) FROM (SELECT * FROM s ORDER BY x) GROUP BY g;
