@@ -88,7 +88,11 @@ impl<'p> Space<'p> {
             return Ok(());
         };
         let bytes = if is_there { TRAP } else { [*byte] };
-        self.memory.write_all_at(&bytes, place)
+        match self.memory.write_all_at(&bytes, place) {
+            // The process ends, and its memory is gone already.
+            Err(error) if error.kind() == io::ErrorKind::WriteZero => Ok(()),
+            written => written,
+        }
     }
 
     /// Takes all breakpoints away.
