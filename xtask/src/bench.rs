@@ -15,6 +15,7 @@ mod programs;
 mod promise;
 mod ratios;
 mod rows;
+mod trace;
 mod truth;
 
 use anyhow::Result;
@@ -36,6 +37,8 @@ pub(crate) enum Bench {
     Plan(plan::Plan),
     /// What exact counts cost, beside what compilers' own counters do
     Profiles(profiles::Profiles),
+    /// What exact traces cost, how much room they take and how fast they are merged
+    Trace(trace::Trace),
     /// Models and coverage held against single steps
     Truth(truth::Truth),
     /// Run one command and print its seconds, peak memory and output as JSON
@@ -53,6 +56,7 @@ impl Bench {
             Self::Map(map) => map.run(),
             Self::Plan(plan) => plan.run(),
             Self::Profiles(profiles) => profiles.run(),
+            Self::Trace(trace) => trace.run(),
             Self::Truth(truth) => truth.run(),
             Self::Measure(measure) => measure.run(),
         }

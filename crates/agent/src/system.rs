@@ -37,6 +37,7 @@ const ARCHITECTURE: usize = 158;
 const READ_PROCESS: usize = 310;
 const MEMORY_FILE: usize = 319;
 const SEND_TO_THREAD: usize = 234;
+const SLEEP: usize = 35;
 
 /// Makes a system call.
 ///
@@ -552,6 +553,14 @@ pub(crate) fn prefer_small_pages(address: usize, length: usize) {
     const SMALL: usize = 15;
     // SAFETY: what is in the memory stays as it is.
     let _ = unsafe { call(ADVISE, [address, length, SMALL, 0, 0, 0]) };
+}
+
+/// Lets so many nanoseconds, less than a second, pass.
+pub(crate) fn pause(nanoseconds: u64) {
+    let time = [0_u64, nanoseconds];
+    let from = time.as_ptr() as usize;
+    // SAFETY: the kernel reads one `struct timespec`, of two words.
+    let _ = unsafe { call(SLEEP, [from, 0, 0, 0, 0, 0]) };
 }
 
 /// Whether a thread of a process lives, as far as can be told.

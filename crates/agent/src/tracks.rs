@@ -4,6 +4,11 @@
 //! one behind the other and no place of a word is ever another's: who was interrupted between taking a place
 //! and writing to it may write later. What is written stays, however the program ends.
 //!
+//! Where somebody takes what is recorded while the program runs, a track goes round in a ring of units, mapped twice, one
+//! copy behind the other: whoever is interrupted in taking a place at its end finds the places behind to be those at its start. A
+//! unit is used again when it was taken, which is not before all its words are written. Where nobody takes anything for
+//! [`PATIENCE`], the track grows from there on.
+//!
 //! Witnesses call [`hand_over`] where a unit begins; by then there is room for all of it, and afterwards for the
 //! next one too. Where there is no more room on the disk what follows goes to memory that nobody reads, and the track says
 //! where it ends.
@@ -14,21 +19,24 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tomo_wire::counting::Contents;
 use tomo_wire::tracing::{
-    BEGIN, BEGIN_WORDS, FULL_AT, HANDLERS_AT, MOST_HANDLERS, MOST_UNITS, SERIAL_AT, State, UNIT,
-    UNITS_AT, entry, table, units,
+    BEGIN, BEGIN_WORDS, FULL_AT, HANDLERS_AT, MOST_HANDLERS, MOST_UNITS, SERIAL_AT, SLOTS_AT,
+    State, UNIT, UNITS_AT, entry, in_ring, table, units,
 };
 
 use crate::armed::{self, Region};
 use crate::slabs;
-use crate::system::{self, How};
+use crate::system::{self, How, Protection};
 
-/// Addresses of a track.
+/// Addresses of a track that grows.
 const AREA: usize = 1 << 36;
 /// Units that a track grows by at most.
 const MOST: u64 = 64;
 /// Units of memory that nobody reads.
 const NOWHERE: usize = 4;
 const BYTES: usize = UNIT as usize;
+/// How long a track waits for a unit to be taken, in steps of so many nanoseconds.
+const PATIENCE: u32 = 20_000;
+const STEP: u64 = 50_000;
 
 /// The serial numbers of threads to come, by slab.
 static SERIALS: [AtomicUsize; tomo_wire::counting::MOST_SLABS as usize] =
@@ -55,11 +63,39 @@ fn set(place: usize, offset: usize, value: usize) {
 
 /// Makes a new slab that is mapped at `place` the start of a track.
 pub(crate) fn prepare(place: usize, slab: u32) -> Option<()> {
+    set(place, offset_of!(State, slab), slab as usize);
+    let slots = slabs::shared(SLOTS_AT).map_or(0, |slots| slots.load(Ordering::Relaxed));
+    if slots > 1 && make_ring(place, slots).is_some() {
+        return Some(());
+    }
     let base = system::reserve_anywhere(AREA).ok()?;
     start(place, base);
-    set(place, offset_of!(State, slab), slab as usize);
+    set(place, offset_of!(State, area), base);
     set(place, offset_of!(State, ready), base);
     grow(place, 2)
+}
+
+/// Lets a track go round in a ring.
+fn make_ring(place: usize, slots: u64) -> Option<()> {
+    let length = slots as usize * BYTES;
+    let first = slabs::shared(UNITS_AT)?.fetch_add(slots, Ordering::Relaxed);
+    if first + slots > MOST_UNITS {
+        return None;
+    }
+    let file = slabs::open()?;
+    let at = units() + first * UNIT;
+    file.allocate(at, slots * UNIT).ok()?;
+    let ring = system::reserve_anywhere(2 * length).ok()?;
+    for copy in [ring, ring + length] {
+        // SAFETY: the addresses were just reserved for this.
+        unsafe { system::map_over(copy, length, Protection::ReadWrite, &file, at).ok()? };
+    }
+    set(place, offset_of!(State, first), first as usize);
+    set(place, offset_of!(State, slots), slots as usize);
+    set(place, offset_of!(State, units), slots as usize);
+    set(place, offset_of!(State, ring), ring);
+    start(place, ring);
+    Some(())
 }
 
 fn start(place: usize, base: usize) {
@@ -77,6 +113,7 @@ fn start(place: usize, base: usize) {
 pub(crate) fn prepare_nowhere(place: usize) -> Option<()> {
     let base = system::map_nothing(NOWHERE * BYTES).ok()?;
     start(place, base);
+    set(place, offset_of!(State, area), base);
     set(place, offset_of!(State, full), 1);
     set(place, offset_of!(State, ready), base + NOWHERE * BYTES);
     Some(())
@@ -118,7 +155,9 @@ pub(crate) fn begin(place: usize) {
     let serial = SERIALS
         .get(slab)
         .map_or(0, |known| known.load(Ordering::Relaxed));
-    let words: [u32; BEGIN_WORDS] = [BEGIN, system::process(), system::thread(), serial as u32];
+    // No word is 0, which would be one that is still to be written.
+    let serial = (serial as u32).wrapping_add(1);
+    let words: [u32; BEGIN_WORDS] = [BEGIN, system::process(), system::thread(), serial];
     let cursor = number(place, offset_of!(State, cursor));
     let at = cursor.fetch_add(size_of_val(&words) as u64, Ordering::Relaxed) as usize;
     more(place);
@@ -134,6 +173,9 @@ extern "C" fn more(place: usize) {
         return;
     }
     let before = system::change_mask(How::Block, u64::MAX);
+    if is_ring(place) {
+        go_round(place);
+    }
     if !has_room(place) {
         if get(place, offset_of!(State, full)) == 0 {
             let count = get(place, offset_of!(State, units)) as u64;
@@ -148,20 +190,123 @@ extern "C" fn more(place: usize) {
     system::change_mask(How::Set, before);
 }
 
+/// Where in its ring the cursor is, counted from the first copy's start, if it is in one, and how many bytes that has.
+fn in_copies(place: usize) -> Option<(usize, usize)> {
+    let ring = get(place, offset_of!(State, ring));
+    let bytes = get(place, offset_of!(State, slots)) * BYTES;
+    let offset = get(place, offset_of!(State, cursor)).wrapping_sub(ring);
+    (ring != 0 && offset < 2 * bytes).then_some((offset, bytes))
+}
+
+fn is_ring(place: usize) -> bool {
+    in_copies(place).is_some()
+}
+
+/// The position of the unit of a ring in which the cursor is, and how many of them may be used.
+fn position(place: usize) -> Option<(u64, u64)> {
+    let (offset, bytes) = in_copies(place)?;
+    let slots = (bytes / BYTES) as u64;
+    let slot = ((offset / BYTES) as u64).checked_rem(slots)?;
+    let units = get(place, offset_of!(State, units)) as u64;
+    Some((in_ring(units, slot, slots), units))
+}
+
 fn has_room(place: usize) -> bool {
+    if let Some((offset, bytes)) = in_copies(place) {
+        // Where nothing is recorded any more all places do.
+        let is_lost = get(place, offset_of!(State, full)) != 0;
+        let has_more = |(position, units): (u64, u64)| units.wrapping_sub(position) >= 2;
+        return offset < bytes && (is_lost || position(place).is_some_and(has_more));
+    }
     let cursor = get(place, offset_of!(State, cursor));
     let ready = get(place, offset_of!(State, ready));
     ready.wrapping_sub(cursor) > BYTES && ready > cursor
 }
 
+/// Leads the cursor back to the ring's first copy, and waits until its next unit was taken; leaves the ring if that does not
+/// happen. No signal comes meanwhile.
+fn go_round(place: usize) {
+    let Some((offset, bytes)) = in_copies(place) else {
+        return;
+    };
+    if offset >= bytes {
+        let cursor = number(place, offset_of!(State, cursor));
+        cursor.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+    let slots = bytes / BYTES;
+    let (mut known, mut steps) = (get(place, offset_of!(State, taken)), 0);
+    while !has_room(place) {
+        let taken = number(place, offset_of!(State, taken)).load(Ordering::Acquire) as usize;
+        set(place, offset_of!(State, units), taken + slots);
+        if has_room(place) {
+            return;
+        }
+        if taken != known {
+            (known, steps) = (taken, 0);
+        }
+        if steps == PATIENCE {
+            leave_ring(place);
+            return;
+        }
+        steps += 1;
+        system::pause(STEP);
+    }
+}
+
+/// Lets a track grow from the unit on in which the cursor is. Where there is no room for it the track ends.
+fn leave_ring(place: usize) {
+    let (Some((offset, bytes)), Some((at, _))) = (in_copies(place), position(place)) else {
+        return;
+    };
+    let slot = offset % bytes / BYTES;
+    let first = get(place, offset_of!(State, first));
+    let unit = units() + (first + slot) as u64 * UNIT;
+    let Some(file) = slabs::open() else {
+        return lose_track(place);
+    };
+    let Ok(area) = system::reserve_anywhere(AREA) else {
+        return lose_track(place);
+    };
+    // SAFETY: the addresses were just reserved for this.
+    if unsafe { system::map_filled_over(area, BYTES, &file, unit) }.is_err() {
+        return lose_track(place);
+    }
+    set(place, offset_of!(State, area), area);
+    let base = area.wrapping_sub(at as usize * BYTES);
+    set(place, offset_of!(State, base), base);
+    set(place, offset_of!(State, ready), area + BYTES);
+    set(place, offset_of!(State, units), at as usize + 1);
+    set(place, offset_of!(State, grown), at as usize + 1);
+    set(place, offset_of!(State, cursor), area + offset % BYTES);
+    // There must be room for the next unit, too, when this returns: the caller sees to it.
+}
+
+/// What follows is not recorded, for want of addresses to grow to: the ring is left for memory that nobody reads.
+fn lose_track(place: usize) {
+    let Some((at, _)) = position(place) else {
+        return;
+    };
+    let nowhere = system::map_nothing(NOWHERE * BYTES);
+    if let Some(full) = slabs::shared(FULL_AT) {
+        full.fetch_add(1, Ordering::Relaxed);
+    }
+    let Ok(area) = nowhere else {
+        // Over what nobody has taken, which is lost too.
+        let taken = get(place, offset_of!(State, taken));
+        set(place, offset_of!(State, full), (taken * BYTES).max(1));
+        return;
+    };
+    set(place, offset_of!(State, full), (at as usize * BYTES).max(1));
+    set(place, offset_of!(State, ready), area + NOWHERE * BYTES);
+    set(place, offset_of!(State, cursor), area);
+}
+
 /// Maps so many units more.
 fn grow(place: usize, count: u64) -> Option<()> {
-    let (base, ready) = (
-        get(place, offset_of!(State, base)),
-        get(place, offset_of!(State, ready)),
-    );
+    let ready = get(place, offset_of!(State, ready));
     let length = count as usize * BYTES;
-    if ready - base + length + NOWHERE * BYTES > AREA {
+    let area = get(place, offset_of!(State, area));
+    if ready - area + length + NOWHERE * BYTES > AREA {
         return None;
     }
     let first = slabs::shared(UNITS_AT)?.fetch_add(count, Ordering::Relaxed);
@@ -198,7 +343,7 @@ fn end(place: usize) {
     if let Some(full) = slabs::shared(FULL_AT) {
         full.fetch_add(1, Ordering::Relaxed);
     }
-    set(place, offset_of!(State, full), ready - base);
+    set(place, offset_of!(State, full), ready.wrapping_sub(base));
     // SAFETY: the area is the track's own, and nothing is mapped from `ready` on.
     let mapped = unsafe { system::map_nothing_over(ready, NOWHERE * BYTES) };
     if mapped.is_ok() {
@@ -208,7 +353,7 @@ fn end(place: usize) {
         set(
             place,
             offset_of!(State, full),
-            (ready - base).saturating_sub(BYTES).max(1),
+            ready.wrapping_sub(base).saturating_sub(BYTES).max(1),
         );
         set(place, offset_of!(State, cursor), ready - BYTES);
     }

@@ -1,26 +1,18 @@
 //! `tomo trace`: what a program did, block for block.
 
+mod session;
 mod view;
 
-use std::cell::RefCell;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
-use serde_json::json;
-use tomo_launch::{
-    Agent, Chosen, Ended, HowTraced, Observed, Redirected, RunFolder, Stream, TraceImages, Weighed,
-};
+use tomo_launch::{HowTraced, Target, TargetError, Weighed};
 use tomo_weave::{Kind, Strategy};
 
-use crate::bar::Bar;
-use crate::observe::Store;
-use crate::session::{Ready, Started};
+use session::{Command, Session};
 
 /// Run a program, once or several times, and record exactly what it did, block for block.
 ///
@@ -46,9 +38,9 @@ calls of libraries are stepped over. Each thread has a trace of its own, and no 
 between threads is claimed. A run that is killed or crashes is told up to the last
 block that is certain.
 
-With several runs arguments, environment and standard input are the same in each, and
-addresses are not randomised; where the runs differ nevertheless, that is said, and
-no trace is claimed for what lies behind.
+With several runs arguments, environment, directory and standard input are the same
+in each, and addresses are not randomised; where the runs differ nevertheless, that is
+said, and no trace is claimed for what lies behind.
 
 Exit code: the program's own; 128 and its number where a signal ended it; 2 where it
 cannot be traced at all, 127 where it is not found.";
@@ -63,6 +55,10 @@ struct Traced {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     runs: u32,
 
+    /// Have so many of them at a time.
+    #[arg(short, long, value_name = "JOBS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    jobs: u32,
+
     /// How witnesses are distributed.
     #[arg(long, value_enum, default_value_t = Distributed::Function)]
     strategy: Distributed,
@@ -71,11 +67,17 @@ struct Traced {
     #[arg(long, value_enum, default_value_t = Witnesses::Auto)]
     witness: Witnesses,
 
-    /// Choose and distribute witnesses by how often things ran when they were counted (`tomo count`), in the folder RUN.
+    /// What witnesses are made of: code of their own in the program, or breakpoints that `tomo` attends to from outside, which
+    /// is slow, and all that can be done with programs that are linked statically.
+    #[arg(long, value_enum)]
+    collect: Option<Collected>,
+
+    /// Choose and distribute witnesses by how often things ran when they were counted (`tomo count`), in the folder RUN;
+    /// else in the newest run of the program in tomo-counts, if there is one.
     #[arg(long, value_name = "RUN")]
     weights: Option<PathBuf>,
 
-    /// No more than K witnesses on ways a run, in as many runs as that takes.
+    /// No more than K witnesses on ways a run, or breakpoints at all, in as many runs as that takes.
     #[arg(long, value_name = "K")]
     limit: Option<u32>,
 
@@ -101,6 +103,14 @@ enum Distributed {
     Function,
     /// Branches that are likely to share witnesses.
     Optimized,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Collected {
+    /// Code in the program.
+    Detour,
+    /// Breakpoints, attended to from outside.
+    Breakpoint,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -143,130 +153,35 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn trace(arguments: &Traced) -> Result<ExitCode> {
-    Started::find(&arguments.command, |started| {
-        let session = match Session::prepare(arguments, &started) {
-            Ok(session) => session,
-            Err(error) => {
-                let ended = started.run_plainly("traced", &error)?;
-                return Ok(ExitCode::from(ended.code()));
-            }
-        };
-        let ended = match session.images.runs() {
-            1 => session.run(&started, 0)?.1,
-            runs => session.run_all(&started, runs)?,
-        };
-        Ok(ExitCode::from(ended.code()))
-    })
-}
-
-/// What the runs share.
-struct Session<'a> {
-    arguments: &'a Traced,
-    module: Observed,
-    agent: Agent,
-    images: TraceImages,
-    folder: PathBuf,
-    runs: RefCell<Vec<String>>,
-}
-
-impl<'a> Session<'a> {
-    fn prepare(arguments: &'a Traced, started: &Started<'_>) -> Result<Self> {
-        let store = Store::open()?;
-        let module = Observed::of(&Chosen::executable(&started.target))?;
-        let weighed = match &arguments.weights {
-            Some(run) => crate::count::weights(run, &module, &store)?,
-            None => Weighed::default(),
-        };
-        let how = arguments.how(weighed);
-        let images = store.images.traces(&module, &how, &Bar::new())?;
-        let folder = folder(&arguments.output)?;
-        Ok(Self {
-            arguments,
-            agent: Agent::in_cache(&store.folder)?,
-            images,
-            module,
-            folder,
-            runs: RefCell::default(),
-        })
-    }
-
-    /// Runs the program again and again, with the same input; its output appears once.
-    fn run_all(&self, started: &Started<'_>, runs: usize) -> Result<Ended> {
-        tomo_launch::keep_addresses().context("addresses cannot be kept the same")?;
-        let input = self.folder.join("input");
-        let mut copy = File::create(&input)?;
-        if !std::io::stdin().is_terminal() {
-            std::io::copy(&mut std::io::stdin().lock(), &mut copy)?;
+    tomo_launch::keep_going();
+    let [name, rest @ ..] = arguments.command.as_slice() else {
+        return Ok(ExitCode::from(2));
+    };
+    let target = match Target::find_unarmed(name, std::env::var_os("PATH").as_deref()) {
+        Err(error @ TargetError::NotFound(_)) => {
+            eprintln!("tomo: {error}");
+            return Ok(ExitCode::from(127));
         }
-        let mut first: Option<(PathBuf, Ended)> = None;
-        for number in 0..runs {
-            let (output, ended) = {
-                let _input = Redirected::to(Stream::Input, &File::open(&input)?)?;
-                let output = self.folder.join(format!("output-{number}"));
-                let _output = Redirected::to(Stream::Output, &File::create(&output)?)?;
-                (output, self.run(started, number)?.1)
-            };
-            match &first {
-                None => {
-                    std::io::copy(&mut File::open(&output)?, &mut std::io::stdout().lock())?;
-                    first = Some((output, ended));
-                }
-                Some((known, end)) => {
-                    if fs::read(known)? != fs::read(&output)? {
-                        eprintln!("tomo: run {number} printed something else than the first");
-                    }
-                    if *end != ended {
-                        eprintln!(
-                            "tomo: run {number} ended otherwise than the first: {ended:?}, not {end:?}"
-                        );
-                    }
-                    fs::remove_file(output)?;
-                }
-            }
+        found => found?,
+    };
+    let is_static = target.interpreter.as_os_str().is_empty();
+    let collect = match arguments.collect {
+        Some(collect) => collect,
+        None if is_static => Collected::Breakpoint,
+        None => Collected::Detour,
+    };
+    if is_static && collect == Collected::Detour {
+        return Err(TargetError::Static(target.executable).into());
+    }
+    let session = match Session::prepare(arguments, &target, collect) {
+        Ok(session) => session,
+        Err(error) => {
+            let ended = tomo_launch::run(&target, name, rest, None)?;
+            let path = target.executable.display();
+            eprintln!("tomo: {path} was not traced: {error:#}");
+            return Ok(ExitCode::from(ended.code()));
         }
-        let (_, ended) = first.context("there was no run")?;
-        Ok(ended)
-    }
-
-    /// Runs the program once, with the witnesses of this profile.
-    fn run(&self, started: &Started<'_>, number: usize) -> Result<(PathBuf, Ended)> {
-        let mut folder = RunFolder::create(&self.folder)?;
-        folder.trace(&self.module, &self.images, number)?;
-        let path = folder.path().to_path_buf();
-        let agent = self.agent.clone();
-        let ready = Ready::with_folder(started, folder, agent, false)?;
-        let own = path.file_name().unwrap_or_default();
-        let own = own.to_string_lossy().into_owned();
-        self.runs.borrow_mut().push(own);
-        self.describe(started)?;
-        let ended = ready.run(started)?;
-        if let Err(error) = tomo_export::traced::pack(&path) {
-            eprintln!("tomo: the record was not compressed: {error}");
-        }
-        Ok((path, ended))
-    }
-
-    /// Writes what the trace consists of.
-    fn describe(&self, started: &Started<'_>) -> Result<()> {
-        let words = self.arguments.command.iter();
-        let words = words.map(|word| word.to_string_lossy());
-        let document = json!({
-            "schema": "tomo.trace/1",
-            "program": started.target.executable.to_string_lossy(),
-            "stem": self.module.stem,
-            "command": words.collect::<Vec<_>>(),
-            "runs": *self.runs.borrow(),
-        });
-        let path = self.folder.join("trace.json");
-        fs::write(&path, format!("{document:#}\n")).with_context(|| path.display().to_string())
-    }
-}
-
-/// A new folder in `out`.
-fn folder(out: &Path) -> Result<PathBuf> {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let since = since.map_or(0, |since| since.as_nanos());
-    let path = out.join(format!("trace-{since}"));
-    fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
-    fs::canonicalize(&path).with_context(|| path.display().to_string())
+    };
+    let command = Command { target, name, rest };
+    Ok(ExitCode::from(session.run(&command)?.code()))
 }

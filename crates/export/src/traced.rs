@@ -4,6 +4,7 @@
 //! |---|---|
 //! | the folder of a trace read | this |
 //! | tracks as they are kept | `traced/packed.rs` |
+//! | tracks taken while the program runs | `traced/taking.rs` |
 //! | activations, one inside the other | `traced/calls.rs` |
 //! | what things are called | `traced/names.rs` |
 //! | a thread's calls as a tree | `traced/tree.rs` |
@@ -15,8 +16,10 @@ mod differ;
 mod formats;
 mod names;
 mod packed;
+mod taking;
 mod tree;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +27,7 @@ use serde_json::Value;
 use tomo_profile::tracing::{Atlas, AtlasError, Ended, Lane, Sink, threads_of, walk};
 use tomo_program::{Cache, Progress};
 use tomo_wire::Refusal;
-use tomo_wire::tracing::{ChartView, Tracks};
+use tomo_wire::tracing::{ChartView, MOST_UNITS, Tracks, UNIT};
 
 use crate::{Located, ModuleError, locate};
 
@@ -32,7 +35,8 @@ pub use calls::{Activation, Calls, Visitor};
 pub use differ::{Around, Blocks, Visits};
 pub use formats::{Callgrind, Events, Folded, Lines};
 pub use names::{Named, Names};
-pub use packed::Recorded;
+pub use packed::{Packer, Recorded};
+pub use taking::Taking;
 pub use tomo_profile::tracing;
 pub use tree::{Shown, Tree};
 
@@ -84,6 +88,8 @@ pub struct Traced {
     pub located: Located,
     /// What was run.
     pub command: Vec<String>,
+    /// What the runs were seen to do differently.
+    pub differences: Vec<String>,
     /// The runs, in the order of profiles.
     pub runs: Vec<TracedRun>,
     chart: Vec<u8>,
@@ -148,6 +154,7 @@ impl Traced {
         Ok(Self {
             located,
             command: words(&stated["command"]),
+            differences: words(&stated["differences"]),
             runs,
             chart,
         })
@@ -214,69 +221,46 @@ impl TracedRun {
         let stated: Value = serde_json::from_slice(&file(&path.join("run.json"))?)
             .map_err(|_| TraceError::NoTrace(path.clone()))?;
         let outcome = stated["outcome"].clone();
-        let packed = path.join(PACKED);
-        let (size, recorded) = if packed.exists() {
-            let bytes = file(&packed)?;
-            let recorded = Recorded::read(&bytes[..]);
-            let recorded = recorded.map_err(|error| TraceError::Io(packed, error))?;
-            (bytes.len() as u64, recorded)
-        } else {
-            let live = path.join("tracks");
-            let bytes = file(&live)?;
-            let tracks = Tracks::read(&bytes).map_err(|why| TraceError::Refused(live, why))?;
-            let recorded = Recorded::of(&tracks);
-            (tracks.unit_count() * tomo_wire::tracing::UNIT, recorded)
-        };
+        let (size, recorded) = taking::recorded(&path)?;
         Ok(Self {
             size,
+            exited: outcome.get("exit").is_some() && !recorded.is_cut,
             recorded,
-            exited: outcome.get("exit").is_some(),
             outcome,
             path,
         })
     }
 }
 
-/// The file of a run's tracks once they are packed.
+/// The file of a run's tracks while it runs.
+const TRACKS: &str = "tracks";
+/// The file of those that were taken.
 const PACKED: &str = "tracks.zst";
-
-/// Packs the tracks of the run in this folder, which has ended.
-///
-/// # Errors
-/// Where its files cannot be read or written; then they stay as they are.
-pub fn pack(run: &Path) -> Result<(), TraceError> {
-    let (live, packed) = (run.join("tracks"), run.join(PACKED));
-    let bytes = file(&live)?;
-    let refused = |why| TraceError::Refused(live.clone(), why);
-    let recorded = Recorded::of(&Tracks::read(&bytes).map_err(refused)?);
-    let write = || -> std::io::Result<()> {
-        let part = run.join("tracks.part");
-        recorded.write(std::io::BufWriter::new(fs::File::create(&part)?))?;
-        fs::rename(&part, &packed)?;
-        fs::remove_file(&live)
-    };
-    write().map_err(|error| TraceError::Io(packed.clone(), error))
-}
 
 fn file(path: &Path) -> Result<Vec<u8>, TraceError> {
     fs::read(path).map_err(|error| TraceError::Io(path.into(), error))
 }
 
-/// The words of each slab.
-fn words_of(tracks: &Tracks<'_>) -> Vec<Vec<u32>> {
-    let mut units: Vec<(u32, u32, &[u8])> = (0..tracks.unit_count())
-        .filter_map(|unit| tracks.unit(unit))
-        .collect();
-    units.sort_unstable_by_key(|(slab, position, _)| (*slab, *position));
-    let words = |slab: u32| {
-        let first = units.partition_point(|unit| unit.0 < slab);
-        let behind = units.partition_point(|unit| unit.0 <= slab);
-        let length = (tracks.length(slab) / 4) as usize;
-        let bytes = units[first..behind]
-            .iter()
-            .flat_map(|unit| unit.2.as_chunks::<4>().0);
-        let words = bytes.map(|word| u32::from_le_bytes(*word));
-        words.take(length).collect()
-    };
-    (0..tracks.count()).map(words).collect()
+/// A slab, how many bytes of its track came before, and what follows.
+type Piece<'t> = (u32, u64, &'t [u8]);
+
+/// What each slab's track has that nobody has taken, in order, a unit or less at a time.
+fn rest_of<'t>(tracks: &Tracks<'t>) -> Vec<Piece<'t>> {
+    let rows = (0..tracks.unit_count()).filter_map(|unit| Some((tracks.row(unit)?, unit)));
+    let grown: BTreeMap<(u32, u64), u64> = rows.collect();
+    let mut rest = Vec::new();
+    for slab in 0..tracks.count() {
+        let Some(state) = tracks.state(slab) else {
+            continue;
+        };
+        let (taken, length) = (state.taken.get(), state.length());
+        let behind = length.div_ceil(UNIT).min(taken.saturating_add(MOST_UNITS));
+        rest.extend((taken..behind).map_while(|position| {
+            let known = || grown.get(&(slab, position)).copied();
+            let bytes = tracks.unit(state.unit_at(position).or_else(known)?)?;
+            let used = (length - position * UNIT).min(UNIT) as usize;
+            Some((slab, position * UNIT, bytes.get(..used)?))
+        }));
+    }
+    rest
 }

@@ -15,11 +15,13 @@
 //! | `unwound.rs` | where runs crashed, unwound afterwards |
 //! | `private.rs` | files and folders that nobody else can write |
 //! | `inherited.rs` | how broken pipes are to be handled |
+//! | `attended.rs` | a program whose breakpoints this process attends to |
 //! | `start.rs` | the program runs, signals are passed on, its end is noted |
 
 #![deny(unsafe_code)]
 
 mod agent;
+mod attended;
 mod folder;
 mod forks;
 mod images;
@@ -44,6 +46,7 @@ mod unwound;
 mod variant;
 
 pub use agent::{Agent, AgentError};
+pub use attended::{Attended, Keep, Points, attend};
 pub use folder::{Armed, CRASHES, FolderError, Run, RunFolder};
 pub use forks::{Forks, records};
 pub use images::{ChosenPaths, How, ImageError, Images, Weighed};
@@ -54,7 +57,7 @@ pub use private::NotPrivate;
 pub use room::Placed;
 pub use start::{Arming, Ended, Extra, StartError, Started, keep_going, run, start, start_with};
 pub use target::{Target, TargetError};
-pub use tracing::{HowTraced, Redirected, Stream, TRACKS, TraceImages, keep_addresses};
+pub use tracing::{HowTraced, TRACKS, TraceImages, keep_addresses};
 pub use unwound::{Crash, CrashError, CrashedModule, Crashes, End, Frame, crashes};
 pub use variant::{
     Carried, Master, VariantError, equip, masters, new_folder, private_folder, read_record,

@@ -7,13 +7,14 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread::Scope;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use signal_hook::consts;
-use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
-use signal_hook::low_level::siginfo::Cause;
+use signal_hook::iterator::{Handle, SignalsInfo};
+use signal_hook::low_level::siginfo::{Cause, Origin};
 use tomo_wire::environment;
 
 use crate::{Agent, Target, inherited};
@@ -170,8 +171,22 @@ pub fn start(
 pub struct Extra {
     /// Variables of its environment.
     pub variables: Vec<(&'static str, OsString)>,
+    /// Where its input comes from, if not from where this process's does.
+    pub input: Option<Stdio>,
+    /// Where its output goes, if not where this process's goes.
+    pub output: Option<Stdio>,
     /// Where its errors go, if not where this process's go.
     pub errors: Option<Stdio>,
+}
+
+impl Extra {
+    /// Lets the program that `command` starts have it.
+    pub(crate) fn hand_on(self, command: &mut Command) {
+        command.envs(self.variables);
+        self.input.map(|input| command.stdin(input));
+        self.output.map(|output| command.stdout(output));
+        self.errors.map(|errors| command.stderr(errors));
+    }
 }
 
 /// The same, with something more.
@@ -190,10 +205,7 @@ pub fn start_with(
     if let Some(arming) = armed {
         command.envs(arming.variables(|name| std::env::var_os(name)));
     }
-    command.envs(extra.variables);
-    if let Some(errors) = extra.errors {
-        command.stderr(errors);
-    }
+    extra.hand_on(&mut command);
     inherited::hand_on(&mut command);
     // Handled from before the program starts, so that none is missed; the program itself starts
     // with the default for each.
@@ -229,12 +241,50 @@ fn wait(child: &mut Child, signals: &mut Signals) -> io::Result<Ended> {
             return Ok(signal.unwrap_or(Ended::Exited(status.code().unwrap_or(0))));
         }
         for origin in signals.wait() {
-            // What the terminal sends it sends to the whole group, the program included.
-            let by_terminal = origin.cause == Cause::Kernel;
-            if origin.signal != consts::SIGCHLD && !by_terminal {
-                let signal = Signal::try_from(origin.signal)?;
-                let _ = kill(Pid::from_raw(child.id() as i32), signal);
-            }
+            pass_on(&origin, child.id() as i32)?;
         }
+    }
+}
+
+/// Passes a signal on to a process, if it was meant for that.
+fn pass_on(origin: &Origin, process: i32) -> io::Result<()> {
+    // What the terminal sends it sends to the whole group, the program included.
+    let by_terminal = origin.cause == Cause::Kernel;
+    if origin.signal != consts::SIGCHLD && !by_terminal {
+        let signal = Signal::try_from(origin.signal)?;
+        let _ = kill(Pid::from_raw(process), signal);
+    }
+    Ok(())
+}
+
+/// Signals that are passed on to a program that somebody else waits for.
+pub(crate) struct Forwarding(Signals);
+
+impl Forwarding {
+    /// From now on none is missed.
+    pub(crate) fn prepare() -> io::Result<Self> {
+        handled().map(Self)
+    }
+
+    /// Passes them on to `process` until what this gives is dropped.
+    pub(crate) fn to<'s>(self, process: i32, scope: &'s Scope<'s, '_>) -> Closing {
+        let Self(mut signals) = self;
+        let closing = Closing(signals.handle());
+        scope.spawn(move || {
+            for origin in &mut signals {
+                // A signal that is none is not passed on.
+                let _ = pass_on(&origin, process);
+            }
+        });
+        closing
+    }
+}
+
+/// Ends the passing on of signals when it is dropped.
+pub(crate) struct Closing(Handle);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }

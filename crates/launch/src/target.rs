@@ -14,7 +14,7 @@ pub struct Target {
     pub command: PathBuf,
     /// What runs, and is observed: the same, or the interpreter of a script.
     pub executable: PathBuf,
-    /// The dynamic loader that the executable asks for.
+    /// The dynamic loader that the executable asks for; empty if it asks for none.
     pub interpreter: PathBuf,
 }
 
@@ -56,6 +56,20 @@ impl Target {
     /// # Errors
     /// Where there is none, or it cannot be observed.
     pub fn find(command: &OsStr, path: Option<&OsStr>) -> Result<Self, TargetError> {
+        match Self::find_unarmed(command, path)? {
+            found if found.interpreter.as_os_str().is_empty() => {
+                Err(TargetError::Static(found.executable))
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// The same where nothing is to be loaded into the program, so that it may be linked statically: then no loader is
+    /// named.
+    ///
+    /// # Errors
+    /// Where there is none, or it cannot be observed.
+    pub fn find_unarmed(command: &OsStr, path: Option<&OsStr>) -> Result<Self, TargetError> {
         let command = locate(command, path)?;
         let mut executable = command.clone();
         for _ in 0..DEEPEST {
@@ -91,7 +105,7 @@ fn is_runnable(found: &Metadata) -> bool {
 }
 
 enum Kind {
-    /// With its dynamic loader.
+    /// With its dynamic loader, if it has one.
     Program(PathBuf),
     Script(Interpreter),
 }
@@ -140,10 +154,7 @@ fn look(path: &Path) -> Result<Kind, TargetError> {
         return Err(TargetError::Privileged(path.into(), how));
     }
     let interpreter = header.interpreter(&file).map_err(unusable)?;
-    interpreter.map_or_else(
-        || Err(TargetError::Static(path.into())),
-        |loader| Ok(Kind::Program(loader)),
-    )
+    Ok(Kind::Program(interpreter.unwrap_or_default()))
 }
 
 fn script(line: &[u8]) -> Option<Kind> {

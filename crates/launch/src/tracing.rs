@@ -5,10 +5,12 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use tomo_program::{AnalyseError, Binary, Progress};
-use tomo_weave::{Kind, Strategy, Tracing, WEAVE_VERSION, weave_traces};
+use tomo_weave::{
+    Breakpoints, Collect, Kind, Strategy, Tracing, WEAVE_VERSION, breakpoints, weave_traces,
+};
 use tomo_wire::checksum;
 use tomo_wire::counting::{Contents, Slabs};
-use tomo_wire::tracing::{ChartView, SLAB};
+use tomo_wire::tracing::{ChartView, SLAB, SLOTS, SLOTS_AT};
 
 use crate::images::{Baked, is_unchanged, read_header};
 use crate::{FolderError, ImageError, Images, Observed, RunFolder, Weighed, private};
@@ -31,6 +33,18 @@ pub struct HowTraced {
 }
 
 impl HowTraced {
+    fn tracing(&self, collect: Collect) -> Tracing<'_> {
+        Tracing {
+            collect,
+            runs: self.runs,
+            limit: self.limit,
+            strategy: self.strategy,
+            kind: self.kind,
+            weights: &self.weighed.weights,
+            functions: &self.functions,
+        }
+    }
+
     /// What names images that are made so.
     fn name(&self) -> String {
         let named = format!("{:?}", self.functions);
@@ -88,14 +102,7 @@ impl Images {
         let path = &module.path;
         let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
         let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
-        let tracing = Tracing {
-            runs: how.runs,
-            limit: how.limit,
-            strategy: how.strategy,
-            kind: how.kind,
-            weights: &how.weighed.weights,
-            functions: &how.functions,
-        };
+        let tracing = how.tracing(Collect::Detour);
         let (id, stamp) = (module.id, module.stamp);
         let woven = weave_traces(&binary, &bytes, &loaded.model, id, stamp, None, &tracing);
         let woven = woven.map_err(|error| ImageError::Weave(path.clone(), error))?;
@@ -114,6 +121,27 @@ impl Images {
             });
         }
         Ok(TraceImages { baked })
+    }
+}
+
+impl Images {
+    /// The breakpoints with which `module` is traced.
+    ///
+    /// # Errors
+    /// Where it has none.
+    pub fn breakpoints(
+        &self,
+        module: &Observed,
+        how: &HowTraced,
+        progress: &dyn Progress,
+    ) -> Result<Breakpoints, ImageError> {
+        let (bytes, loaded) = self.load(module, progress)?;
+        let path = &module.path;
+        let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
+        let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
+        let tracing = how.tracing(Collect::Breakpoint);
+        let found = breakpoints(&binary, &bytes, &loaded.model, module.id, &tracing);
+        found.map_err(|error| ImageError::Weave(path.clone(), error))
     }
 }
 
@@ -153,6 +181,15 @@ impl RunFolder {
         self.make_tracks()
     }
 
+    /// Puts a chart into the folder of a run in which `module` is traced from outside.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn chart(&self, module: &Observed, chart: &[u8]) -> Result<(), FolderError> {
+        let path = self.path().join(format!("{}.chart", module.stem));
+        private::replace(&path, &[chart]).map_err(|error| FolderError::Io(path.clone(), error))
+    }
+
     /// Makes the file of tracks.
     fn make_tracks(&mut self) -> Result<(), FolderError> {
         let path = self.path().join(TRACKS);
@@ -161,7 +198,8 @@ impl RunFolder {
                 .ok_or_else(|| std::io::Error::other("no slab"))?;
             let file = private::create(&path)?;
             private::allocate(&file, Slabs::head())?;
-            file.write_all_at(header.as_bytes(), 0)
+            file.write_all_at(header.as_bytes(), 0)?;
+            file.write_all_at(&SLOTS.to_le_bytes(), SLOTS_AT)
         };
         make().map_err(|error| FolderError::Io(path.clone(), error))?;
         self.set_slabs(path);
@@ -178,53 +216,6 @@ pub fn keep_addresses() -> std::io::Result<()> {
     let now = personality::get()?;
     personality::set(now | Persona::ADDR_NO_RANDOMIZE)?;
     Ok(())
-}
-
-/// The standard input or output of this process, and of those that it starts, is a file while this lives.
-#[derive(Debug)]
-pub struct Redirected {
-    which: Stream,
-    before: std::os::fd::OwnedFd,
-}
-
-/// A standard stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard input.
-    Input,
-    /// Standard output.
-    Output,
-}
-
-impl Redirected {
-    /// `which` is `file` from now on.
-    ///
-    /// # Errors
-    /// Where the system does not let it.
-    pub fn to(which: Stream, file: &fs::File) -> std::io::Result<Self> {
-        use std::os::fd::AsFd as _;
-        let before = match which {
-            Stream::Input => std::io::stdin().as_fd().try_clone_to_owned()?,
-            Stream::Output => std::io::stdout().as_fd().try_clone_to_owned()?,
-        };
-        put(which, file)?;
-        Ok(Self { which, before })
-    }
-}
-
-fn put(which: Stream, file: impl std::os::fd::AsFd) -> std::io::Result<()> {
-    match which {
-        Stream::Input => nix::unistd::dup2_stdin(file)?,
-        Stream::Output => nix::unistd::dup2_stdout(file)?,
-    }
-    Ok(())
-}
-
-impl Drop for Redirected {
-    fn drop(&mut self) {
-        // Fails only where there is no such stream any more.
-        let _ = put(self.which, &self.before);
-    }
 }
 
 /// The file of a run's tracks.

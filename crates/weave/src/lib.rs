@@ -67,7 +67,8 @@ pub use error::WeaveError;
 pub use paths::{WovenPaths, weave_paths};
 pub use predicates::{Asked, Wanted};
 pub use tomo_plan::witnesses::Strategy;
-pub use tracing::{Kind, Tracing};
+pub use tracing::breakpoints::Breakpoint;
+pub use tracing::{Collect, Kind, Tracing};
 
 use ground::{Elsewhere, Ground};
 use staying::region::Regions;
@@ -366,6 +367,47 @@ pub fn weave_traces(
     Ok(WovenTraces {
         images: images.collect::<Result<_, _>>()?,
         chart,
+    })
+}
+
+/// A module's witnesses as breakpoints.
+#[derive(Debug)]
+pub struct Breakpoints {
+    /// Those of each run, ascending.
+    pub runs: Vec<Vec<Breakpoint>>,
+    /// The file of the chart (`tomo_wire::tracing`).
+    pub chart: Vec<u8>,
+    /// Where the program starts, as the module states it.
+    pub entry: u64,
+    /// Where the module's first executable page is, as it states it.
+    pub origin: u64,
+}
+
+/// The breakpoints that tell, all runs taken together, what each thread did block for block.
+///
+/// # Errors
+/// Where the module cannot be read.
+pub fn breakpoints(
+    binary: &Binary<'_>,
+    bytes: &[u8],
+    model: &Model,
+    module: ModuleId,
+    tracing: &Tracing<'_>,
+) -> Result<Breakpoints, WeaveError> {
+    let ground = Ground::of(binary, bytes, model)?;
+    let traced = tracing::all(&ground.around(), &ground.graphs, tracing);
+    let drawn = traced.chart(&ground.around());
+    let (chart, _) = drawn.file(
+        (module, ground.text.origin()),
+        ANALYSIS_VERSION,
+        traced.profiles(),
+    );
+    let runs = (0..traced.profiles()).map(|run| traced.breakpoints(&drawn, run));
+    Ok(Breakpoints {
+        runs: runs.collect(),
+        chart,
+        entry: binary.entry().map_or(0, |entry| entry.0),
+        origin: ground.text.origin(),
     })
 }
 

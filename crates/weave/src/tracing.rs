@@ -15,6 +15,7 @@
 //! calls and what calls it matters to the first of these, so the traced functions are the greatest
 //! fixpoint: all candidates, from which those are taken that do not do, given the others.
 
+pub(crate) mod breakpoints;
 mod chart;
 mod subject;
 
@@ -23,8 +24,8 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use tomo_graph::Weight;
 use tomo_plan::witnesses::{
-    Distribution, Effort, Ends, Flow, FunctionId, Machines, Place, Program, Strategy, distribute,
-    place,
+    Distribution, Effort, Ends, Flow, FunctionId, Machines, Place, Program, Strategy, WitnessId,
+    distribute, place,
 };
 use tomo_program::{Address, FunctionView, Graphs};
 use tomo_wire::tracing::{self as wire, block};
@@ -50,12 +51,25 @@ pub enum Kind {
     Auto,
 }
 
+/// What a witness is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Collect {
+    /// Code that is executed elsewhere, in place of the function's own.
+    #[default]
+    Detour,
+    /// A breakpoint, which somebody outside of the process attends to. It is passed however control comes.
+    Breakpoint,
+}
+
 /// How a program is traced.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracing<'t> {
+    /// What witnesses are made of.
+    pub collect: Collect,
     /// In how many runs.
     pub runs: u32,
-    /// How many witnesses a run may have on ways; there are as many runs then as that takes.
+    /// How many witnesses a run may have on ways, or how many breakpoints at all; there are as many runs then as that
+    /// takes. (Arrivals cannot be distributed: with breakpoints they have a run of their own then.)
     pub limit: Option<u32>,
     /// How they are distributed.
     pub strategy: Strategy,
@@ -74,6 +88,9 @@ pub(crate) struct Traced<'f> {
     /// Where each traced block is: its function and position there.
     places: HashMap<Address, (usize, usize)>,
     open: Vec<bool>,
+    collect: Collect,
+    /// The run of the first profile of the distribution.
+    first_run: u32,
     /// Entries of the other functions.
     pub(crate) untraced: Vec<u64>,
 }
@@ -86,6 +103,7 @@ pub(crate) fn all<'f>(
 ) -> Traced<'f> {
     let live = Liveness::of(around.text, graphs);
     let functions: Vec<_> = graphs.functions().collect();
+    let twice = subject::come_back_twice(&functions);
     let wanted = |function: &FunctionView<'_>| {
         let names = tracing.functions;
         names.is_empty() || names.iter().any(|name| is_called(function, name))
@@ -94,7 +112,7 @@ pub(crate) fn all<'f>(
         .par_iter()
         .map(|function| {
             let subject =
-                wanted(function).then(|| Subject::of(around, &live, function, tracing.weights))?;
+                wanted(function).then(|| Subject::of(around, &live, function, tracing, &twice))?;
             subject.filter(|subject| is_told(subject, tracing.kind).is_some())
         })
         .collect();
@@ -113,6 +131,11 @@ pub(crate) fn all<'f>(
         distribution,
         places,
         open,
+        collect: tracing.collect,
+        first_run: match tracing.collect {
+            Collect::Breakpoint if tracing.limit.is_some() => 1,
+            _ => 0,
+        },
         untraced,
     }
 }
@@ -165,7 +188,7 @@ fn settle<'f>(
 /// Whether a call comes back straight from a traced function, if at all.
 fn is_closed(end: &End, subjects: &[Subject<'_>], places: &Places, open: &[bool]) -> bool {
     let callee = end.callee.and_then(|callee| places.get(&callee));
-    callee.is_some_and(|&(at, n)| subjects[at].entry_block() == n && !open[at])
+    !end.twice && callee.is_some_and(|&(at, n)| subjects[at].entry_block() == n && !open[at])
 }
 
 /// Which functions control may leave for code that is not traced, so that they return by way of that. The least
@@ -221,7 +244,7 @@ pub(crate) struct Elsewhere {
 impl<'f> Traced<'f> {
     /// How many runs it takes.
     pub(crate) fn profiles(&self) -> u32 {
-        self.distribution.profiles().len().max(1) as u32
+        self.first_run + self.distribution.profiles().len().max(1) as u32
     }
 
     /// How control arrives at which blocks of a function.
@@ -257,11 +280,18 @@ impl<'f> Traced<'f> {
         all
     }
 
+    /// Whether a run has a witness on a way.
+    fn is_in(&self, witness: WitnessId, run: u32) -> bool {
+        let profiles = self.distribution.profiles_of(witness);
+        run.checked_sub(self.first_run)
+            .is_some_and(|profile| profiles.contains(&profile))
+    }
+
     /// What each block of a function is to record.
     fn wants(&self, id: FunctionId, subject: &Subject<'f>, profile: u32) -> Vec<Wants> {
         let mut wants = vec![Wants::default(); subject.codes.len()];
         for (witness, place) in self.distribution.witnesses_of(id) {
-            if !self.distribution.profiles_of(witness).contains(&profile) {
+            if !self.is_in(witness, profile) {
                 continue;
             }
             let what = What::Witness(Word::Number(witness.0));

@@ -9,12 +9,18 @@
 //! ([`State`]); a table that says of each *unit* behind it to which slab it belongs, and as the how manieth; and the
 //! units.
 //!
+//! The units of a track are numbered in order: their *positions*. Where somebody takes what was recorded while the program
+//! runs, a track goes round and round in a *ring* of units that lie one behind the other: the unit at a position is the
+//! slot of that number, modulo the slots. Who takes a unit fills it with zeros and then says so ([`State::taken`]). Without a ring, or when nobody
+//! takes anything, a track grows, and the table says where.
+//!
 //! | part | where | what |
 //! |---|---|---|
 //! | units | [`UNITS_AT`] | how many units were handed out |
 //! | serial | [`SERIAL_AT`] | how many threads there were |
 //! | handlers | [`HANDLERS_AT`] | the functions that the program has made signal handlers |
 //! | full | [`FULL_AT`] | how many threads had no room left and were recorded up to there |
+//! | slots | [`SLOTS_AT`] | how many units the ring of a track has; 0 where tracks grow |
 //! | slabs | as in a file of slabs | [`State`] each |
 //! | table | [`table`] | for each unit its slab and position, as in [`entry`] |
 //! | units | [`units`] | words |
@@ -98,6 +104,8 @@ pub mod block {
     pub const WITH_STACK: u32 = 64;
     /// Unwinders land here.
     pub const LANDING: u32 = 128;
+    /// Its call passes the callee's arrival.
+    pub const CALLS_SEEN: u32 = 256;
 }
 
 /// A way out of a block.
@@ -326,6 +334,10 @@ pub const UNITS_AT: u64 = 1048;
 pub const SERIAL_AT: u64 = 1056;
 /// Where it says how many threads found no more room.
 pub const FULL_AT: u64 = 1064;
+/// Where it says how many units the ring of a track has.
+pub const SLOTS_AT: u64 = 1072;
+/// Units of a ring.
+pub const SLOTS: u64 = 32;
 
 /// Where the table of units starts.
 #[must_use]
@@ -359,11 +371,11 @@ pub struct State {
     pub cursor: U64,
     /// What is called when a unit begins.
     pub hand_over: U64,
-    /// Where the first word is.
+    /// Where the first word is, or would be, of a track that grows.
     pub base: U64,
-    /// How far there is room.
+    /// How far there is room, where it grows.
     pub ready: U64,
-    /// How many units there are.
+    /// How many units there are, or may be used before more are taken.
     pub units: U64,
     /// Where this slab is.
     pub place: U64,
@@ -371,6 +383,75 @@ pub struct State {
     pub full: U64,
     /// The slab's number.
     pub slab: U64,
+    /// Where the ring is, which is mapped twice, one behind the other; 0 without one.
+    pub ring: U64,
+    /// Units of the ring.
+    pub slots: U64,
+    /// Its first unit in the file.
+    pub first: U64,
+    /// How many units were taken. Written by who takes them.
+    pub taken: U64,
+    /// The first position that is not in the ring, where the track grows.
+    pub grown: U64,
+    /// Where the addresses are that it may grow to.
+    pub area: U64,
+}
+
+/// Where in a slab it says how many units were taken.
+pub const TAKEN: u64 = core::mem::offset_of!(State, taken) as u64;
+
+impl State {
+    /// Where the ring's addresses begin and end, and how many bytes it has; `None` where the track grows.
+    fn within(&self) -> Option<(u64, u64)> {
+        let bytes = self.slots.get().checked_mul(UNIT)?;
+        let offset = self.cursor.get().checked_sub(self.ring.get())?;
+        let is_inside = self.ring.get() != 0 && bytes != 0 && offset < 2 * bytes;
+        is_inside.then_some((offset % bytes, bytes))
+    }
+
+    /// The position of the unit in which the next word will be.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.length() / UNIT
+    }
+
+    /// How many bytes were recorded.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        if self.full.get() != 0 || self.cursor.get() == 0 {
+            return self.full.get();
+        }
+        match self.within() {
+            Some((offset, bytes)) => in_ring(self.units.get(), offset / UNIT, bytes / UNIT)
+                .wrapping_mul(UNIT)
+                .wrapping_add(offset % UNIT),
+            None => self.cursor.get().wrapping_sub(self.base.get()),
+        }
+    }
+
+    /// The unit of the file at a position, if that is in the ring.
+    #[must_use]
+    pub fn unit_at(&self, position: u64) -> Option<u64> {
+        let slots = self.slots.get();
+        let is_inside = self.grown.get() == 0 || position < self.grown.get();
+        let unit = self.first.get().checked_add(position.checked_rem(slots)?)?;
+        (is_inside && self.ring.get() != 0).then_some(unit)
+    }
+}
+
+/// The position of a slot of a ring, of which positions below `units` may be used: those that were not taken are fewer than
+/// there are slots, so it is the last one that this can be.
+#[must_use]
+pub const fn in_ring(units: u64, slot: u64, slots: u64) -> u64 {
+    let last = units.wrapping_sub(1);
+    match last
+        .wrapping_add(slots)
+        .wrapping_sub(slot)
+        .checked_rem(slots)
+    {
+        Some(behind) => last.wrapping_sub(behind),
+        None => 0,
+    }
 }
 
 /// Where in a slab the cursor is.
@@ -378,7 +459,7 @@ pub const CURSOR: u32 = 0;
 /// Where in a slab the address of what is called when a unit begins.
 pub const HAND_OVER: u32 = 8;
 
-/// A word: a thread begins. Its process, its thread and its number follow.
+/// A word: a thread begins. Its process, its thread and its number, plus one, follow.
 pub const BEGIN: u32 = u32::MAX;
 /// How many words say that.
 pub const BEGIN_WORDS: usize = 4;
@@ -439,25 +520,41 @@ impl<'t> Tracks<'t> {
         self.number(UNITS_AT).unwrap_or(0).min(MOST_UNITS)
     }
 
-    /// How many bytes a slab's track has.
+    /// The state of a slab's thread.
     #[must_use]
-    pub fn length(&self, slab: u32) -> u64 {
+    pub fn state(&self, slab: u32) -> Option<State> {
         let bytes = part(self.file, self.slabs.start(slab), size_of::<State>() as u64);
-        let state = bytes
-            .ok()
-            .and_then(|bytes| State::read_from_bytes(bytes).ok());
-        state.map_or(0, |state| match state.full.get() {
-            0 => state.cursor.get().wrapping_sub(state.base.get()),
-            full => full,
-        })
+        State::read_from_bytes(bytes.ok()?).ok()
     }
 
-    /// The slab and position of a unit, and its bytes.
+    /// The slab and position of a unit, as the table says, where its track grew.
     #[must_use]
-    pub fn unit(&self, unit: u64) -> Option<(u32, u32, &'t [u8])> {
+    pub fn row(&self, unit: u64) -> Option<(u32, u64)> {
         let entry = self.number(table() + 8 * unit)?;
         let slab = u32::try_from((entry >> 32).checked_sub(1)?).ok()?;
-        let bytes = part(self.file, units() + unit * UNIT, UNIT).ok()?;
-        Some((slab, entry as u32, bytes))
+        Some((slab, u64::from(entry as u32)))
+    }
+
+    /// The bytes of a unit.
+    #[must_use]
+    pub fn unit(&self, unit: u64) -> Option<&'t [u8]> {
+        let start = unit.checked_mul(UNIT)?.checked_add(units())?;
+        part(self.file, start, UNIT).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_ring;
+
+    #[test]
+    fn a_slot_of_a_ring_has_one_position() {
+        for slots in [1, 2, 32] {
+            for taken in 0..100 {
+                for position in taken..taken + slots {
+                    assert_eq!(in_ring(taken + slots, position % slots, slots), position);
+                }
+            }
+        }
     }
 }

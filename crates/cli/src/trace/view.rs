@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use tomo_export::traced::tracing::{Atlas, Ended};
+use tomo_export::traced::tracing::{Atlas, Divergence, Ended};
 use tomo_export::traced::{
     Activation, Around, Blocks, Callgrind, Calls, Events, Folded, Lines, Names, Shown, Traced,
     TracedThread, Tree, Visitor, Visits,
@@ -160,10 +160,20 @@ impl<'t> Open<'t> {
 }
 
 /// How a trace ends, in words.
-fn end(ended: &Ended) -> String {
+fn end(open: &Open<'_>, ended: &Ended) -> String {
     let mut text = match &ended.divergence {
         None if ended.is_outside => "complete".to_owned(),
         None => "ends in the program's own code".to_owned(),
+        Some(Divergence::Differs {
+            run,
+            position,
+            block,
+        }) if open.traced.runs.len() > 1 && (*block as usize) < open.atlas.chart.blocks.len() => {
+            let block = open.block(*block);
+            format!(
+                "run {run} goes on differently from the others after {position} of its events, behind {block}"
+            )
+        }
         Some(why) => why.to_string(),
     };
     if ended.divergence.is_some() {
@@ -200,7 +210,7 @@ impl Show {
             function: self.function.as_deref(),
         };
         tree.write(&open.names, shown, to)?;
-        writeln!(to, "{}", end(&ended))?;
+        writeln!(to, "{}", end(&open, &ended))?;
         Ok(())
     }
 
@@ -245,7 +255,7 @@ fn around(open: &Open<'_>, thread: &TracedThread, step: u64, to: &mut impl Write
     }
     writeln!(to, "called by, from the outside in:")?;
     open.stack(&around.stack, to)?;
-    writeln!(to, "{}", end(&ended))?;
+    writeln!(to, "{}", end(open, &ended))?;
     Ok(())
 }
 
@@ -268,8 +278,11 @@ impl Stats {
                 "thread {}  {} blocks, {}",
                 thread.serial,
                 ended.steps,
-                end(&ended)
+                end(&open, &ended)
             )?;
+        }
+        for difference in &traced.differences {
+            writeln!(to, "{difference}")?;
         }
         let words = |number: usize| -> usize {
             let threads = open.threads.iter();
@@ -281,9 +294,15 @@ impl Stats {
             let (words, size) = (words(number), run.size);
             writeln!(
                 to,
-                "run {number}  {words} witnesses hit, {size} bytes, {}",
+                "run {number}  {words} words, {size} bytes, {}",
                 run.outcome
             )?;
+            if run.recorded.is_cut {
+                writeln!(
+                    to,
+                    "run {number}  its record is cut off: what came then is missing"
+                )?;
+            }
             let (full, lost) = (run.recorded.full, run.recorded.lost);
             if full + lost > 0 {
                 writeln!(

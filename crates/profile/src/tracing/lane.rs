@@ -25,7 +25,7 @@ pub fn threads_of(words: &[u32]) -> Vec<Thread> {
             Some(&[BEGIN, process, _, serial]) => {
                 threads.push(Thread {
                     process,
-                    serial,
+                    serial: serial.wrapping_sub(1),
                     words: Vec::new(),
                 });
                 at += BEGIN_WORDS;

@@ -94,6 +94,8 @@ enum Resume {
     Choose(u32),
     /// Control was to arrive at this block by its address.
     Arrive(u32),
+    /// A function was to be entered at this block, which is witnessed.
+    Enter(u32),
 }
 
 /// Blocks in a row without an event, at most.
@@ -170,6 +172,7 @@ pub fn walk<S: Sink>(
             Next::Resume(Resume::Run(block)) => walk.run(block),
             Next::Resume(Resume::Choose(block)) => walk.choose(block),
             Next::Resume(Resume::Arrive(block)) => walk.arrive(block),
+            Next::Resume(Resume::Enter(block)) => walk.enter_seen(block),
             Next::Stop => break,
         };
     }
@@ -232,7 +235,11 @@ impl<S: Sink> Walk<'_, '_, S> {
         let flags = row.flags.get();
         if flags & (block::CALLS | block::CALLS_ON) != 0 {
             self.push(Frame::Caller(block));
-            return self.enter(row.callee.get());
+            let callee = row.callee.get();
+            return match flags & block::CALLS_SEEN {
+                0 => self.enter(callee),
+                _ => self.enter_seen(callee),
+            };
         }
         if flags & block::CALLS_AWAY != 0 {
             self.push(Frame::Caller(block));
@@ -427,10 +434,11 @@ impl<S: Sink> Walk<'_, '_, S> {
     fn outside(&mut self) -> Next {
         let Some(event) = self.lanes[0].peek() else {
             self.ended.is_outside = true;
-            if let Some(run) = self.lanes.iter().position(|lane| lane.peek().is_some()) {
-                return self.differs(run);
-            }
-            return Next::Stop;
+            return match self.lanes.iter().position(|lane| lane.peek().is_some()) {
+                Some(_) if self.is_cut => self.stop(Divergence::Ends { run: 0 }),
+                Some(run) => self.differs(run),
+                None => Next::Stop,
+            };
         };
         let Event::Arrival { block, stack } = event else {
             return self.differs(0);
@@ -466,6 +474,20 @@ impl<S: Sink> Walk<'_, '_, S> {
         let depth = self.depth();
         self.sink.enter(block, depth);
         Next::Block(block)
+    }
+
+    /// The same, where that is witnessed.
+    fn enter_seen(&mut self, block: u32) -> Next {
+        match self.lanes[0].peek() {
+            Some(Event::Arrival { block: at, stack }) if at == block => {
+                self.take(block, stack);
+                self.enter(block)
+            }
+            _ => match self.interruption(Resume::Enter(block)) {
+                Some(next) => next,
+                None => self.differs(0),
+            },
+        }
     }
 
     /// Down to the activation that waits at this depth, which goes on.

@@ -9,7 +9,7 @@ use zerocopy::IntoBytes as _;
 use zerocopy::little_endian::U64;
 
 use super::subject::{End, Subject};
-use super::{Traced, is_closed};
+use super::{Collect, Traced, is_closed};
 use crate::place::Surroundings;
 
 /// A chart's parts.
@@ -58,7 +58,8 @@ pub(super) fn draw(traced: &Traced<'_>, around: &Surroundings<'_>) -> Drawn {
         let profiles = traced
             .distribution
             .profiles_of(tomo_plan::witnesses::WitnessId(witness));
-        U64::new(profiles.iter().fold(0, |mask, profile| mask | 1 << profile))
+        let runs = profiles.iter().map(|profile| profile + traced.first_run);
+        U64::new(runs.fold(0, |mask, run| mask | 1 << run))
     };
     let mut drawn = Drawn {
         witnesses: (0..witnesses).map(mask).collect(),
@@ -146,6 +147,9 @@ impl Drawing<'_, '_> {
             (true, true) if is_closed(end, subjects, places, open) => block::CALLS,
             (true, true) => block::CALLS_ON,
         };
+        if is_traced && self.traced.collect == Collect::Breakpoint {
+            flags |= block::CALLS_SEEN;
+        }
         let is_traced = |to| places.contains_key(to);
         let ends = &self.subject.ends;
         let twice = |end: &End| end.twice && end.behind == Some(n);
@@ -165,7 +169,9 @@ impl Drawing<'_, '_> {
 
     fn ways(&self, n: usize, end: &End, ways: &mut Vec<Way>) {
         // Only what is moved, and jumps there directly, leads from region to region.
-        let is_moved = self.subject.moved.has(n) && !self.subject.codes[n].jumps_by_address();
+        let is_moved = self.subject.moved.has(n)
+            && !self.subject.codes[n].jumps_by_address()
+            && self.traced.collect == Collect::Detour;
         let by_address = |is: bool| if is { way::BY_ADDRESS } else { 0 };
         for (number, edge) in self.subject.edges.iter().enumerate() {
             if edge.from != n {

@@ -1,12 +1,13 @@
 //! A function that may be traced: its graph, its code, and how its blocks end.
 
+use std::collections::HashSet;
+
 use tomo_graph::{EdgeId, FlowArc, FlowGraph, NodeId, Weight};
 use tomo_plan::counting::Frequencies;
 use tomo_plan::witnesses::{Loose, Place};
-use tomo_program::{Address, EdgeKind, FunctionView, Resolution, Status};
+use tomo_program::{Address, Callee, EdgeKind, FunctionView, Resolution, Status};
 
-use super::Kind;
-use crate::counting::Weights;
+use super::{Collect, Kind, Tracing, breakpoints};
 use crate::place::Surroundings;
 use crate::staying::action::What;
 use crate::staying::code::{Code, Wants};
@@ -78,6 +79,16 @@ pub(super) struct Subject<'f> {
     frequencies: Vec<u64>,
     /// Blocks at which other functions jump into this one.
     foreign: Vec<usize>,
+    collect: Collect,
+}
+
+/// The functions of a program that has a C library in it that come back more than once.
+pub(super) fn come_back_twice<'f>(functions: &[FunctionView<'f>]) -> HashSet<Address> {
+    let named = functions.iter().filter(|one| {
+        let name = one.name();
+        name.is_some_and(|name| TWICE.contains(&name))
+    });
+    named.map(FunctionView::entry).collect()
 }
 
 /// Functions of the C library that come back more than once.
@@ -98,13 +109,14 @@ impl<'f> Subject<'f> {
         around: &Surroundings<'f>,
         live: &Liveness<'_>,
         function: &FunctionView<'f>,
-        weights: &Weights,
+        tracing: &Tracing<'_>,
+        twice: &HashSet<Address>,
     ) -> Option<Self> {
         if function.status() != Status::Exact {
             return None;
         }
         let counting = function.counting_graph()?;
-        let frequencies = match weights.get(&function.id()) {
+        let frequencies = match tracing.weights.get(&function.id()) {
             Some(measured) => measured.clone(),
             None => Frequencies::estimate(&counting),
         };
@@ -112,7 +124,7 @@ impl<'f> Subject<'f> {
             .blocks()
             .map(|block| Code::of(around, live, &block));
         let codes: Vec<Code<'f>> = codes.collect::<Option<_>>()?;
-        let mut ends = ends(function, &codes)?;
+        let mut ends = ends(function, &codes, twice)?;
         let edges = edges(function, &frequencies, &mut ends)?;
         let leaves = |end: &End| end.returns || end.leaves || !end.tail.is_empty();
         let exits = (0u32..).zip(&ends).filter(|(_, end)| leaves(end));
@@ -137,6 +149,7 @@ impl<'f> Subject<'f> {
             edges,
             ends,
             codes,
+            collect: tracing.collect,
         };
         subject.has_one_way_out().then_some(subject)
     }
@@ -180,6 +193,9 @@ impl<'f> Subject<'f> {
     /// What a witness costs at this place.
     pub(super) fn weight(&self, place: Place, kind: Kind) -> Weight {
         let finite = |frequency: u64, cost: u64| Weight::Finite(frequency.saturating_mul(cost));
+        if self.collect == Collect::Breakpoint {
+            return self.weight_of_breakpoint(place, kind);
+        }
         match place {
             Place::Node(at) if kind != Kind::Edge && self.moved.has(at.index()) => {
                 let cost = self.codes[at.index()].cost_of_word();
@@ -195,6 +211,26 @@ impl<'f> Subject<'f> {
                 };
                 let cost = cost.filter(|_| self.moved.has(edge.from));
                 cost.map_or(Weight::Infinite, |cost| finite(edge.frequency, cost))
+            }
+            _ => Weight::Infinite,
+        }
+    }
+
+    /// What a breakpoint costs: how often it is met. At a branch it is met whichever way that goes.
+    fn weight_of_breakpoint(&self, place: Place, kind: Kind) -> Weight {
+        match place {
+            Place::Node(at)
+                if kind != Kind::Edge && breakpoints::may_be_at(&self.codes[at.index()], 0) =>
+            {
+                Weight::Finite(self.frequencies[at.index()])
+            }
+            Place::Edge(at) if kind != Kind::Node => {
+                let edge = &self.edges[at.index()];
+                let branches = matches!(edge.kind, Some(EdgeKind::Taken | EdgeKind::NotTaken));
+                match branches && self.codes[edge.from].has_branch() {
+                    true => Weight::Finite(self.frequencies[edge.from]),
+                    false => Weight::Infinite,
+                }
             }
             _ => Weight::Infinite,
         }
@@ -227,7 +263,10 @@ impl<'f> Subject<'f> {
 
     /// Whether who arrives at a block can be seen.
     pub(super) fn is_seen_arriving(&self, block: usize) -> bool {
-        self.moved.has(block) && self.moved.entrance(block).is_some()
+        match self.collect {
+            Collect::Detour => self.moved.has(block) && self.moved.entrance(block).is_some(),
+            Collect::Breakpoint => breakpoints::may_be_at(&self.codes[block], 0),
+        }
     }
 
     /// All of it that is moved, doing what is wanted in blocks and on arriving.
@@ -260,7 +299,11 @@ fn node(at: usize) -> NodeId {
 }
 
 /// How the blocks end, but for the ways.
-fn ends(function: &FunctionView<'_>, codes: &[Code<'_>]) -> Option<Vec<End>> {
+fn ends(
+    function: &FunctionView<'_>,
+    codes: &[Code<'_>],
+    twice: &HashSet<Address>,
+) -> Option<Vec<End>> {
     let mut ends = vec![End::default(); codes.len()];
     for (end, code) in ends.iter_mut().zip(codes) {
         end.calls = code.keeps_call();
@@ -272,7 +315,8 @@ fn ends(function: &FunctionView<'_>, codes: &[Code<'_>]) -> Option<Vec<End>> {
         let name = call
             .import()
             .map(|name| name.split('@').next().unwrap_or(name));
-        end.twice = name.is_some_and(|name| TWICE.contains(&name));
+        let is_own = matches!(call.callee(), Callee::Function(entry) if twice.contains(&entry));
+        end.twice = is_own || name.is_some_and(|name| TWICE.contains(&name));
     }
     for jump in function.indirect_jumps() {
         let end = &mut ends[function.position_of(jump.block())?];

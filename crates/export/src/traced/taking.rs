@@ -1,0 +1,159 @@
+//! Taking tracks while a program records them, and packing what was taken: so a track needs no more room than its ring has,
+//! however long the program runs.
+//!
+//! A unit is taken once the thread is past it and all its words are written: a word that is 0 is one whose writer was
+//! interrupted and may still come. What was taken is in the packed file before the thread is told so; whoever kills this
+//! process loses nothing.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use tomo_wire::counting::{MOST_SLABS, Slabs, USED};
+use tomo_wire::tracing::{SLAB, State, TAKEN, Tracks, UNIT, units};
+use zerocopy::FromBytes as _;
+
+use super::packed::{Packer, Recorded};
+use super::{PACKED, TRACKS, TraceError, file, rest_of};
+
+/// Takes the tracks of one run.
+pub struct Taking {
+    run: PathBuf,
+    tracks: File,
+    packer: Packer<BufWriter<File>>,
+    unit: Vec<u8>,
+}
+
+/// Units that are taken before the thread is told.
+const AT_ONCE: u64 = 4;
+
+impl Taking {
+    /// Of the run in this folder.
+    ///
+    /// # Errors
+    /// Where its files cannot be opened or written.
+    pub fn of(run: &Path) -> Result<Self, TraceError> {
+        let open = |path: PathBuf, file: io::Result<File>| {
+            file.map_err(|error| TraceError::Io(path, error))
+        };
+        let path = run.join(TRACKS);
+        let tracks = File::options().read(true).write(true).open(&path);
+        let path_packed = run.join(PACKED);
+        let packed = File::create(&path_packed);
+        let packed = open(path_packed.clone(), packed)?;
+        let packer = Packer::new(BufWriter::new(packed));
+        Ok(Self {
+            run: run.into(),
+            tracks: open(path, tracks)?,
+            packer: packer.map_err(|error| TraceError::Io(path_packed, error))?,
+            unit: vec![0; UNIT as usize],
+        })
+    }
+
+    /// Takes what there is; whether there was anything.
+    ///
+    /// # Errors
+    /// Where it cannot be read or written; then nothing more can be taken.
+    pub fn take(&mut self) -> Result<bool, TraceError> {
+        let mut took = false;
+        let mut all = || -> io::Result<()> {
+            let mut used = [0; 8];
+            self.tracks.read_exact_at(&mut used, USED)?;
+            for slab in 0..u64::from_le_bytes(used).min(MOST_SLABS.into()) as u32 {
+                took |= self.take_of(slab)?;
+            }
+            Ok(())
+        };
+        all().map_err(|error| TraceError::Io(self.run.clone(), error))?;
+        Ok(took)
+    }
+
+    fn take_of(&mut self, slab: u32) -> io::Result<bool> {
+        let start = Slabs::head() + u64::from(slab) * SLAB;
+        let mut bytes = [0; size_of::<State>()];
+        // A slab that was just promised may not be in the file yet.
+        if self.tracks.read_exact_at(&mut bytes, start).is_err() {
+            return Ok(false);
+        }
+        let state = State::read_from_bytes(&bytes).map_err(|_| io::ErrorKind::InvalidData)?;
+        let first = state.taken.get();
+        let behind = state.position().min(first + AT_ONCE);
+        let mut taken = first;
+        while taken < behind {
+            let Some(unit) = state.unit_at(taken) else {
+                break;
+            };
+            let at = units() + unit * UNIT;
+            self.tracks.read_exact_at(&mut self.unit, at)?;
+            if self.unit.as_chunks::<4>().0.contains(&[0; 4]) {
+                break;
+            }
+            self.packer.add(slab, taken * UNIT, &self.unit)?;
+            taken += 1;
+        }
+        if taken == first {
+            return Ok(false);
+        }
+        self.packer.flush()?;
+        self.unit.fill(0);
+        for unit in (first..taken).filter_map(|position| state.unit_at(position)) {
+            self.tracks
+                .write_all_at(&self.unit, units() + unit * UNIT)?;
+        }
+        self.tracks
+            .write_all_at(&taken.to_le_bytes(), start + TAKEN)?;
+        Ok(true)
+    }
+
+    /// Takes the rest, once the program has ended. How many threads found no more room, and how many had none at all.
+    ///
+    /// # Errors
+    /// Where files cannot be read or written; then they stay as they are.
+    pub fn finish(mut self) -> Result<(u64, u64), TraceError> {
+        while self.take()? {}
+        let live = self.run.join(TRACKS);
+        let bytes = file(&live)?;
+        let tracks = Tracks::read(&bytes).map_err(|why| TraceError::Refused(live.clone(), why))?;
+        let handlers: Vec<u64> = tracks.handlers().collect();
+        let write = || -> io::Result<(u64, u64)> {
+            for (slab, behind, piece) in rest_of(&tracks) {
+                self.packer.add(slab, behind, piece)?;
+            }
+            self.packer.finish(tracks.lost(), &handlers)?;
+            fs::remove_file(&live)?;
+            Ok(tracks.lost())
+        };
+        write().map_err(|error| TraceError::Io(self.run.join(PACKED), error))
+    }
+}
+
+/// What was recorded in the run in this folder, taken or not.
+///
+/// # Errors
+/// Where there is nothing that can be read.
+pub(super) fn recorded(run: &Path) -> Result<(u64, Recorded), TraceError> {
+    let (packed, live) = (run.join(PACKED), run.join(TRACKS));
+    let (mut size, mut recorded) = (0, Recorded::default());
+    if packed.exists() {
+        let bytes = file(&packed)?;
+        let read = Recorded::read(&bytes[..]);
+        recorded = read.map_err(|error| TraceError::Io(packed, error))?;
+        size = bytes.len() as u64;
+    }
+    if live.exists() {
+        let bytes = file(&live)?;
+        let tracks = Tracks::read(&bytes).map_err(|why| TraceError::Refused(live, why))?;
+        recorded.is_cut = false;
+        for (slab, behind, piece) in rest_of(&tracks) {
+            size += piece.len() as u64;
+            let fits = recorded.add(slab, behind, piece);
+            recorded.is_cut |= fits.is_none();
+        }
+        (recorded.full, recorded.lost) = tracks.lost();
+        recorded.handlers = tracks.handlers().collect();
+    } else if size == 0 {
+        return Err(TraceError::NoTrace(run.into()));
+    }
+    Ok((size, recorded))
+}

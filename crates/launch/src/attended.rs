@@ -1,0 +1,141 @@
+//! A program whose witnesses are breakpoints, and this process attends to them: the debugger's way of DPT §5. Nothing but `int3`
+//! is put into the program, so it may be linked statically, and nothing need be loaded into it.
+//!
+//! - A breakpoint that is met is taken away, its instruction executed by a single step, and put back. Other threads of the
+//!   process stand still meanwhile, so none runs past it.
+//! - What is met is recorded when its instruction was executed: who is interrupted by a signal before that meets it again. Only a
+//!   fault that nobody handles is a last word.
+//! - Children are attended too. One that was made by `vfork` records for the thread that waits for it.
+//! - Signals, also the program's own SIGTRAP, stops and exit codes are passed on as they are. When this process
+//!   gives up, breakpoints are taken away and the program runs on.
+//!
+//! What the program could notice: its text is not what the file has; and where it meets a breakpoint while it blocks SIGTRAP the
+//! system unblocks that, and takes its handler away if it has one.
+//!
+//! | part | file |
+//! |---|---|
+//! | a program started and attended to its end | this |
+//! | what happens to its threads | `attended/events.rs` |
+//! | its memory with the breakpoints | `attended/space.rs` |
+//! | what is recorded | `attended/tracks.rs` |
+//! | system calls | `attended/system.rs` |
+
+mod events;
+mod space;
+#[expect(
+    unsafe_code,
+    reason = "asks the system what no safe library offers; SAFETY.md argues it"
+)]
+mod system;
+mod tracks;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use nix::sys::ptrace::{self, Options};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
+use tomo_weave::Breakpoint;
+
+use crate::start::{Extra, Forwarding};
+use crate::{Ended, Observed, StartError, Target, inherited};
+use events::Attending;
+use space::Wanted;
+
+pub use tracks::Keep;
+
+/// What is attended to.
+#[derive(Clone, Copy, Debug)]
+pub struct Points<'p> {
+    /// The module that is traced.
+    pub module: &'p Observed,
+    /// Where it starts, as it states it.
+    pub entry: u64,
+    /// The breakpoints, ascending.
+    pub points: &'p [Breakpoint],
+}
+
+/// How a program went that was attended.
+#[derive(Debug)]
+pub struct Attended {
+    /// How it ended.
+    pub ended: Ended,
+    /// Where its signal handlers are, as the module states it.
+    pub handlers: Vec<u64>,
+    /// Why not everything was recorded.
+    pub problem: Option<io::Error>,
+}
+
+/// Runs `target`, called as `name`, and attends to its breakpoints until it ends; what its threads record goes to `keep`.
+///
+/// # Errors
+/// Where it does not start, or cannot be waited for.
+pub fn attend(
+    (target, name): (&Target, &OsStr),
+    arguments: &[OsString],
+    extra: Extra,
+    points: Points<'_>,
+    keep: Keep<'_>,
+) -> Result<Attended, StartError> {
+    let failed = |error| StartError::NotStarted(target.command.clone(), error);
+    let mut command = Command::new(&target.command);
+    command.arg0(name).args(arguments);
+    extra.hand_on(&mut command);
+    inherited::hand_on(&mut command);
+    let (mut hear, tell) = io::pipe().map_err(failed)?;
+    let (told, mut permit) = io::pipe().map_err(failed)?;
+    system::hold_back(&mut command, tell, told, permit.as_raw_fd());
+    let forwarding = Forwarding::prepare().map_err(StartError::Lost)?;
+    std::thread::scope(|scope| {
+        // It comes back when the program has started, which waits for this thread. With the command goes its end of the pipe.
+        let spawning = scope.spawn(move || command.spawn().map(drop));
+        let mut number = [0; 4];
+        let process = match hear.read_exact(&mut number) {
+            Ok(()) => i32::from_le_bytes(number),
+            Err(error) => {
+                let spawned = spawning.join().unwrap_or(Ok(()));
+                return Err(failed(spawned.err().unwrap_or(error)));
+            }
+        };
+        let options = Options::PTRACE_O_TRACEEXEC
+            | Options::PTRACE_O_TRACECLONE
+            | Options::PTRACE_O_TRACEFORK
+            | Options::PTRACE_O_TRACEVFORK
+            | Options::PTRACE_O_TRACEVFORKDONE;
+        let seized = ptrace::seize(Pid::from_raw(process), options);
+        permit.write_all(&[1]).map_err(StartError::Lost)?;
+        if seized.is_err() || !starts(process) {
+            let spawned = spawning.join().unwrap_or(Ok(()));
+            if let Err(error) = spawned {
+                return Err(failed(error));
+            }
+        }
+        let _forwarding = forwarding.to(process, scope);
+        let wanted = Wanted {
+            module: &points.module.path,
+            entry: points.entry,
+            points: points.points,
+        };
+        let attending = Attending::new(process, wanted, keep);
+        let attended = attending.complete(seized.err().map(io::Error::from));
+        attended.map_err(StartError::Lost)
+    })
+}
+
+/// Waits until a process that was held back becomes the program; whether it does.
+fn starts(process: i32) -> bool {
+    let id = Id::Pid(Pid::from_raw(process));
+    let flags = WaitPidFlag::WEXITED
+        | WaitPidFlag::WSTOPPED
+        | WaitPidFlag::WNOWAIT
+        | WaitPidFlag::__WALL
+        | WaitPidFlag::__WNOTHREAD;
+    // Who ends before that is left to the standard library, which waits for it itself.
+    !matches!(
+        waitid(id, flags),
+        Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..))
+    )
+}
