@@ -26,6 +26,9 @@ pub(crate) struct Shown {
     why_not: Option<String>,
 }
 
+/// What marks are: what they record, and the rows of the module.
+type Meaning = (Recorded, Vec<Row>);
+
 /// What a step's runs showed.
 pub(crate) struct Watched {
     pub(crate) known: BTreeMap<usize, Known>,
@@ -91,7 +94,7 @@ impl Session {
         &self,
         sites: &[usize],
         cases: &[usize],
-    ) -> Result<(Vec<Shown>, (Recorded, Vec<Row>)), IsolateError> {
+    ) -> Result<(Vec<Shown>, Meaning), IsolateError> {
         self.same()?;
         let asked = sites.iter().flat_map(|&site| {
             let site = &self.sites.sites[site];

@@ -15,6 +15,7 @@ use tomo_launch::{Agent, Arming, Carried, Chosen, Images, Observed, Target, equi
 use tomo_profile::scores::Heuristic;
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
 use tomo_weave::Asked;
+use tomo_wire::predicates::Kind;
 
 use crate::{Failure, median, print};
 
@@ -35,6 +36,9 @@ const PLANS: usize = 6;
 const STEPS: usize = 60;
 /// Runs with and without a plan, by turns.
 const ROUNDS: usize = 5;
+
+/// The predicates of a plan.
+type Plan = HashSet<(Kind, u64, u8)>;
 
 struct Silent;
 
@@ -187,12 +191,7 @@ fn seconds(work: &Work, variables: &[(&str, std::ffi::OsString)]) -> Result<f64,
 }
 
 /// Plans of a search by ttest: some of its first steps.
-fn plans(
-    work: &Work,
-    folder: &Path,
-    cache: &Path,
-    agent: &Agent,
-) -> Result<Vec<HashSet<(tomo_wire::predicates::Kind, u64, u8)>>, Failure> {
+fn plans(work: &Work, folder: &Path, cache: &Path, agent: &Agent) -> Result<Vec<Plan>, Failure> {
     let case = |success| Case {
         line: 1,
         arguments: work.arguments.iter().map(Into::into).collect(),
@@ -235,7 +234,7 @@ fn plans(
     let mut plans = Vec::new();
     for number in 0..PLANS {
         let step = (number * steps / PLANS) as u32;
-        let mut plan = HashSet::new();
+        let mut plan = Plan::new();
         for (row, watched) in rehearsal.watched.iter().enumerate() {
             if *watched == Some(step)
                 && let Some((Id { kind, site, .. }, _)) = stage.known(row)
