@@ -132,7 +132,10 @@ impl Bench<'_> {
         let mut counts: Vec<(u64, String)> = functions
             .map(|one| {
                 (
-                    one.blocks.iter().filter_map(|block| block.count).sum(),
+                    one.blocks
+                        .iter()
+                        .filter_map(|block| block.count)
+                        .sum::<u64>(),
                     one.name,
                 )
             })
@@ -206,7 +209,7 @@ impl Bench<'_> {
         work: &Workload,
         input: Option<&Path>,
     ) -> Result<Traced> {
-        let words = [&["trace", "-o", "traces"], words].concat();
+        let words = [&["trace", "-o", "traces"][..], words].concat();
         self.spent(self.tomo(&words, program, work), input)?;
         let models = Cache::at(self.folder.join("cache"));
         Ok(Traced::read(&self.newest("traces")?, Some(&models), &())?)
@@ -248,7 +251,7 @@ impl Bench<'_> {
             let whole = busiest(&whole);
             for strategy in ["fine", "function", "optimized"] {
                 let own = ["--runs", "6", "--strategy", strategy];
-                let six = self.trace(&[&own, &with[..]].concat(), program, work, input)?;
+                let six = self.trace(&[&own[..], &with[..]].concat(), program, work, input)?;
                 let kind = if weights.is_some() {
                     "counted"
                 } else {
