@@ -106,8 +106,10 @@ const ROWS: [Row; 17] = [
     Row {
         name: "tomo-lab",
         may_use: &[
+            "tomo-graph",
             "tomo-program",
             "tomo-plan",
+            "tomo-profile",
             "tomo-weave",
             "tomo-launch",
             "tomo-protocol",
