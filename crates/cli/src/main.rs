@@ -10,6 +10,7 @@ mod chains;
 mod count;
 mod cover;
 mod demo;
+mod earlier;
 mod fleet;
 mod isolate;
 mod map;

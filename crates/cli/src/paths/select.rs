@@ -51,11 +51,7 @@ pub(crate) struct Earlier<'e> {
 
 impl Earlier<'_> {
     /// What the named runs say, or if there are none, the first `most` of those that were found.
-    fn read(
-        &self,
-        most: usize,
-        read: &dyn Fn(&Path) -> Result<Followed>,
-    ) -> Result<Vec<Followed>> {
+    fn read(&self, most: usize, read: &dyn Fn(&Path) -> Result<Followed>) -> Result<Vec<Followed>> {
         let runs = match self.named {
             [] => self.found.get(..most).unwrap_or(&self.found),
             named => named,
@@ -107,7 +103,9 @@ pub(crate) fn chosen(
             let runs = earlier.read(usize::MAX, read)?;
             if runs.is_empty() {
                 let output = earlier.output.display();
-                eprintln!("tomo: no earlier run of this build is in {output}: all paths are unseen");
+                eprintln!(
+                    "tomo: no earlier run of this build is in {output}: all paths are unseen"
+                );
             }
             let seen = seen(&runs, graphs);
             Ok(match entries {
@@ -178,7 +176,9 @@ fn seen(runs: &[Followed], graphs: &Graphs<'_>) -> BTreeMap<u64, PathsOf> {
             ..PathsOf::default()
         });
         let ran = function.ran.iter();
-        paths.paths.extend(ran.filter_map(|path| name(graphs, path)));
+        paths
+            .paths
+            .extend(ran.filter_map(|path| name(graphs, path)));
     }
     seen
 }
@@ -251,13 +251,20 @@ fn of_document(
 ) -> Result<BTreeMap<u64, PathsOf>> {
     let document: Document = serde_json::from_slice(text)?;
     let schema = document.schema;
-    ensure!(schema == "tomo.paths/1", "its schema is {schema:?}, not \"tomo.paths/1\"");
+    ensure!(
+        schema == "tomo.paths/1",
+        "its schema is {schema:?}, not \"tomo.paths/1\""
+    );
     if let Some(other) = document.module.filter(|other| *other != module.stem) {
         let (path, stem) = (module.path.display(), &module.stem);
         bail!("it is of the build {other}; {path} is {stem}");
     }
     let mut all = BTreeMap::new();
-    for function in document.functions.iter().filter(|one| !one.paths.is_empty()) {
+    for function in document
+        .functions
+        .iter()
+        .filter(|one| !one.paths.is_empty())
+    {
         let entry = address(&function.address)?;
         ensure!(
             graphs.function_starting_at(Address(entry)).is_some(),
@@ -317,7 +324,13 @@ mod tests {
         assert_eq!(read("unseen"), Ok(Select::Unseen));
         assert_eq!(read("hot:12"), Ok(Select::Hot(12)));
         assert_eq!(read("a/file"), Ok(Select::File("a/file".into())));
-        for text in ["hot:", "hot:0", "hot:-1", "hot:many", "hot:99999999999999999999"] {
+        for text in [
+            "hot:",
+            "hot:0",
+            "hot:-1",
+            "hot:many",
+            "hot:99999999999999999999",
+        ] {
             assert!(read(text).is_err(), "{text}");
         }
     }

@@ -76,6 +76,21 @@ fn put_all(bytes: &mut Vec<u8>, kind: u64, functions: &BTreeMap<u64, PathsOf>) {
 }
 
 impl Images {
+    /// Makes the image in which paths are counted that are `chosen`, if it is not there: what is wrong with the choice
+    /// is known then.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn can_follow(
+        &self,
+        module: &Observed,
+        chosen: &ChosenPaths,
+        progress: &dyn Progress,
+    ) -> Result<(), ImageError> {
+        // The first of a run's modules has its counters at the start of slabs.
+        self.paths(module, 0, chosen, progress).map(drop)
+    }
+
     /// The image in which those paths of `module` are counted that are `chosen`, its counters `slab` bytes into each
     /// slab.
     pub(crate) fn paths(
