@@ -85,7 +85,8 @@ With --select other paths are not counted, and it is not known how many were sta
 A function in which the selected paths cannot be told from others by probes of their own
 has all its paths counted; told is of the selected ones all the same.
 
-A path's share is that of the instructions along it in all that ran along paths.
+A path's share is that of the instructions along it in all that ran along paths that
+were counted.
 
 Exit code: the program's own; 128 and its number where a signal ended it; 2 where it
 cannot be followed at all, 127 where it is not found.";

@@ -7,7 +7,7 @@
 //! | PDT | here |
 //! |---|---|
 //! | MyIE, 36 sites, 378 sessions | programs of the study, 36 instances with three runs each, each run with a configuration of its own |
-//! | complete traces of blocks | exact chains of calls (`tomo chains`) |
+//! | complete traces of blocks, in which chains are found where all their units follow each other | exact chains of calls (`tomo chains`), and marks: a chain is reported of a run in which all its probes were hit |
 //! | chains of the call graph from roots to leaves, by hand | direct calls; roots are functions that nobody calls directly, or that were seen to be called otherwise |
 //! | the list of events, from a walk of the call graph | chains that twelve runs in house have shown: a native program's call graph has too many to list |
 //! | clusters: a root and all that it reaches | the same |

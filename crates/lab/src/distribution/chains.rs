@@ -42,7 +42,7 @@ pub struct Field {
     pub house: Vec<Units>,
     /// For each root all that it reaches.
     pub clusters: Vec<Units>,
-    /// What ran in the field: a run for each chain of an instance.
+    /// What ran in the field: of each run the chains that nothing goes on from, one after the other.
     pub runs: Vec<Run>,
     /// How many chains ran in the field, in house, and in both.
     pub chains: [usize; 3],
@@ -63,8 +63,8 @@ pub struct Walk<'g> {
     roots: BTreeSet<FunctionId>,
     /// Complete chains.
     house: BTreeSet<Units>,
-    /// Per instance all chains, complete or not.
-    field: BTreeMap<usize, BTreeSet<Units>>,
+    /// Per run its instance and all its chains, complete or not.
+    field: Vec<(usize, BTreeSet<Units>)>,
     /// Those of them that are complete.
     complete: BTreeSet<Units>,
 }
@@ -113,7 +113,7 @@ impl<'g> Walk<'g> {
             roots: roots.filter(|one| !called.contains(one)).collect(),
             functions,
             house: BTreeSet::new(),
-            field: BTreeMap::new(),
+            field: Vec::new(),
             complete: BTreeSet::new(),
         })
     }
@@ -136,13 +136,10 @@ impl<'g> Walk<'g> {
     /// As [`Self::in_house`].
     pub fn in_field(&mut self, instance: usize, document: &[u8]) -> Result<(), StudyError> {
         let (chains, _) = self.chains(document)?;
-        let own = self.field.entry(instance).or_default();
-        for (units, is_complete) in chains {
-            if is_complete {
-                self.complete.insert(units.clone());
-            }
-            own.insert(units);
-        }
+        let complete = chains.iter().filter(|(_, is_complete)| **is_complete);
+        self.complete
+            .extend(complete.map(|(units, _)| units.clone()));
+        self.field.push((instance, chains.into_keys().collect()));
         Ok(())
     }
 
@@ -228,7 +225,8 @@ impl<'g> Walk<'g> {
     pub fn finish(self) -> Result<Field, StudyError> {
         let clusters = self.roots.iter().map(|root| self.graph.cluster(*root));
         let clusters: Vec<Units> = clusters.collect::<Result<_, _>>()?;
-        let chains = self.house.iter().chain(self.field.values().flatten());
+        let in_field = self.field.iter().flat_map(|(_, chains)| chains);
+        let chains = self.house.iter().chain(in_field);
         let used: BTreeSet<UnitId> = clusters.iter().chain(chains).flatten().copied().collect();
         let numbers: HashMap<UnitId, UnitId> = (0..)
             .zip(&used)
@@ -237,12 +235,10 @@ impl<'g> Walk<'g> {
         let renamed = |units: &Units| units.iter().map(|unit| numbers[unit]).collect::<Units>();
         let both = self.house.intersection(&self.complete).count();
         let all = self.house.union(&self.complete).map(renamed);
-        let runs = self.field.iter().flat_map(|(instance, chains)| {
-            let traces = chains.iter().map(renamed);
-            traces.map(|trace| Run {
-                instance: *instance,
-                trace,
-            })
+        // A chain begins with the entry of its root, as events do, so none is found where one ends and another begins.
+        let runs = self.field.iter().map(|(instance, chains)| Run {
+            instance: *instance,
+            trace: chains.iter().flat_map(&renamed).collect(),
         });
         Ok(Field {
             units: used.len(),

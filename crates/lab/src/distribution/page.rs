@@ -53,7 +53,8 @@ fn opening(results: &Results) -> String {
          After Diep, Cohen, Elbaum, *Probe Distribution Techniques to Profile Events in Deployed Software* (PDT); numbers of \
          tables and figures are those of the paper, whose subject was MyIE, a web browser: 1197 probes, 36 sites, 378 sessions. \
          Here {} instances make three runs each, every run with a configuration of its own, and every technique was tried {} times \
-         at each bound. What runs did is known exactly, and masked with the probes that the instance's variant has. Events \
+         at each bound. What runs did is known exactly, and masked with the probes that the instance's variant has: these say \
+         which of them were hit in a run, and a chain is reported where all its probes were. Events \
          are the chains that twelve other runs showed in house, clusters are roots with all that they reach by direct calls. A \
          climb ends after {} bad moves in succession (the paper: 500,000). Made in {:.0} seconds.\n\n",
         results.instances,
@@ -152,7 +153,8 @@ fn falsely(results: &Results) -> Table {
         "falsely",
         "Chains falsely reported for each that was correctly: medians (Figure 3)",
         "The paper says: for probes it grows with the bound, for events and clusters it falls; events report ten times as many \
-         as clusters at the tightest bound, eight times at the widest. Nothing stands where nothing was identified.",
+         as clusters at the tightest bound, eight times at the widest. It looks for chains in traces; here a chain is false where \
+         its probes were hit by other chains of the same run. Nothing stands where nothing was identified.",
         &HEADS,
     );
     techniques(&mut table, results, &|studied, technique, bound| {

@@ -197,7 +197,7 @@ impl Sets<'_> {
             &distribution,
             &variants,
             &self.field.runs,
-            Observation::Order,
+            Observation::Marks,
         )?;
         Ok(Trial {
             technique,
