@@ -52,7 +52,6 @@ impl Anova {
             |values: &mut dyn Iterator<Item = f64>, of: usize| values.sum::<f64>() / of as f64;
         let all = rows * columns * count;
         let grand = mean(&mut cells.iter().flatten().flatten().copied(), all);
-        let cell = |row: usize, column: usize| mean(&mut cells[row][column].iter().copied(), count);
         let of_row = |row: usize| mean(&mut cells[row].iter().flatten().copied(), columns * count);
         let of_column = |column: usize| {
             let values = cells.iter().flat_map(|row| &row[column]);
@@ -64,14 +63,11 @@ impl Anova {
             .map(|column| square(of_column(column) - grand))
             .sum();
         let (mut both, mut within) = (0.0, 0.0);
-        for row in 0..rows {
-            for column in 0..columns {
-                let mean = cell(row, column);
+        for (row, own) in cells.iter().enumerate() {
+            for (column, values) in own.iter().enumerate() {
+                let mean = mean(&mut values.iter().copied(), count);
                 both += square(mean - of_row(row) - of_column(column) + grand);
-                within += cells[row][column]
-                    .iter()
-                    .map(|one| square(one - mean))
-                    .sum::<f64>();
+                within += values.iter().map(|one| square(one - mean)).sum::<f64>();
             }
         }
         let freedom = (rows * columns * (count - 1)) as f64;

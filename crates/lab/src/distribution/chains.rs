@@ -144,7 +144,6 @@ impl<'g> Walk<'g> {
     }
 
     /// The chains of a run that nothing goes on from, and whether each is complete; and the functions they start at.
-    #[expect(clippy::type_complexity, reason = "named where it is taken apart")]
     fn chains(
         &self,
         document: &[u8],
