@@ -133,13 +133,21 @@ impl Planner<'_> {
         if sums.top() >= MOST_SUM || sums.numbers() > u64::from(all.numbers) {
             return None;
         }
-        let ends = |id: ArcId| drawn.dag.arc(id).to == drawn.dag.sink();
+        let ends = |id: ArcId| match drawn.dag.arc(id).way {
+            Way::Exit(node) => !drawn.dead[node.index()],
+            Way::Break(..) => true,
+            Way::Start(_) | Way::Edge(_) => false,
+        };
         let of_interest: BTreeSet<Way> = drawn
             .dag
             .ids()
             .filter(|id| ends(*id) && sums.interest().has(*id))
             .map(|id| drawn.dag.arc(id).way)
             .collect();
+        // What never comes to an end is not worth an image without counters.
+        if of_interest.is_empty() {
+            return None;
+        }
         let counters = Counters {
             increments: sums.increments(&drawn.dag, &drawn.weights),
             numbers: sums.numbers(),
