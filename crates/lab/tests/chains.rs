@@ -23,6 +23,20 @@ fn row(parent: usize, way: &str, site: Option<u64>, function: u64) -> Value {
     })
 }
 
+/// A function and one that it calls, which calls none itself; and where that call returns to.
+fn pair(graphs: &Graphs<'_>) -> Option<(u64, u64, u64)> {
+    graphs.functions().find_map(|caller| {
+        let mut calls_of_it = calls(graphs, &caller).into_iter();
+        let (callee, behind) = calls_of_it.find(|(callee, _)| {
+            let callee = graphs.function_starting_at(tomo_program::Address(*callee));
+            let tails =
+                |one: &FunctionView<'_>| one.edges().any(|edge| !edge.kind.is_intraprocedural());
+            callee.is_some_and(|one| calls(graphs, &one).is_empty() && !tails(&one))
+        })?;
+        Some((caller.entry().0, callee, behind))
+    })
+}
+
 #[test]
 fn chains_are_cut_where_nobody_calls_directly() {
     let program = compiled("gcc", "counting.c", &["-O0", "-pthread"]).expect("built");
@@ -34,18 +48,7 @@ fn chains_are_cut_where_nobody_calls_directly() {
     };
     let loaded = load(&request, &()).expect("a model");
     let graphs = loaded.model.graphs().expect("graphs");
-    // A function that calls one that calls none.
-    let pair = graphs.functions().find_map(|caller| {
-        let mut calls_of_it = calls(&graphs, &caller).into_iter();
-        let (callee, behind) = calls_of_it.find(|(callee, _)| {
-            let callee = graphs.function_starting_at(tomo_program::Address(*callee));
-            let tails =
-                |one: &FunctionView<'_>| one.edges().any(|edge| !edge.kind.is_intraprocedural());
-            callee.is_some_and(|one| calls(&graphs, &one).is_empty() && !tails(&one))
-        })?;
-        Some((caller.entry().0, callee, behind))
-    });
-    let (caller, callee, behind) = pair.expect("such a pair");
+    let (caller, callee, behind) = pair(&graphs).expect("such a pair");
     let document = |rows: &[Value]| json!({ "chains": rows }).to_string();
     let both = [
         row(0, "outside", None, caller),
