@@ -1,8 +1,8 @@
 //! Counts are exact: what `tomo count` says of every block and edge is how often a debugger that executes
 //! the same run instruction by instruction saw it.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
@@ -349,4 +349,87 @@ fn an_earlier_run_chooses_cheaper_counters_that_say_the_same() {
     };
     assert_eq!(counts(&first, "work"), counts(&again, "work"));
     assert!(increments("again") <= increments("first"));
+}
+
+/// By itself the newest run chooses the counters, or the one by which that was chosen itself; whose counts are damaged,
+/// is passed over, and that is said.
+#[test]
+fn the_newest_run_chooses_counters_by_itself() {
+    let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
+    let folder = tempfile::tempdir().expect("a folder");
+    let runs = || {
+        let made = std::fs::read_dir(folder.path().join("runs"));
+        let made = made.into_iter().flatten().flatten();
+        made.map(|entry| entry.path()).collect::<BTreeSet<_>>()
+    };
+    // The counts, the run by which counters were chosen, the run itself, and what was said.
+    let run = |options: &[&str]| {
+        let before = runs();
+        let mut command = Command::new(tomo::path().expect("tomo"));
+        command.env("TOMO_CACHE_DIR", folder.path().join("cache"));
+        command.current_dir(folder.path());
+        command.args(["count", "--format", "json", "--to", "json", "-o", "runs"]);
+        command.args(options).arg("--").arg(&program).arg("once");
+        let output = complete(command, b"").expect("run");
+        let text = std::fs::read(folder.path().join("json")).expect("counts");
+        let counts: serde_json::Value = serde_json::from_slice(&text).expect("a document");
+        let own = runs().difference(&before).next().cloned().expect("a run");
+        let by = std::fs::read_to_string(own.join("weighed-by")).ok();
+        (
+            counts["lines"].clone(),
+            by.map(PathBuf::from),
+            own,
+            output.stderr,
+        )
+    };
+    let (lines, by, first, _) = run(&[]);
+    assert_eq!(by, None);
+    for _ in 0..2 {
+        let (again, by, ..) = run(&[]);
+        assert_eq!((&again, by.as_ref()), (&lines, Some(&first)));
+    }
+    let (again, by, ..) = run(&["--weights", "none"]);
+    assert_eq!((&again, by), (&lines, None));
+    for run in runs() {
+        std::fs::write(run.join("slabs"), "damaged").expect("written");
+    }
+    let (again, by, _, said) = run(&[]);
+    assert_eq!((&again, by), (&lines, None));
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("no weights are taken"), "{said}");
+}
+
+/// Each block of a profile for pprof ran as often as JSON says.
+#[test]
+fn pprof_is_told_the_same() {
+    let program = compiled("gcc", "lines.c", &["-O0", "-g"]).expect("built");
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |format: &str| {
+        let mut command = Command::new(tomo::path().expect("tomo"));
+        command.env("TOMO_CACHE_DIR", folder.path().join("cache"));
+        command.current_dir(folder.path());
+        command.args(["count", "--format", format, "--to", format, "--"]);
+        command.arg(&program);
+        complete(command, b"").expect("run");
+        std::fs::read(folder.path().join(format)).expect("a profile")
+    };
+    let document: Document = serde_json::from_slice(&run("json")).expect("a document");
+    let blocks = document.functions.iter().flat_map(|one| &one.blocks);
+    let ran = blocks.filter(|block| block.count.is_some_and(|count| count > 0));
+    let profile = run("pprof");
+    // A sample is a field of its own: 2, of bytes.
+    let mut rest = profile.as_slice();
+    let mut samples = 0;
+    while let [key, after @ ..] = rest {
+        let (length, head) = match after {
+            [low, high, ..] if *low >= 0x80 => {
+                (usize::from(low & 0x7f) | usize::from(*high) << 7, 2)
+            }
+            [low, ..] => (usize::from(*low), 1),
+            [] => panic!("cut"),
+        };
+        samples += usize::from(*key == 0x12);
+        rest = &after[head + length..];
+    }
+    assert_eq!(samples, ran.count());
 }

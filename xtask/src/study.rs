@@ -7,6 +7,8 @@ use std::fs;
 use std::path::Path;
 
 const PAGE: &str = "docs/STUDIES.md";
+/// Where the page's plots lie, from the page's own folder; each study has a folder.
+const PLOTS: &str = "studies";
 
 /// Make the papers' studies anew.
 #[derive(clap::Subcommand)]
@@ -30,6 +32,22 @@ pub(crate) enum Study {
         #[arg(long)]
         no_write: bool,
     },
+    /// What probes show of chains of calls that are distributed over instances, and what they report falsely
+    ///
+    /// Runs `tomo study distribution` on lua and sqlite, and rewrites docs/STUDIES.md and its plots.
+    Distribution {
+        /// Leave the page alone: only tables and plots in target/study
+        #[arg(long)]
+        no_write: bool,
+    },
+    /// How many probes tell some acyclic paths from all others, and what they cost
+    ///
+    /// Runs `tomo study paths` on lua, sqlite and bzip2, and rewrites docs/STUDIES.md and its plots.
+    Paths {
+        /// Leave the page alone: only tables and plots in target/study
+        #[arg(long)]
+        no_write: bool,
+    },
 }
 
 impl Study {
@@ -37,6 +55,8 @@ impl Study {
         let (name, no_write) = match self {
             Self::Disposal { no_write } => ("disposal", no_write),
             Self::Isolation { no_write } => ("isolation", no_write),
+            Self::Distribution { no_write } => ("distribution", no_write),
+            Self::Paths { no_write } => ("paths", no_write),
         };
         packages::ensure(false)?;
         let tomo = house::build_tomo()?;
@@ -51,11 +71,10 @@ impl Study {
     }
 }
 
-/// Puts what lies in `output` into the page and its folder below `root`.
+/// Puts what lies in `output` into the study's part of the page and its folder below `root`.
 fn publish(name: &str, output: &Path, root: &Path) -> Result<()> {
     let page_path = root.join(PAGE);
-    let plots = format!("studies/{name}");
-    let folder = root.join("docs").join(&plots);
+    let folder = root.join("docs").join(PLOTS).join(name);
     if folder.exists() {
         fs::remove_dir_all(&folder).context("old plots stay")?;
     }
@@ -67,22 +86,22 @@ fn publish(name: &str, output: &Path, root: &Path) -> Result<()> {
             fs::copy(&path, folder.join(plot))?;
         }
     }
-    let text = fs::read_to_string(output.join(format!("{name}.md")));
-    let text = text.context("the study left no page")?;
+    let page = output.join(format!("{name}.md"));
+    let text = fs::read_to_string(page).context("the study left no page")?;
     page::rewrite(
         &page_path,
         &format!("study {name}"),
-        &within_page(&text, &plots),
+        &within_page(name, &text),
     )
 }
 
 /// The study's page as a part of another: headings one deeper, plots where they lie.
-fn within_page(text: &str, plots: &str) -> String {
+fn within_page(name: &str, text: &str) -> String {
     let line = |line: &str| match line.starts_with('#') {
         true => format!("#{line}\n"),
         false => format!(
             "{}\n",
-            line.replace("](figure-", &format!("]({plots}/figure-"))
+            line.replace("](figure-", &format!("]({PLOTS}/{name}/figure-"))
         ),
     };
     text.lines().map(line).collect()
@@ -97,7 +116,7 @@ mod tests {
     fn headings_go_down_and_plots_are_found() {
         let text = "# A\n\n## B\n![c](figure-2.svg)\n";
         let expected = "## A\n\n### B\n![c](studies/disposal/figure-2.svg)\n";
-        assert_eq!(within_page(text, "studies/disposal"), expected);
+        assert_eq!(within_page("disposal", text), expected);
     }
 
     #[test]

@@ -1,20 +1,23 @@
 //! `tomo count`: how often functions, blocks and edges ran.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::Write as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use tomo_export::counted::{Counted, write_callgrind, write_source, write_tracefile};
+use tomo_export::counted::{Counted, write_callgrind, write_pprof, write_source, write_tracefile};
 use tomo_export::{Counts, Located, counts, frequencies};
 use tomo_launch::{Observed, Weighed};
 use tomo_program::Graphs;
 use tomo_wire::counting::{Counters, Row, sums};
 
 use crate::bar::Bar;
+use crate::earlier;
 use crate::observe::Store;
 use crate::session::{Session, Started, bytes, file_of, located, tell};
 
@@ -38,8 +41,9 @@ pub(crate) struct Arguments {
     to: Option<PathBuf>,
 
     /// Choose counters by how often things ran in an earlier run, whose folder RUN is: then most stand
-    /// where little runs.
-    #[arg(long, value_name = "RUN")]
+    /// where little runs. By itself that is the newest run of the same build in DIR, or the one by which
+    /// that was weighed itself, so that images are made once; `none` goes by an estimate.
+    #[arg(long, value_name = "RUN|none")]
     weights: Option<PathBuf>,
 
     /// The program and its arguments.
@@ -76,6 +80,8 @@ enum Format {
     Source,
     /// Callgrind's format, for KCachegrind: of each function what it costs itself.
     Callgrind,
+    /// pprof's profile.proto: of each block how often it ran, and how many instructions that makes.
+    Pprof,
 }
 
 /// Runs the program; gives its exit code.
@@ -94,13 +100,44 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn prepare(arguments: &Arguments, started: &Started<'_>) -> Result<Session> {
     Session::prepare(started, &arguments.output, |folder, module, store| {
-        let weighed = match &arguments.weights {
-            Some(run) => weights(run, module, store)?,
-            None => Weighed::default(),
-        };
+        let weighed = weighed(arguments, folder.path(), module, store)?;
         folder.count(module, &store.images, &weighed, &Bar::new())?;
         Ok(folder.make_slabs()?)
     })
+}
+
+/// In the folder of a run: the run by which it was weighed.
+const WEIGHED_BY: &str = "weighed-by";
+
+/// By what counters are chosen in the run whose folder is `own`, which is noted there.
+fn weighed(arguments: &Arguments, own: &Path, module: &Observed, store: &Store) -> Result<Weighed> {
+    let found = match &arguments.weights {
+        Some(none) if none.as_os_str() == "none" => None,
+        Some(run) => Some((run.clone(), weights(run, module, store)?)),
+        None => by_itself(&arguments.output, module, store),
+    };
+    let Some((run, weighed)) = found else {
+        return Ok(Weighed::default());
+    };
+    let run = fs::canonicalize(run)?;
+    fs::write(own.join(WEIGHED_BY), run.as_os_str().as_bytes())?;
+    Ok(weighed)
+}
+
+/// The newest run in `output` whose counts can be used, or the one by which it was weighed.
+fn by_itself(output: &Path, module: &Observed, store: &Store) -> Option<(PathBuf, Weighed)> {
+    let newest = earlier::runs(output, module, "counters")
+        .into_iter()
+        .next()?;
+    let before = fs::read(newest.join(WEIGHED_BY)).ok();
+    let before = before.map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
+    for run in before.into_iter().chain([newest]) {
+        match weights(&run, module, store) {
+            Ok(weighed) => return Some((run, weighed)),
+            Err(error) => eprintln!("tomo: no weights are taken: {error:#}"),
+        }
+    }
+    None
 }
 
 /// What the counters of a module said in a run.
@@ -119,12 +156,16 @@ impl Recorded {
         let slabs = bytes(&folder.join("slabs"))?;
         let (header, rows) = Counters::read(&file).context("the counters")?;
         let mut values = vec![0u64; rows.len()];
+        let mut overflows = false;
         let add = |counter: usize, value: u64| {
             if let Some(sum) = values.get_mut(counter) {
-                *sum = sum.wrapping_add(value);
+                let (next, over) = sum.overflowing_add(value);
+                *sum = next;
+                overflows |= over;
             }
         };
         let lost = sums(&slabs, header.at.get(), add, rows.len()).context("the slabs")?;
+        ensure!(!overflows, "counters add up to more than 64 bits hold");
         Ok(Self {
             located: located(module, store, &())?,
             file,
@@ -171,6 +212,7 @@ fn written(arguments: &Arguments, started: &Started<'_>, session: &Session) -> R
         Format::Lcov => write_tracefile(&mut text, &counted)?,
         Format::Source => write_source(&mut text, &counted)?,
         Format::Callgrind => write_callgrind(&mut text, &counted, &started.shown())?,
+        Format::Pprof => write_pprof(&mut text, &counted)?,
     }
     Ok(text)
 }

@@ -11,6 +11,7 @@ mod count;
 mod cover;
 mod crashes;
 mod demo;
+mod earlier;
 mod fleet;
 mod isolate;
 mod map;

@@ -1,20 +1,26 @@
 //! `tomo paths`: along which acyclic paths functions ran.
 
+mod select;
+
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use tomo_export::{Followed, path_counts, write_paths_document, write_paths_table};
-use tomo_launch::{Chosen, ChosenPaths, Observed};
-use tomo_program::FunctionView;
+use tomo_launch::{Chosen, ChosenPaths, ImageError, Observed};
+use tomo_program::{FunctionView, Graphs};
+use tomo_weave::WeaveError;
 use tomo_wire::counting::{forks, sums};
 use tomo_wire::paths::Paths;
 
 use crate::bar::Bar;
+use crate::earlier;
 use crate::observe::Store;
-use crate::session::{Session, Started, bytes, located, tell};
+use crate::session::{Session, Started, bytes, file_of, located, tell};
+use select::{Earlier, Select};
 
 /// Run a program and count how often each acyclic path of its functions runs.
 ///
@@ -39,6 +45,16 @@ pub(crate) struct Arguments {
     /// Follow only functions with this name, or with this as a part of it; may be given more than once.
     #[arg(long, value_name = "NAME")]
     function: Vec<String>,
+
+    /// Count only some paths, by few probes: those in FILE, which is what `--format json` writes, or a part of it;
+    /// `hot:N`, the N hottest of an earlier run; or `unseen`, what no earlier run has seen.
+    #[arg(long, value_name = "FILE|hot:N|unseen")]
+    select: Option<Select>,
+
+    /// Select by this earlier run, whose folder RUN is. May be given several times. Without it `hot:N` goes by the
+    /// newest run of the same build in DIR, and `unseen` by all of them.
+    #[arg(long, value_name = "RUN", requires = "select")]
+    of: Vec<PathBuf>,
 
     /// Show so many of the hottest paths.
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -65,7 +81,12 @@ many jumps share the targets of (computed goto), at a call that may come back tw
 A path that comes to no end is counted as cut: when an exception, longjmp, exit or a
 signal ends its function in the middle. In a landing pad another path begins.
 
-A path's share is that of the instructions along it in all that ran along paths.
+With --select other paths are not counted, and it is not known how many were started.
+A function in which the selected paths cannot be told from others by probes of their own
+has all its paths counted; told is of the selected ones all the same.
+
+A path's share is that of the instructions along it in all that ran along paths that
+were counted.
 
 Exit code: the program's own; 128 and its number where a signal ended it; 2 where it
 cannot be followed at all, 127 where it is not found.";
@@ -99,15 +120,40 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     })
 }
 
-/// The functions that are to be followed.
+/// The paths that are to be counted.
 fn choice(arguments: &Arguments, started: &Started<'_>, store: &Store) -> Result<ChosenPaths> {
-    if arguments.function.is_empty() {
+    if arguments.function.is_empty() && arguments.select.is_none() {
         return Ok(ChosenPaths::All);
     }
     let module = Observed::of(&Chosen::executable(&started.target))?;
     let located = located(&module, store, &Bar::new())?;
     let graphs = located.model.graphs()?;
-    let mut entries = std::collections::BTreeSet::new();
+    let entries = named(arguments, &module, &graphs)?;
+    let Some(select) = &arguments.select else {
+        return Ok(entries.map_or(ChosenPaths::All, ChosenPaths::Of));
+    };
+    let earlier = Earlier {
+        module: &module,
+        named: &arguments.of,
+        found: earlier::runs(&arguments.output, &module, "paths"),
+        output: &arguments.output,
+    };
+    let read = |run: &Path| read(run, &module, store);
+    let chosen = select::chosen(select, entries.as_ref(), &graphs, &earlier, &read)?;
+    // What else goes wrong is said when the run is prepared.
+    match store.images.can_follow(&module, &chosen, &Bar::new()) {
+        Err(ImageError::Weave(_, error @ WeaveError::NoSuchPath { .. })) => Err(error.into()),
+        _ => Ok(chosen),
+    }
+}
+
+/// The functions that are named, if any are.
+fn named(
+    arguments: &Arguments,
+    module: &Observed,
+    graphs: &Graphs<'_>,
+) -> Result<Option<BTreeSet<u64>>> {
+    let mut entries = BTreeSet::new();
     for name in &arguments.function {
         let named = graphs.functions_named(name).functions;
         if named.is_empty() {
@@ -115,12 +161,12 @@ fn choice(arguments: &Arguments, started: &Started<'_>, store: &Store) -> Result
         }
         entries.extend(named.iter().map(|function| function.entry().0));
     }
-    Ok(ChosenPaths::Of(entries))
+    Ok((!entries.is_empty()).then_some(entries))
 }
 
 /// What a run's paths say, in the format that was asked for.
 fn written(arguments: &Arguments, session: &Session) -> Result<Vec<u8>> {
-    let followed = read(session)?;
+    let followed = read(session.folder(), &session.module, &session.store)?;
     let mut text = Vec::new();
     let asked = |_: &FunctionView<'_>| true;
     match arguments.format {
@@ -131,9 +177,9 @@ fn written(arguments: &Arguments, session: &Session) -> Result<Vec<u8>> {
 }
 
 /// What the counters of a run say.
-fn read(session: &Session) -> Result<Followed> {
-    let paths = session.file("paths")?;
-    let slabs = bytes(&session.folder().join("slabs"))?;
+fn read(run: &Path, module: &Observed, store: &Store) -> Result<Followed> {
+    let paths = file_of(run, module, "paths")?;
+    let slabs = bytes(&run.join("slabs"))?;
     let (header, rows) = Paths::read(&paths).context("the paths")?;
     let mut values = vec![0u64; header.counters.get() as usize];
     let mut overflows = false;
@@ -149,11 +195,12 @@ fn read(session: &Session) -> Result<Followed> {
     if overflows {
         bail!("counters add up to more than 64 bits hold");
     }
-    let located = session.located()?;
+    let located = located(module, store, &())?;
     let counts = path_counts(&located.model.graphs()?, &rows, &values);
     Ok(Followed {
         counts,
         located,
+        module: module.stem.clone(),
         lost,
         forks: forks(&slabs).context("the slabs")?,
     })

@@ -10,7 +10,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use tomo_lab::disposal::{self, Effort, Subject};
-use tomo_lab::isolation::{self, Laboratory, Source, Workshop};
+use tomo_lab::isolation::{self, Source, Workshop};
+use tomo_lab::{distribution, paths};
 use tomo_launch::Agent;
 use tomo_program::Progress;
 
@@ -22,6 +23,8 @@ use crate::observe::Store;
 pub(crate) enum Study {
     Disposal(Disposal),
     Isolation(Isolation),
+    Distribution(Distribution),
+    Paths(Paths),
     /// Run one program and write what it took into a file; studies call this.
     #[command(hide = true)]
     Measure(Measure),
@@ -94,6 +97,72 @@ pub(crate) struct Isolation {
     only: Option<String>,
 }
 
+/// What probes show of chains of calls that are distributed over instances, and what they report falsely.
+///
+/// The study of Diep, Cohen and Elbaum, Probe Distribution Techniques to Profile Events in Deployed
+/// Software: tables and plots, with the paper's figures beside ours. Programs are those of `tomo study
+/// disposal` that serve requests: lua and sqlite.
+#[derive(Args)]
+pub(crate) struct Distribution {
+    #[command(flatten)]
+    common: Common,
+
+    /// How often the overhead of all probes is measured.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+
+    /// How many instances there are.
+    #[arg(long, value_name = "N", default_value_t = 36, value_parser = clap::value_parser!(u16).range(1..=108))]
+    instances: u16,
+
+    /// How often each technique is tried at each bound.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(2..))]
+    repetitions: u16,
+
+    /// How many bad moves in succession end a climb; the paper's are 500000.
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
+    frozen: u64,
+}
+
+/// How many probes tell some acyclic paths from all others, and what they cost.
+///
+/// The study of Apiwattanapong and Harrold, Selective Path Profiling, on every function of lua, sqlite
+/// and bzip2: tables and plots, with the paper's figures beside ours, and the overhead, which the paper
+/// leaves open.
+#[derive(Args)]
+pub(crate) struct Paths {
+    #[command(flatten)]
+    common: Common,
+
+    /// How often each way is timed.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+
+    /// How many selections of each size are drawn in a function.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
+    selections: u16,
+}
+
+/// What studies have in common.
+#[derive(Args)]
+pub(crate) struct Common {
+    /// Write tables and plots into DIR; start with its page, which is called as the study.
+    #[arg(short, long, value_name = "DIR", default_value = "tomo-study")]
+    output: PathBuf,
+
+    /// Study the programs in this list (see `tomo study disposal --help`).
+    #[arg(long, value_name = "FILE")]
+    subjects: Option<PathBuf>,
+
+    /// Study only programs whose name contains this.
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+
+    /// How much work each timed run does, in thousandths of the usual.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    scale: u64,
+}
+
 /// Run one program and write what it took into a file.
 #[derive(Args)]
 pub(crate) struct Measure {
@@ -108,6 +177,8 @@ pub(crate) fn run(study: &Study) -> Result<()> {
     match study {
         Study::Disposal(arguments) => study_disposal(arguments),
         Study::Isolation(arguments) => study_isolation(arguments),
+        Study::Distribution(arguments) => study_distribution(arguments),
+        Study::Paths(arguments) => study_paths(arguments),
         Study::Measure(Measure { into, command }) => {
             let (program, arguments) = command.split_first().context("no program")?;
             Ok(disposal::measured(into, program, arguments)?)
@@ -116,32 +187,20 @@ pub(crate) fn run(study: &Study) -> Result<()> {
 }
 
 fn study_disposal(arguments: &Disposal) -> Result<()> {
-    tomo_launch::keep_going();
-    fs::create_dir_all(&arguments.output)
-        .with_context(|| format!("cannot make {}", arguments.output.display()))?;
-    let teller = Teller(Bar::new());
-    let mut subjects = match &arguments.subjects {
-        Some(path) => disposal::read_subjects(path)?,
-        None => of_the_tree(&teller)?,
-    };
-    if let Some(only) = &arguments.only {
-        subjects.retain(|subject| subject.name.contains(only.as_str()));
-    }
-    ensure!(!subjects.is_empty(), "there is no such program in the list");
+    let laboratory = Laboratory::open(arguments.subjects.as_deref(), arguments.only.as_deref())?;
     let effort = Effort {
         scale: disposal::inputs::Scale(arguments.scale),
         rounds: arguments.rounds.into(),
         instances: arguments.instances.into(),
     };
-    let folder = in_memory()?;
-    let tomo = std::env::current_exe().context("where this command is")?;
-    let results = disposal::run(&subjects, effort, &tomo, folder.path(), &teller)?;
-    teller.0.finish();
-    for (name, text) in disposal::render(&results)? {
-        let path = arguments.output.join(name);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    println!("{}", arguments.output.join("disposal.md").display());
+    let Laboratory {
+        subjects,
+        tomo,
+        folder,
+        teller,
+    } = &laboratory;
+    let results = disposal::run(subjects, effort, tomo, folder.path(), teller)?;
+    laboratory.publish(&arguments.output, "disposal", disposal::render(&results)?)?;
     if results.faults.is_empty() {
         return Ok(());
     }
@@ -149,6 +208,99 @@ fn study_disposal(arguments: &Disposal) -> Result<()> {
         "{} things went wrong; the page names them",
         results.faults.len()
     )
+}
+
+fn study_distribution(arguments: &Distribution) -> Result<()> {
+    let common = &arguments.common;
+    let laboratory = Laboratory::open(common.subjects.as_deref(), common.only.as_deref())?;
+    let effort = distribution::Effort {
+        scale: disposal::inputs::Scale(common.scale),
+        rounds: arguments.rounds.into(),
+        instances: arguments.instances.into(),
+        repetitions: arguments.repetitions.into(),
+        frozen: arguments.frozen,
+    };
+    let Laboratory {
+        subjects,
+        tomo,
+        folder,
+        teller,
+    } = &laboratory;
+    let results = distribution::run(subjects, effort, tomo, folder.path(), teller)?;
+    ensure!(
+        !results.studied.is_empty(),
+        "none of these programs has a suite of runs"
+    );
+    laboratory.publish(
+        &common.output,
+        "distribution",
+        distribution::render(&results)?,
+    )
+}
+
+fn study_paths(arguments: &Paths) -> Result<()> {
+    let common = &arguments.common;
+    let laboratory = Laboratory::open(common.subjects.as_deref(), common.only.as_deref())?;
+    let effort = paths::Effort {
+        scale: disposal::inputs::Scale(common.scale),
+        rounds: arguments.rounds.into(),
+        selections: arguments.selections.into(),
+    };
+    let Laboratory {
+        subjects,
+        tomo,
+        folder,
+        teller,
+    } = &laboratory;
+    let results = paths::run(subjects, effort, tomo, folder.path(), teller)?;
+    laboratory.publish(&common.output, "paths", paths::render(&results)?)?;
+    let other = results.timed.iter().find(|timed| !timed.same);
+    match other {
+        None => Ok(()),
+        Some(other) => bail!("{} printed something else: {}", other.program, other.way),
+    }
+}
+
+/// What a study needs.
+struct Laboratory {
+    subjects: Vec<Subject>,
+    tomo: PathBuf,
+    folder: tempfile::TempDir,
+    teller: Teller,
+}
+
+impl Laboratory {
+    /// With the programs of a list, or those of the source tree, whose names contain `only`.
+    fn open(list: Option<&Path>, only: Option<&str>) -> Result<Self> {
+        tomo_launch::keep_going();
+        let teller = Teller(Bar::new());
+        let mut subjects = match list {
+            Some(path) => disposal::read_subjects(path)?,
+            None => of_the_tree(&teller)?,
+        };
+        if let Some(only) = only {
+            subjects.retain(|subject| subject.name.contains(only));
+        }
+        ensure!(!subjects.is_empty(), "there is no such program in the list");
+        Ok(Self {
+            subjects,
+            tomo: std::env::current_exe().context("where this command is")?,
+            folder: in_memory()?,
+            teller,
+        })
+    }
+
+    /// Writes what a study of this name gives to read.
+    fn publish(&self, output: &Path, name: &str, files: Vec<(String, String)>) -> Result<()> {
+        self.teller.0.finish();
+        fs::create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
+        for (name, text) in files {
+            let path = output.join(name);
+            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        println!("{}", output.join(format!("{name}.md")).display());
+        Ok(())
+    }
 }
 
 fn study_isolation(arguments: &Isolation) -> Result<()> {
@@ -180,7 +332,7 @@ fn study_isolation(arguments: &Isolation) -> Result<()> {
         false => HashMap::new(),
     };
     let store = Store::open()?;
-    let laboratory = Laboratory {
+    let laboratory = isolation::Laboratory {
         workshop: Workshop {
             folder: &built,
             packages: &|name| packages.get(name).cloned(),

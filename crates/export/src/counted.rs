@@ -4,10 +4,12 @@
 //! blocks that run one after the other, and sums would count one pass several times.
 
 mod callgrind;
+mod pprof;
 mod source;
 mod tracefile;
 
 pub use callgrind::write as write_callgrind;
+pub use pprof::write as write_pprof;
 pub use source::write as write_source;
 pub use tracefile::write as write_tracefile;
 

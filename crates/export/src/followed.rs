@@ -21,6 +21,8 @@ use crate::{FunctionPaths, Located, PathCounts, RanPath};
 pub struct Followed {
     /// Its file and model.
     pub located: Located,
+    /// Names its build.
+    pub module: String,
     /// Its paths.
     pub counts: PathCounts,
     /// How many threads were not followed, having no memory for it.
@@ -79,12 +81,12 @@ impl Followed {
             .map(|(function, path)| Hot {
                 function,
                 path,
-                executed: executed(graphs, path),
+                executed: path.executed(graphs),
             })
             .collect();
         hot.sort_by_key(|hot| std::cmp::Reverse(hot.executed));
         let all = self.counts.functions.iter().flat_map(|one| &one.ran);
-        let all = all.map(|path| executed(graphs, path)).sum();
+        let all = all.map(|path| path.executed(graphs)).sum();
         (hot, all)
     }
 
@@ -116,8 +118,12 @@ impl Followed {
     }
 }
 
-fn executed(graphs: &Graphs<'_>, path: &RanPath) -> u128 {
-    let blocks = path.blocks.iter().filter_map(|block| graphs.block(*block));
-    let length: u128 = blocks.map(|block| u128::from(block.instructions())).sum();
-    length * u128::from(path.count)
+impl RanPath {
+    /// How many instructions were executed along it.
+    #[must_use]
+    pub fn executed(&self, graphs: &Graphs<'_>) -> u128 {
+        let blocks = self.blocks.iter().filter_map(|block| graphs.block(*block));
+        let length: u128 = blocks.map(|block| u128::from(block.instructions())).sum();
+        length * u128::from(self.count)
+    }
 }

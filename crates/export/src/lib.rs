@@ -34,6 +34,7 @@ mod path_counts;
 mod paths;
 mod picture;
 pub mod predicates;
+mod protobuf;
 pub mod traced;
 pub mod words;
 

@@ -3,19 +3,25 @@
 //! The path graph of each function is made anew, from the model and the marks of the file (`tomo_wire::paths`); if it
 //! has other numbers than were counted, the file is of another program, and nothing is said of the function.
 //!
+//! Where only some paths were asked for, only of these is said how often they ran; by-products of what tells them apart
+//! are not mentioned.
+//!
 //! A path that starts where another ended is started by that; others are counted as they start. What started
 //! and did not end was cut: by an exception, a `longjmp`, or the end of its thread.
+
+mod table;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rayon::prelude::*;
 use tomo_graph::{EdgeId, NodeId};
 use tomo_plan::paths::{ArcId, Numbering, PathDag, Way};
-use tomo_profile::paths::Decoder;
 use tomo_program::{
     BlockId, BlockView, EdgeView, FunctionId, FunctionView, Graphs, PathEdge, PathGraph, Severed,
 };
-use tomo_wire::paths::{Function, Mark, MarkKind, Reason, Rows};
+use tomo_wire::paths::{Asked, Function, Mark, MarkKind, Reason, Rows};
+
+use table::Table;
 
 /// How a path ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,10 +61,14 @@ pub struct FunctionPaths {
     pub function: FunctionId,
     /// How many paths it has that can come to an end; `None` beyond 64 bits.
     pub possible: Option<u64>,
-    /// How many were started.
-    pub started: u64,
-    /// Those that ran to their end, the most frequent first.
+    /// Which were asked for.
+    pub asked: Asked,
+    /// How many were started; `None` where not all are asked for.
+    pub started: Option<u64>,
+    /// Of those asked for, the ones that ran to their end, the most frequent first.
     pub ran: Vec<RanPath>,
+    /// Those asked for by name that did not run, counted 0 times.
+    pub idle: Vec<RanPath>,
     /// Edges at which paths end.
     pub breaks: Vec<(EdgeView, PathBreak)>,
     /// Blocks that no path is followed through.
@@ -74,10 +84,10 @@ impl FunctionPaths {
             .fold(0, |sum, path| sum.wrapping_add(path.count))
     }
 
-    /// How many were cut; `None` where more ended than started, since a `fork` copied them.
+    /// How many were cut; `None` where it is not known what started, or more ended, since a `fork` copied them.
     #[must_use]
     pub fn cut(&self) -> Option<u64> {
-        self.started.checked_sub(self.completed())
+        self.started?.checked_sub(self.completed())
     }
 }
 
@@ -129,13 +139,22 @@ fn read(
 ) -> Option<FunctionPaths> {
     let function = graphs.function_starting_at(tomo_program::Address(row.entry.get()))?;
     let followed = Followed::of(function, rows.marks_of(row))?;
-    if followed.numbering.total() != u64::from(row.numbers.get()) {
+    let named = rows.named_of(row).iter().map(|number| number.get().into());
+    let named: Vec<u64> = named.collect();
+    let table = Table::of(&followed, row, &named)?;
+    if table.numbers() != u64::from(row.numbers.get()) {
         return None;
     }
     let first = row.first.get() as usize;
     let values = values.get(first..first + 1 + row.numbers.get() as usize)?;
     let (entered, counts) = values.split_first()?;
-    followed.paths(*entered, counts)
+    followed.paths(&table, *entered, counts)
+}
+
+fn listed(paths: BTreeMap<(Vec<BlockId>, PathEnd), u64>) -> Vec<RanPath> {
+    let paths = paths.into_iter();
+    let path = |((blocks, end), count)| RanPath { blocks, end, count };
+    paths.map(path).collect()
 }
 
 impl<'g> Followed<'g> {
@@ -184,35 +203,37 @@ impl<'g> Followed<'g> {
         edges.next().map(|(_, kind)| *kind)
     }
 
-    fn paths(&self, entered: u64, counts: &[u64]) -> Option<FunctionPaths> {
-        let decoder = Decoder::new(&self.dag, &self.numbering);
+    fn paths(&self, table: &Table<'_, '_>, entered: u64, counts: &[u64]) -> Option<FunctionPaths> {
         let mut started = entered;
         let mut ran: BTreeMap<(Vec<BlockId>, PathEnd), u64> = BTreeMap::new();
-        let mut arcs = Vec::new();
-        for (number, &count) in (0..).zip(counts).filter(|(_, count)| **count > 0) {
-            if !decoder.decode(number, &mut arcs) {
-                return None;
-            }
-            let path = self.blocks_along(&arcs)?;
+        for (arcs, count) in table.ran(counts)? {
             let goes_on = match self.dag.arc(*arcs.last()?).way {
                 Way::Break(..) => true,
                 Way::Exit(node) => self.at(node) == Some(MarkKind::GoesOn),
                 _ => false,
             };
             started = started.checked_add(if goes_on { count } else { 0 })?;
-            let sum = ran.entry(path).or_default();
+            let sum = ran.entry(self.blocks_along(&arcs)?).or_default();
             *sum = sum.checked_add(count)?;
         }
-        let mut ran: Vec<RanPath> = ran
-            .into_iter()
-            .map(|((blocks, end), count)| RanPath { blocks, end, count })
-            .collect();
+        let mut idle = BTreeMap::new();
+        if table.asked == Asked::Named {
+            for number in &table.named {
+                let name = self.blocks_along(&table.along(*number)?)?;
+                if !ran.contains_key(&name) {
+                    idle.insert(name, 0);
+                }
+            }
+        }
+        let mut ran = listed(ran);
         ran.sort_by_key(|path| std::cmp::Reverse(path.count));
         Some(FunctionPaths {
             function: self.function.id(),
             possible: self.possible(),
-            started,
+            asked: table.asked,
+            started: (table.asked == Asked::All).then_some(started),
             ran,
+            idle: listed(idle),
             breaks: self.breaks(),
             unfollowed: self.unfollowed(),
         })

@@ -210,7 +210,7 @@ fn ran(graphs: &Graphs<'_>, counted: &Counted) -> Result<Ran, IsolateError> {
             continue;
         };
         let entry = function.entry().0;
-        if one.started > 0 {
+        if one.started.is_some_and(|times| times > 0) {
             ran.functions.insert(entry);
         }
         for path in one.ran {

@@ -23,8 +23,8 @@ mod armed;
 mod counts;
 pub mod fleet;
 pub mod inputs;
-mod measure;
-mod numbers;
+pub(crate) mod measure;
+pub(crate) mod numbers;
 mod overhead;
 mod pages;
 pub mod paper;
@@ -33,7 +33,7 @@ mod redundancy;
 mod results;
 mod run;
 mod subject;
-mod way;
+pub(crate) mod way;
 
 use std::io;
 use std::path::PathBuf;
@@ -61,6 +61,21 @@ pub enum StudyError {
     /// What a run took was not written down.
     #[error("{path} was run, but not measured: {1}", path = .0.display())]
     NotMeasured(PathBuf, String),
+    /// A program has no model.
+    #[error("{path}: {1}", path = .0.display())]
+    Model(PathBuf, tomo_program::LoadError),
+    /// Paths cannot be told apart.
+    #[error(transparent)]
+    Paths(#[from] tomo_plan::paths::PathError),
+    /// Calls that are no call graph.
+    #[error(transparent)]
+    Calls(#[from] tomo_plan::chains::ChainsError),
+    /// Field data that make no sense.
+    #[error(transparent)]
+    Award(#[from] tomo_profile::award::AwardError),
+    /// Probes cannot be distributed.
+    #[error(transparent)]
+    Distribution(#[from] tomo_plan::distribution::DistributionError),
     /// A program cannot be armed.
     #[error("{path} cannot be armed: {1}", path = .0.display())]
     NotArmed(PathBuf, String),
@@ -79,7 +94,7 @@ pub enum StudyError {
 }
 
 impl StudyError {
-    fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |error| Self::Io(path, error)
     }

@@ -3,20 +3,21 @@
 //! The cache holds for each module, level and placement three files, image, plan and disposals, that are never
 //! changed. Runs get copies of the image (its text changes as probes vanish) and links of the plan.
 
+mod paths;
 mod predicates;
 
-use std::collections::BTreeSet;
+pub use paths::ChosenPaths;
+
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use tomo_program::{
-    AnalyseError, Binary, Cache, FunctionView, LoadError, Loaded, Model, Progress, Request, load,
+    AnalyseError, Binary, Cache, LoadError, Loaded, Model, Progress, Request, load,
 };
 use tomo_weave::{
     Options, Placement, WEAVE_VERSION, WeaveError, Weights, weave, weave_chains, weave_counters,
-    weave_paths,
 };
 use tomo_wire::chains::Functions;
 use tomo_wire::counting::Counters;
@@ -73,36 +74,6 @@ pub struct Weighed {
     pub name: u64,
     /// How often the arcs of functions ran in an earlier run.
     pub weights: Weights,
-}
-
-/// The functions whose paths are counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ChosenPaths {
-    /// All.
-    #[default]
-    All,
-    /// Those with these entries.
-    Of(BTreeSet<u64>),
-}
-
-impl ChosenPaths {
-    fn has(&self, entry: u64) -> bool {
-        match self {
-            Self::All => true,
-            Self::Of(entries) => entries.contains(&entry),
-        }
-    }
-
-    /// Names them; 0 where they are all.
-    fn name(&self) -> u64 {
-        match self {
-            Self::All => 0,
-            Self::Of(entries) => {
-                let bytes: Vec<u8> = entries.iter().flat_map(|one| one.to_le_bytes()).collect();
-                tomo_wire::checksum(&bytes)
-            }
-        }
-    }
 }
 
 /// An image and its plan in the cache.
@@ -277,23 +248,6 @@ impl Images {
         private::replace(&observes, &[&observed]).map_err(io(&observes))?;
         private::replace(&image, &[&image_bytes]).map_err(io(&image))?;
         Ok(baked(header))
-    }
-
-    /// The image in which the paths of `module` are counted, its counters `slab` bytes into each slab.
-    pub(crate) fn paths(
-        &self,
-        module: &Observed,
-        slab: u32,
-        chosen: &ChosenPaths,
-        progress: &dyn Progress,
-    ) -> Result<Baked, ImageError> {
-        let name = format!("paths-at{slab}-of{:x}", chosen.name());
-        let has = |function: &FunctionView<'_>| chosen.has(function.entry().0);
-        self.staying(module, &name, "paths", progress, |of, bytes, model| {
-            let (id, stamp) = (module.id, module.stamp);
-            let woven = weave_paths(of, bytes, model, id, stamp, (None, slab), &has)?;
-            Ok((woven.image, woven.paths, woven.header))
-        })
     }
 
     /// Where they are.

@@ -37,6 +37,14 @@ pub enum WeaveError {
     /// The distance that was asked for is no multiple of a page, or too far or too near.
     #[error("trampolines cannot lie {0} bytes from the text")]
     Distance(i64),
+    /// A path was asked for that is none.
+    #[error("path {path} of those asked for in {function} is none of its paths")]
+    NoSuchPath {
+        /// The function.
+        function: String,
+        /// Which path, counted from 0 in the order of paths.
+        path: usize,
+    },
     /// The model is damaged.
     #[error("its model cannot be used: {0}")]
     Model(#[from] ModelError),

@@ -64,6 +64,7 @@ pub use counting::Weights;
 pub use counts::{Counts, Refusal};
 pub use disposal::dispose;
 pub use error::WeaveError;
+pub use pathing::{Ask, NamedPath, PathEnds, PathsOf};
 pub use paths::{WovenPaths, weave_paths};
 pub use predicates::{Asked, Wanted};
 pub use tomo_plan::witnesses::Strategy;

@@ -10,6 +10,8 @@
 //! | one of many that arrive from elsewhere at a block (computed goto) | it ends in front of it | the way they came is not known there |
 //! | one that [`split`] breaks | it ends with it | more paths than counters |
 //!
+//! Where only some paths are asked for (SPP), probes tell these from all others and count no others (`asked.rs`).
+//!
 //! Registers are set late: as long as only one sum leads to a node it is not even kept, which is more than BL96 §3.3
 //! asks for (a path that is the only one is counted at a constant); and they are set again rather than added
 //! to where such a node meets others. Counts stay at the ends, as whatever is called before may not come back.
@@ -21,9 +23,9 @@ use rayon::prelude::*;
 use tomo_graph::{EdgeId, FlowArc, Graph as _, NodeId, Weight};
 use tomo_plan::counting::Frequencies;
 use tomo_plan::paths::split::split;
-use tomo_plan::paths::{Increments, Numbering, PathDag, Way};
+use tomo_plan::paths::{DagArc, Increments, Numbering, PathDag, Way};
 use tomo_program::{EdgeKind, EdgeView, FunctionView, Graphs, PathEdge, PathGraph, Status};
-use tomo_wire::paths::{Mark, MarkKind, Reason};
+use tomo_wire::paths::{Asked, Mark, MarkKind, Reason};
 
 use crate::place::Surroundings;
 use crate::staying::action::What;
@@ -34,9 +36,11 @@ use crate::staying::path::{PathEnd, PathOp, UNUSED, tag};
 use crate::staying::region::{Call, Region};
 use crate::staying::whole::MovedBlocks;
 
+mod asked;
 mod cuts;
 mod ops;
 
+pub use asked::{Ask, NamedPath, PathEnds, PathsOf};
 use cuts::Cuts;
 use ops::{Ops, ops};
 
@@ -55,22 +59,30 @@ pub(crate) struct Planned {
     pub(crate) entry: u64,
     pub(crate) numbers: u32,
     pub(crate) marks: Vec<Mark>,
+    /// Which paths are asked for.
+    pub(crate) asked: Asked,
+    /// Whether only these are told apart.
+    pub(crate) selective: bool,
+    /// Numbers that name paths, ascending.
+    pub(crate) named: Vec<u32>,
+    /// Which of the paths that are asked for is none of the function's.
+    pub(crate) stranger: Option<usize>,
     /// What is executed elsewhere, where the function's counters are counted from 0.
     pub(crate) region: Region,
     pub(crate) calls: Vec<Call>,
 }
 
 /// For each function its paths, or why it is left out.
-pub(crate) fn all(
+pub(crate) fn all<'a>(
     around: &Surroundings<'_>,
     graphs: &Graphs<'_>,
-    is_chosen: impl Fn(&FunctionView<'_>) -> bool + Sync,
+    ask: &(dyn for<'v> Fn(&FunctionView<'v>) -> Ask<'a> + Sync),
 ) -> Vec<(u64, Result<Planned, Reason>)> {
     let live = Liveness::of(around.text, graphs);
     let functions: Vec<_> = graphs.functions().collect();
-    let plan = |function: &FunctionView<'_>, most: u64| match is_chosen(function) {
-        true => Planner::of(around, &live, function)?.plan(most),
-        false => Err(Reason::NotChosen),
+    let plan = |function: &FunctionView<'_>, most: u64| match ask(function) {
+        Ask::Nothing => Err(Reason::NotChosen),
+        ask => Planner::of(around, &live, function)?.plan(most, ask),
     };
     let each = functions
         .par_iter()
@@ -97,6 +109,32 @@ fn affordable(numbers: impl Iterator<Item = u64> + Clone) -> u64 {
         most /= 2;
     }
     most
+}
+
+/// The paths of a function.
+struct Drawn {
+    cuts: Cuts,
+    paths: PathGraph,
+    /// Edges that paths end with, beside retreating ones.
+    broken: HashSet<EdgeId>,
+    dag: PathDag,
+    numbering: Numbering,
+    /// Per way of `dag`, how often it runs.
+    weights: Vec<Weight>,
+    /// Per block, whether no path ends there though the graph does.
+    dead: Vec<bool>,
+}
+
+/// What counts the paths of a function.
+struct Counters<'c> {
+    /// What each way adds.
+    increments: Increments,
+    /// Sums that are counted are below this.
+    numbers: u64,
+    /// Whether paths that end by a way are counted.
+    counts: &'c dyn Fn(&DagArc) -> bool,
+    /// Whether paths are counted where they start.
+    starts: bool,
 }
 
 struct Planner<'f> {
@@ -163,10 +201,15 @@ impl<'f> Planner<'f> {
 
     /// The plan with no more than so many numbers of paths. Blocks that stay at their place and in which something would
     /// have to be done are not followed.
-    fn plan(&self, most: u64) -> Result<Planned, Reason> {
+    fn plan(&self, most: u64, ask: Ask<'_>) -> Result<Planned, Reason> {
         let mut followed = vec![true; self.blocks.len()];
+        if let Some(ends) = ask.ends() {
+            for (followed, code) in followed.iter_mut().zip(&self.blocks) {
+                *followed = !ends.unfollowed.contains(&code.start().0);
+            }
+        }
         loop {
-            match self.attempt(most, &followed) {
+            match self.attempt(most, &followed, ask) {
                 Ok(planned) => return Ok(planned),
                 Err(Trouble::Reason(reason)) => return Err(reason),
                 Err(Trouble::Place(block)) => {
@@ -179,7 +222,24 @@ impl<'f> Planner<'f> {
         }
     }
 
-    fn attempt(&self, most: u64, followed: &[bool]) -> Result<Planned, Trouble> {
+    fn attempt(&self, most: u64, followed: &[bool], ask: Ask<'_>) -> Result<Planned, Trouble> {
+        let drawn = self.draw(most, followed, ask)?;
+        let values = drawn.numbering.values();
+        let counters = Counters {
+            increments: Increments::of(&drawn.dag, values, &drawn.weights),
+            numbers: drawn.numbering.total(),
+            counts: &|_| true,
+            starts: true,
+        };
+        let all = self.planned(&drawn, &counters)?;
+        match ask {
+            Ask::Some(paths) => Ok(self.select(&drawn, paths, all)?),
+            _ => Ok(all),
+        }
+    }
+
+    /// The function's paths.
+    fn draw(&self, most: u64, followed: &[bool], ask: Ask<'_>) -> Result<Drawn, Trouble> {
         let cuts = Cuts::of(&self.function, followed);
         let is_followed = |block| {
             let position = self.function.position_of(block);
@@ -196,22 +256,43 @@ impl<'f> Planner<'f> {
             Some(_) => Weight::Finite(frequencies.of(arc)),
             None => Weight::Infinite,
         };
-        let broken = self.breaks(&paths, most, weight)?;
+        let broken = match ask.ends() {
+            Some(ends) => self.given(&paths, ends),
+            None => self.breaks(&paths, most, weight)?,
+        };
         let dag = PathDag::broken(&paths.graph, |edge| broken.contains(&edge));
         let numbering = Numbering::of(&dag).map_err(|_| Reason::TooMany)?;
-        let weights = self.weights(&dag, &weight);
-        let increments = Increments::of(&dag, numbering.values(), &weights);
-        let dead = self.dead(&cuts);
-        let ops = ops(&dag, increments.all(), |arc| match arc.way {
-            Way::Exit(node) => !dead[node.index()],
-            _ => true,
+        if numbering.total() > most.max(MOST_UNSPLIT) {
+            return Err(Reason::TooMany.into());
+        }
+        Ok(Drawn {
+            weights: self.weights(&dag, &weight),
+            dead: self.dead(&cuts),
+            cuts,
+            paths,
+            broken,
+            dag,
+            numbering,
+        })
+    }
+
+    /// The plan whose counters are these.
+    fn planned(&self, drawn: &Drawn, counters: &Counters<'_>) -> Result<Planned, Trouble> {
+        let ops = ops(&drawn.dag, counters.increments.all(), |arc| {
+            let dead = matches!(arc.way, Way::Exit(node) if drawn.dead[node.index()]);
+            !dead && (counters.counts)(arc)
         });
-        let numbers = u32::try_from(numbering.total()).map_err(|_| Reason::TooMany)?;
-        let wants = Wanting::new(self, &paths, &cuts, numbers).all(&dag, &ops)?;
+        let numbers = u32::try_from(counters.numbers).map_err(|_| Reason::TooMany)?;
+        let wanting = Wanting::new(self, drawn, numbers);
+        let wants = wanting.all(&ops, counters.starts)?;
         Ok(Planned {
             entry: self.function.entry().0,
             numbers,
-            marks: self.marks(&paths, &cuts, &broken, &dead),
+            marks: self.marks(drawn),
+            asked: Asked::All,
+            selective: false,
+            named: Vec::new(),
+            stranger: None,
             region: self.region(&wants)?,
             calls: self.blocks.iter().filter_map(Code::call).collect(),
         })
@@ -327,13 +408,8 @@ impl<'f> Planner<'f> {
         }
     }
 
-    fn marks(
-        &self,
-        paths: &PathGraph,
-        cuts: &Cuts,
-        broken: &HashSet<EdgeId>,
-        dead: &[bool],
-    ) -> Vec<Mark> {
+    fn marks(&self, drawn: &Drawn) -> Vec<Mark> {
+        let Drawn { cuts, paths, .. } = drawn;
         let mut marks = Vec::new();
         let start = |block: usize| self.blocks[block].start().0;
         for edge in self.function.edges() {
@@ -345,14 +421,14 @@ impl<'f> Planner<'f> {
         }
         let own = (0..)
             .zip(&paths.edges)
-            .filter(|(id, _)| broken.contains(&EdgeId(*id)));
+            .filter(|(id, _)| drawn.broken.contains(&EdgeId(*id)));
         for (id, edge) in own {
             if let PathEdge::Own(edge) = edge {
                 let from = paths.graph.source(EdgeId(id)).index();
                 marks.push(Mark::of(MarkKind::Broken, start(from), edge.address.0));
             }
         }
-        for (block, (followed, dead)) in cuts.followed.iter().zip(dead).enumerate() {
+        for (block, (followed, dead)) in cuts.followed.iter().zip(&drawn.dead).enumerate() {
             let kind = match *followed {
                 false => MarkKind::Unfollowed,
                 true if *dead && paths.graph.is_exit(NodeId(block as u32)) => MarkKind::Dead,
@@ -384,28 +460,28 @@ impl<'f> Planner<'f> {
 /// Puts together what is wanted in each block.
 struct Wanting<'p, 'f> {
     planner: &'p Planner<'f>,
-    paths: &'p PathGraph,
-    cuts: &'p Cuts,
+    drawn: &'p Drawn,
     numbers: u32,
     tag: u32,
     wants: Vec<Wants>,
 }
 
 impl<'p, 'f> Wanting<'p, 'f> {
-    fn new(planner: &'p Planner<'f>, paths: &'p PathGraph, cuts: &'p Cuts, numbers: u32) -> Self {
+    fn new(planner: &'p Planner<'f>, drawn: &'p Drawn, numbers: u32) -> Self {
         Self {
             wants: vec![Wants::default(); planner.blocks.len()],
             tag: tag(planner.function.entry().0),
             planner,
-            paths,
-            cuts,
+            drawn,
             numbers,
         }
     }
 
-    fn all(mut self, dag: &PathDag, ops: &Ops) -> Result<Vec<Wants>, Trouble> {
-        for (edge, what) in (0..).zip(&self.paths.edges) {
+    fn all(mut self, ops: &Ops, starts: bool) -> Result<Vec<Wants>, Trouble> {
+        let Drawn { paths, dag, .. } = self.drawn;
+        for (edge, what) in (0..).zip(&paths.edges) {
             if let PathEdge::Enter(block) = what
+                && starts
                 && self.counts_start(*block)
             {
                 self.put_on(EdgeId(edge), &[What::Count(0)])?;
@@ -440,7 +516,7 @@ impl<'p, 'f> Wanting<'p, 'f> {
         let is_entry = self.planner.blocks[block].start() == function.entry();
         let goes_on = |edge: EdgeView| {
             let here = edge.block().and_then(|to| function.position_of(to)) == Some(block);
-            here && self.cuts.kind(&edge) == Some(MarkKind::GoesOn)
+            here && self.drawn.cuts.kind(&edge) == Some(MarkKind::GoesOn)
         };
         is_entry || !function.edges().any(goes_on)
     }
@@ -481,11 +557,11 @@ impl<'p, 'f> Wanting<'p, 'f> {
         let edges = view.into_iter().flat_map(|view| view.successors());
         let out = edges.filter(|edge| {
             let to = edge.block().and_then(|to| planner.function.position_of(to));
-            !to.is_some_and(|to| self.cuts.followed[to])
+            !to.is_some_and(|to| self.drawn.cuts.followed[to])
         });
         let mut ways: Vec<Place> = out.map(|edge| planner.way(block, &edge)).collect();
         ways.dedup();
-        match ways.is_empty() || self.cuts.ends_at(block) {
+        match ways.is_empty() || self.drawn.cuts.ends_at(block) {
             true => vec![Place::End(block)],
             false => ways,
         }
@@ -495,8 +571,8 @@ impl<'p, 'f> Wanting<'p, 'f> {
         if what.is_empty() {
             return Ok(());
         }
-        let place = self.planner.place(self.paths, FlowArc::Edge(edge));
-        let place = place.ok_or_else(|| self.planner.trouble(self.paths, edge))?;
+        let place = self.planner.place(&self.drawn.paths, FlowArc::Edge(edge));
+        let place = place.ok_or_else(|| self.planner.trouble(&self.drawn.paths, edge))?;
         self.put(place, what);
         Ok(())
     }

@@ -8,6 +8,10 @@
 //! one for each number of a path. Numbers are those of the function's path graph (`tomo_plan::paths`), which model
 //! and marks determine.
 //!
+//! Where only some paths of a function are [asked](Asked) for, these are named by their numbers. What is counted then
+//! are either all numbers all the same, or the sums that keep these paths apart from all others
+//! (`tomo_plan::paths::selective`), which model, marks and the paths asked for determine; starts are not counted.
+//!
 //! **The register of a path** is a word of 32 bits in the *shadow* of the stack: each thread's `gs` base points
 //! [`SHADOW`] bytes of memory, in which lies at the low 32 bits of an address what belongs to that address of the
 //! thread's stack. An activation has the word at its return address. So it needs no saving and no restoring, whoever is
@@ -41,6 +45,46 @@ pub struct Function {
     pub mark: U32,
     /// How many marks it has.
     pub marks: U32,
+    /// Which paths are [asked](Asked) for.
+    pub asked: U32,
+    /// 1 if only those are told apart, by sums of their own; 0 if counters are those of numbers.
+    pub selective: U32,
+    /// The first of the numbers that name paths.
+    pub named: U32,
+    /// How many numbers do.
+    pub names: U32,
+}
+
+/// Which paths of a function are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Asked {
+    /// All.
+    All = 0,
+    /// Those that are named.
+    Named = 1,
+    /// All but those that are named.
+    Others = 2,
+}
+
+impl Asked {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::All, Self::Named, Self::Others];
+}
+
+impl Function {
+    /// Which paths are asked for.
+    #[must_use]
+    pub fn asked(&self) -> Option<Asked> {
+        let asked = self.asked.get();
+        Asked::ALL.into_iter().find(|each| *each as u32 == asked)
+    }
+
+    /// Whether only the paths asked for are told apart.
+    #[must_use]
+    pub fn is_selective(&self) -> bool {
+        self.selective.get() != 0
+    }
 }
 
 /// What happens to paths at an edge or a block.
@@ -103,6 +147,8 @@ pub enum Reason {
     TooMany = 5,
     /// Nobody asked for it.
     NotChosen = 6,
+    /// Of what was asked for nothing is left: earlier runs have seen all its paths.
+    AllSeen = 7,
 }
 
 impl MarkKind {
@@ -119,13 +165,14 @@ impl MarkKind {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::NotExact,
         Self::Entered,
         Self::NoPlace,
         Self::NoFrame,
         Self::TooMany,
         Self::NotChosen,
+        Self::AllSeen,
     ];
 
     /// In words.
@@ -138,6 +185,7 @@ impl Reason {
             Self::NoFrame => "it is not known where on the stack their frames are",
             Self::TooMany => "too many paths start at one block",
             Self::NotChosen => "nobody asked for them",
+            Self::AllSeen => "earlier runs have seen all their paths",
         }
     }
 }
@@ -196,6 +244,8 @@ pub struct Paths {
     pub marks: U32,
     /// How many functions are left out.
     pub left: U32,
+    /// How many numbers that name paths.
+    pub named: U32,
     /// How many counters.
     pub counters: U32,
     /// How many bytes into each slab they start.
@@ -206,7 +256,7 @@ pub struct Paths {
 
 impl Header for Paths {
     const MAGIC: [u8; 8] = *b"TOMOPTH\n";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -222,6 +272,8 @@ pub struct Rows<'f> {
     pub marks: &'f [Mark],
     /// Functions whose paths are not.
     pub left: &'f [Left],
+    /// The numbers that name paths, by function; those of each ascend.
+    pub named: &'f [U32],
 }
 
 impl<'f> Rows<'f> {
@@ -230,6 +282,7 @@ impl<'f> Rows<'f> {
             checksum(self.functions.as_bytes()),
             checksum(self.marks.as_bytes()),
             checksum(self.left.as_bytes()),
+            checksum(self.named.as_bytes()),
         ];
         checksum(parts.map(U64::new).as_bytes())
     }
@@ -240,6 +293,28 @@ impl<'f> Rows<'f> {
         let start = function.mark.get() as usize;
         let end = start.saturating_add(function.marks.get() as usize);
         self.marks.get(start..end).unwrap_or_default()
+    }
+
+    /// The numbers of the paths that are named in a function.
+    #[must_use]
+    pub fn named_of(&self, function: &Function) -> &'f [U32] {
+        let start = function.named.get() as usize;
+        let end = start.saturating_add(function.names.get() as usize);
+        self.named.get(start..end).unwrap_or_default()
+    }
+
+    /// Whether each function's row says what may be said of paths asked for.
+    fn ask_well(&self) -> bool {
+        let mut named = 0u64;
+        self.functions.iter().all(|function| {
+            let fits = u64::from(function.named.get()) == named;
+            named += u64::from(function.names.get());
+            let names = self.named_of(function);
+            let ascend = names.windows(2).all(|two| two[0].get() < two[1].get());
+            let are_all = function.asked() == Some(Asked::All);
+            let sound = !are_all || (names.is_empty() && !function.is_selective());
+            fits && ascend && sound && function.asked().is_some() && function.selective.get() < 2
+        }) && named == self.named.len() as u64
     }
 }
 
@@ -253,6 +328,7 @@ impl Paths {
             functions: (rows.functions.len() as u32).into(),
             marks: (rows.marks.len() as u32).into(),
             left: (rows.left.len() as u32).into(),
+            named: (rows.named.len() as u32).into(),
             counters: counters.into(),
             at: at.into(),
             rows_checksum: rows.checksum().into(),
@@ -290,11 +366,13 @@ impl Paths {
         let functions = next(header.functions, size_of::<Function>())?;
         let marks = next(header.marks, size_of::<Mark>())?;
         let left = next(header.left, size_of::<Left>())?;
+        let named = next(header.named, size_of::<U32>())?;
         let rows = Rows {
             functions: <[Function]>::ref_from_bytes(functions)
                 .map_err(|_| Refusal::Inconsistent)?,
             marks: <[Mark]>::ref_from_bytes(marks).map_err(|_| Refusal::Inconsistent)?,
             left: <[Left]>::ref_from_bytes(left).map_err(|_| Refusal::Inconsistent)?,
+            named: <[U32]>::ref_from_bytes(named).map_err(|_| Refusal::Inconsistent)?,
         };
         if rows.checksum() != header.rows_checksum.get() {
             return Err(Refusal::Damaged);
@@ -323,5 +401,6 @@ impl Paths {
                 .is_sorted_by_key(|function| function.entry.get())
             && rows.marks.iter().all(|mark| mark.kind().is_some())
             && rows.left.iter().all(|left| left.reason().is_some())
+            && rows.ask_well()
     }
 }

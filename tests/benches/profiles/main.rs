@@ -1,5 +1,5 @@
-//! What exact counts cost: whole processes under `tomo count`, as ratios of CPU time to the same program alone, beside
-//! what the compilers' own counters cost the same sources. Every round runs every way once, and a ratio is the median
+//! What exact profiles cost: whole processes under `tomo count`, `paths`, `chains` and `predicates`, as ratios of CPU time to
+//! the same program alone, beside what the compilers' own counters cost the same sources. Every round runs every way once, and a ratio is the median
 //! of the rounds' ratios, so that a busy machine hits all ways alike.
 //!
 //! Prints one JSON object a line. Run by `cargo xtask bench profiles`; a word as argument chooses the cases whose
@@ -25,7 +25,13 @@ use tomo_testkit::processor::{median, seconds};
 use tomo_testkit::tomo;
 
 /// At most, over all cases.
-const PROMISED: f64 = 1.15;
+const PROMISED: [(&str, f64); 5] = [
+    (COUNT, 1.15),
+    (PATHS, 1.35),
+    (SELECTED, 1.01),
+    (CHAINS, 1.5),
+    (PREDICATES, 1.02),
+];
 /// How often everything is measured.
 const ROUNDS: usize = 9;
 
@@ -59,7 +65,8 @@ fn main() -> Result<()> {
     for (way, ratios) in ratios.iter().filter(|(way, _)| **way != "alone") {
         let logarithms = ratios.iter().map(|ratio| ratio.ln());
         let mean = (logarithms.sum::<f64>() / ratios.len() as f64).exp();
-        let promise = (*way == COUNT).then(|| format!("at most {PROMISED}"));
+        let promise = PROMISED.iter().find(|(promised, _)| promised == *way);
+        let promise = promise.map(|(_, most)| format!("at most {most}"));
         let line = json!({
             "case": "geometric mean", "way": way, "base": "alone", "cpu_ms": 0.0, "ratio": mean,
             "more_ms": 0.0, "value": mean, "unit": "", "promise": promise, "unarmed": 0,
@@ -71,6 +78,13 @@ fn main() -> Result<()> {
 
 const COUNT: &str = "tomo count";
 const WEIGHTED: &str = "tomo count --weights";
+const PATHS: &str = "tomo paths";
+const SELECTED: &str = "tomo paths --select, five a function";
+const CHAINS: &str = "tomo chains";
+const PREDICATES: &str = "tomo predicates";
+
+/// How many paths of a function are selected.
+const FEW: usize = 5;
 
 fn ways(case: &Case, source: Source, folder: &Path) -> Result<Vec<Way>> {
     let built = |flags: &[&str]| -> Result<PathBuf> {
@@ -82,39 +96,63 @@ fn ways(case: &Case, source: Source, folder: &Path) -> Result<Vec<Way>> {
         Some(command) => PathBuf::from(command),
         None => tomo::path()?.to_owned(),
     };
-    let counting = |output: &str, more: &[OsString]| -> Vec<OsString> {
-        let mut words: Vec<OsString> = vec!["count".into(), "-o".into()];
+    let observing = |kind: &str, output: &str, more: &[&Path]| -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec![kind.into(), "-o".into()];
         words.push(folder.join(output).into());
-        words.extend_from_slice(more);
+        words.extend(more.iter().map(OsString::from));
         words.extend(["--".into(), case.program.clone().into()]);
         words
     };
-    // An earlier run of the same work.
-    let first = Way {
-        name: COUNT,
-        program: command.clone(),
-        before: counting("earlier", &[]),
-    };
-    spent(case, &first, folder)?;
-    let earlier = fs::read_dir(folder.join("earlier"))?.next();
-    let earlier = earlier.context("it left no run")??.path();
     let way = |name, program: &Path, before| Way {
         name,
         program: program.to_owned(),
         before,
     };
+    // Earlier runs of the same work.
+    let unweighted = ["--weights", "none"].map(Path::new);
+    let first = way(COUNT, &command, observing("count", "earlier", &unweighted));
+    spent(case, &first, folder)?;
+    let earlier = fs::read_dir(folder.join("earlier"))?.next();
+    let earlier = earlier.context("it left no run")??.path();
+    let all = folder.join("all-paths");
+    let json = [
+        Path::new("--format"),
+        Path::new("json"),
+        Path::new("--to"),
+        &all,
+    ];
+    spent(
+        case,
+        &way(PATHS, &command, observing("paths", "first", &json)),
+        folder,
+    )?;
+    let selection = folder.join("selection");
+    fs::write(&selection, selected(&fs::read(&all)?)?)?;
     let atomic = ["--coverage", "-fprofile-update=atomic"];
+    let weights = [Path::new("--weights"), &earlier];
+    let select = [Path::new("--select"), &selection];
     Ok(vec![
         way("alone", &case.program, Vec::new()),
         way("gcc --coverage", &built(&["--coverage"])?, Vec::new()),
         way("gcc --coverage, atomic", &built(&atomic)?, Vec::new()),
-        way(COUNT, &command, counting("out", &[])),
-        way(
-            WEIGHTED,
-            &command,
-            counting("weighted", &["--weights".into(), earlier.into()]),
-        ),
+        way(COUNT, &command, observing("count", "out", &unweighted)),
+        way(WEIGHTED, &command, observing("count", "weighted", &weights)),
+        way(PATHS, &command, observing("paths", "out", &[])),
+        way(SELECTED, &command, observing("paths", "out", &select)),
+        way(CHAINS, &command, observing("chains", "out", &[])),
+        way(PREDICATES, &command, observing("predicates", "out", &[])),
     ])
+}
+
+/// The most frequent paths of each function of a document.
+fn selected(document: &[u8]) -> Result<String> {
+    let mut document: serde_json::Value = serde_json::from_slice(document)?;
+    let functions = document["functions"].as_array_mut();
+    for function in functions.context("no functions")? {
+        let paths = function["paths"].as_array_mut().context("no paths")?;
+        paths.truncate(FEW);
+    }
+    Ok(document.to_string())
 }
 
 /// Prints what each way costs; the first is the program alone. Gives the ratios.

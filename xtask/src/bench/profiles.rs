@@ -1,14 +1,14 @@
-//! `bench profiles`: what exact counts cost whole processes, beside what the compilers' own counters cost the same
+//! `bench profiles`: what exact profiles cost whole processes, beside what the compilers' own counters cost the same
 //! sources, held against what is promised.
 
 use super::ratios;
 use anyhow::Result;
 
-/// What exact counts cost whole processes, held against their promise.
+/// What exact counts, paths, chains and predicates cost whole processes, held against their promises.
 ///
-/// Runs lua, sqlite and bzip2 alone, under `tomo count`, and built by gcc to count, in turn, and rewrites the
-/// table in docs/BENCH.md. Takes some minutes on a machine that does nothing else. Fails if the promise is not
-/// kept.
+/// Runs lua, sqlite and bzip2 alone, under `tomo count`, `paths`, `chains` and `predicates`, and built by gcc to
+/// count, in turn, and rewrites the table in docs/BENCH.md. Takes some minutes on a machine that does nothing
+/// else. Fails if a promise is not kept.
 #[derive(clap::Args)]
 pub(crate) struct Profiles {
     /// Measure only cases whose name contains this

@@ -5,52 +5,12 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::{Frame, Stacks};
-
-/// A message of protocol buffers (its encoding: protobuf.dev/programming-guides/encoding).
-#[derive(Debug, Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn number(&mut self, field: u64, value: u64) {
-        self.varint(field << 3);
-        self.varint(value);
-    }
-
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend(bytes);
-    }
-
-    fn packed(&mut self, field: u64, values: impl Iterator<Item = u64>) {
-        let mut packed = Self::default();
-        values.for_each(|value| packed.varint(value));
-        self.bytes(field, &packed.0);
-    }
-}
+use crate::protobuf::{Message, profile};
 
 /// Strings that come before the names.
 const STRINGS: [&str; 3] = ["", "calls", "count"];
 /// The number of the one mapping.
 const MAPPING: u64 = 1;
-
-/// Fields of `Profile`.
-mod profile {
-    pub(super) const SAMPLE_TYPE: u64 = 1;
-    pub(super) const SAMPLE: u64 = 2;
-    pub(super) const MAPPING: u64 = 3;
-    pub(super) const LOCATION: u64 = 4;
-    pub(super) const FUNCTION: u64 = 5;
-    pub(super) const STRING: u64 = 6;
-}
 
 /// Writes the chains of the module called `module`.
 ///
@@ -125,43 +85,7 @@ fn location(number: u64, frame: &Frame) -> Message {
 mod tests {
     use super::write;
     use crate::chains::{Frame, Stack, Stacks};
-
-    fn varint(bytes: &mut &[u8]) -> u64 {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let (byte, rest) = bytes.split_first().expect("more");
-            *bytes = rest;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                break;
-            }
-        }
-        value
-    }
-
-    /// The fields of a message: numbers as they are, the rest as bytes.
-    fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
-        let mut fields = Vec::new();
-        while !bytes.is_empty() {
-            let key = varint(&mut bytes);
-            let value = varint(&mut bytes);
-            let mut inner = Vec::new();
-            if key & 7 == 2 {
-                let (here, rest) = bytes.split_at(value as usize);
-                (inner, bytes) = (here.to_vec(), rest);
-            }
-            fields.push((key >> 3, value, inner));
-        }
-        fields
-    }
-
-    fn numbers(mut packed: &[u8]) -> Vec<u64> {
-        let mut all = Vec::new();
-        while !packed.is_empty() {
-            all.push(varint(&mut packed));
-        }
-        all
-    }
+    use crate::protobuf::tests::{fields, numbers};
 
     #[test]
     fn what_is_written_is_decoded_again() {

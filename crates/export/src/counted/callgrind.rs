@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use super::pprof::executed;
 use super::{Counted, Written};
 
 /// Writes the profile of a run of `command`.
 ///
 /// # Errors
-/// Where `out` cannot be written, or the model is damaged.
+/// Where `out` cannot be written, the model is damaged, or a number is larger than 64 bits hold.
 pub fn write(out: &mut dyn Write, counted: &Counted, command: &str) -> io::Result<()> {
     let graphs = counted.graphs().map_err(io::Error::other)?;
     writeln!(out, "# callgrind format\nversion: 1\ncreator: tomograph")?;
@@ -38,10 +39,10 @@ fn write_function(
         let file = place.map_or("???", |place| counted.file(place));
         let line = place.map_or(0, |place| place.line);
         let costs = files.entry(file).or_default().entry(line).or_default();
-        costs.0 = costs
-            .0
-            .saturating_add(count.saturating_mul(block.instructions().into()));
-        costs.1 = costs.1.saturating_add(count);
+        let too_many = || io::Error::other("more instructions were executed than 64 bits count");
+        let executed = executed(count, block.instructions())?;
+        costs.0 = costs.0.checked_add(executed).ok_or_else(too_many)?;
+        costs.1 = costs.1.checked_add(count).ok_or_else(too_many)?;
     }
     if files.is_empty() {
         return Ok(());

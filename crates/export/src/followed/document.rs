@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use tomo_program::{Address, FunctionView, Graphs};
+use tomo_wire::paths::Asked;
 
 use super::Followed;
 use crate::{FunctionPaths, PathBreak, PathEnd};
@@ -33,6 +34,7 @@ pub fn write(
     let contradictory = followed.counts.contradictory.iter();
     let document = json!({
         "schema": "tomo.paths/1",
+        "module": followed.module,
         "functions": functions.collect::<Vec<_>>(),
         "left_out": left.collect::<Vec<_>>(),
         "contradictory": contradictory.map(|entry| shown(Address(*entry))).collect::<Vec<_>>(),
@@ -49,7 +51,7 @@ fn document(
     function: &FunctionPaths,
 ) -> Value {
     let start = |id| graphs.block(id).map(|block| shown(block.address()));
-    let paths = function.ran.iter().map(|path| {
+    let paths = function.ran.iter().chain(&function.idle).map(|path| {
         let blocks = path.blocks.iter().map(|block| start(*block));
         let lines = path.blocks.iter().map(|block| {
             let source = graphs.block(*block)?.source()?;
@@ -80,8 +82,13 @@ fn document(
         "name": view.title(),
         "address": shown(view.entry()),
         "possible": function.possible,
+        "asked": match function.asked {
+            Asked::All => "all",
+            Asked::Named => "named",
+            Asked::Others => "unseen",
+        },
         "started": function.started,
-        "completed": function.completed(),
+        "completed": function.started.map(|_| function.completed()),
         "cut": followed.cut(function),
         "paths": paths.collect::<Vec<_>>(),
         "breaks": breaks.collect::<Vec<_>>(),

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, Write};
 
 use tomo_program::{FunctionId, FunctionView, Graphs};
+use tomo_wire::paths::Asked;
 
 use super::{Followed, Hot, LinesOf};
 use crate::FunctionPaths;
@@ -78,17 +79,23 @@ fn write_function(
     let possible = function
         .possible
         .map_or_else(|| "more than 2^64".into(), |possible| possible.to_string());
-    let cut = match followed.cut(function) {
-        Some(cut) => format!("{cut} cut"),
-        None => "how many were cut is not known".into(),
+    let (ran, times) = (function.ran.len(), function.completed());
+    let said = match (function.asked, followed.cut(function)) {
+        (Asked::All, Some(cut)) => {
+            format!("{ran} of {possible} paths ran, {times} times in all, {cut} cut")
+        }
+        (Asked::All, None) => format!(
+            "{ran} of {possible} paths ran, {times} times in all, how many were cut is not known"
+        ),
+        (Asked::Named, _) => {
+            let asked = ran + function.idle.len();
+            format!("{ran} of {asked} paths asked for ran, {times} times in all")
+        }
+        (Asked::Others, _) => {
+            format!("{ran} paths ran that earlier runs had not seen, {times} times in all")
+        }
     };
-    writeln!(
-        out,
-        "\n{}: {} of {possible} paths ran, {} times in all, {cut}",
-        title(graphs, function),
-        function.ran.len(),
-        function.completed(),
-    )?;
+    writeln!(out, "\n{}: {said}", title(graphs, function))?;
     let mut files: BTreeMap<&str, BTreeMap<u32, BTreeSet<usize>>> = BTreeMap::new();
     for (number, hot) in paths {
         for (file, line) in hot.path.blocks.iter().flat_map(|block| lines.of(*block)) {

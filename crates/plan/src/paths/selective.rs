@@ -38,14 +38,17 @@ mod fewer;
 mod printed;
 #[cfg(feature = "lab")]
 pub mod published;
+mod sums;
 
 pub use compact::compact;
 pub use printed::{phase_1, phase_3, printed};
+pub use sums::{Ranges, Sums};
 
 use tomo_graph::{FlowArc, Weight};
 
+use self::sums::path_of;
 use super::plan::arc_weights;
-use super::{ArcId, DagNode, Increments, Interest, Op, PathDag, PathError, Way};
+use super::{ArcId, Increments, Interest, Op, PathDag, PathError, Way};
 
 /// Probes for the paths of interest of a function.
 #[derive(Clone, Debug)]
@@ -148,53 +151,12 @@ impl Selection {
     /// O(path · log ways).
     #[must_use]
     pub fn path(&self, dag: &PathDag, ranges: &Ranges, sum: u64) -> Option<Vec<ArcId>> {
-        let (mut node, mut rest, mut arcs) = (DagNode::SOURCE, sum, Vec::new());
-        while node != dag.sink() {
-            let fits = |id: &ArcId| {
-                let (low, high) = ranges.of(dag.arc(*id).to).unwrap_or((1, 0));
-                let left = rest.checked_sub(self.values[id.index()]);
-                self.interest.has(*id) && left.is_some_and(|left| (low..=high).contains(&left))
-            };
-            let id = dag.out(node).find(fits)?;
-            rest -= self.values[id.index()];
-            arcs.push(id);
-            node = dag.arc(id).to;
-        }
-        Some(arcs)
+        path_of(dag, (&self.interest, &self.values), ranges, sum)
     }
 
     /// From where to where the sums of selected paths go, from each node on.
     #[must_use]
     pub fn ranges(&self, dag: &PathDag) -> Ranges {
         Ranges::of_values(dag, &self.interest, &self.values)
-    }
-}
-
-/// Per node: the least and the largest sum of ways in EI from there to the sink.
-#[derive(Clone, Debug)]
-pub struct Ranges(Vec<Option<(u64, u64)>>);
-
-impl Ranges {
-    /// The range at `node`, unless no path in EI leads on from there.
-    #[must_use]
-    pub fn of(&self, node: DagNode) -> Option<(u64, u64)> {
-        self.0[node.index()]
-    }
-
-    fn of_values(dag: &PathDag, interest: &Interest, values: &[u64]) -> Self {
-        let mut ranges = vec![None; dag.node_count()];
-        ranges[dag.sink().index()] = Some((0, 0));
-        for node in dag.nodes().rev() {
-            let ways = dag.out(node).filter(|&id| interest.has(id));
-            ranges[node.index()] = ways.fold(None, |sum: Option<(u64, u64)>, id| {
-                let Some((low, high)) = ranges[dag.arc(id).to.index()] else {
-                    return sum;
-                };
-                let value = values[id.index()];
-                let (low, high) = (low.saturating_add(value), high.saturating_add(value));
-                Some(sum.map_or((low, high), |sum| (sum.0.min(low), sum.1.max(high))))
-            });
-        }
-        Self(ranges)
     }
 }

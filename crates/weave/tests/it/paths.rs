@@ -1,9 +1,14 @@
 //! Images that count paths are proven, and changes of them noticed.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
+use tomo_program::{Address, BlockId, EdgeKind, FunctionView};
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
+use tomo_weave::{Ask, NamedPath, PathsOf, WeaveError, WovenPaths};
+use tomo_wire::paths::{Asked, Function, Paths};
 
 use crate::woven::Program;
 
@@ -29,11 +34,154 @@ fn paths_of_whole_programs() {
     }
 }
 
+/// The path that takes the first way on at every block of a function; none where ways are taken that a path may end
+/// at for other reasons.
+fn first_path(function: &FunctionView<'_>) -> Option<NamedPath> {
+    let start = |block: BlockId| Some(function.block(block)?.address().0);
+    let mut blocks = Vec::new();
+    let mut at = function.entry_block()?;
+    loop {
+        blocks.push(at.address().0);
+        let next = at.successors().next();
+        let Some(next) = next.filter(|edge| edge.block().is_some()) else {
+            return Some(NamedPath { blocks, end: None });
+        };
+        if !matches!(
+            next.kind,
+            EdgeKind::Fallthrough | EdgeKind::Taken | EdgeKind::NotTaken | EdgeKind::Jump
+        ) {
+            return None;
+        }
+        let to = next
+            .block()
+            .filter(|to| function.position_of(*to).is_some());
+        let Some(to) = to else {
+            return Some(NamedPath { blocks, end: None });
+        };
+        if blocks.contains(&start(to)?) {
+            let end = start(to);
+            return Some(NamedPath { blocks, end });
+        }
+        at = function.block(to)?;
+    }
+}
+
+/// Paths to ask for, by entry: of every second function one, of the others all but that.
+fn some_paths(program: &Program) -> BTreeMap<u64, PathsOf> {
+    let graphs = program.model.graphs().expect("graphs");
+    let functions = graphs.functions().enumerate();
+    let paths = functions.filter_map(|(at, function)| {
+        let paths = PathsOf {
+            others: at % 2 == 0,
+            paths: BTreeSet::from([first_path(&function)?]),
+            ends: None,
+        };
+        Some((function.entry().0, paths))
+    });
+    paths.collect()
+}
+
+fn asked<'a>(paths: &'a BTreeMap<u64, PathsOf>, function: &FunctionView<'_>) -> Ask<'a> {
+    paths
+        .get(&function.entry().0)
+        .map_or(Ask::Nothing, Ask::Some)
+}
+
+/// The image of `paths`, less those that end sooner than [`first_path`] can tell: in front of blocks without room.
+fn weave_some(program: &Program, paths: &mut BTreeMap<u64, PathsOf>) -> WovenPaths {
+    let before = paths.len();
+    loop {
+        let name = match program.weave_asked(&|function| asked(paths, function)) {
+            Ok(woven) => {
+                assert!(paths.len() * 10 > before * 9, "{} of {before}", paths.len());
+                return woven;
+            }
+            Err(WeaveError::NoSuchPath { function, .. }) => function,
+            Err(error) => panic!("{error}"),
+        };
+        let graphs = program.model.graphs().expect("graphs");
+        paths.retain(|entry, _| {
+            let function = graphs.function_starting_at(Address(*entry));
+            function.is_none_or(|function| function.title() != name)
+        });
+    }
+}
+
+#[test]
+fn selected_paths_of_whole_programs() {
+    for (source, compiler, level) in [
+        (Source::CFeatures, Compiler::Gcc, Level::O0),
+        (Source::RustFeatures, Compiler::Rustc, Level::O2),
+        (Source::Lua, Compiler::Clang, Level::O2),
+    ] {
+        let program = program(source, compiler, level);
+        let mut paths = some_paths(&program);
+        let woven = weave_some(&program, &mut paths);
+        let checked = program.check_paths(&woven.image, &woven.paths);
+        checked.unwrap_or_else(|flaw| panic!("{source:?} {compiler:?}: {flaw}"));
+        let (_, rows) = Paths::read(&woven.paths).expect("paths");
+        let all = program.weave_paths();
+        let (_, whole) = Paths::read(&all.paths).expect("paths");
+        let selective = rows
+            .functions
+            .iter()
+            .filter(|one| one.is_selective())
+            .count();
+        assert!(
+            selective * 10 > rows.functions.len() * 9,
+            "{selective} of {}",
+            rows.functions.len()
+        );
+        // Who is asked for one path has one counter, or few.
+        let named = rows
+            .functions
+            .iter()
+            .filter(|one| one.asked() == Some(Asked::Named));
+        let numbers = |rows: &[Function], entry| {
+            let row = rows.iter().find(|one: &&Function| one.entry.get() == entry);
+            row.map_or(0, |row| row.numbers.get())
+        };
+        for row in named {
+            let entry = row.entry.get();
+            assert!(
+                row.numbers.get() <= numbers(whole.functions, entry),
+                "{entry:#x}"
+            );
+        }
+        assert!(woven.image.len() <= all.image.len(), "{source:?}");
+    }
+}
+
+#[test]
+fn a_path_that_is_none_is_no_image() {
+    let program = program(Source::CFeatures, Compiler::Gcc, Level::O2);
+    let mut paths = some_paths(&program);
+    paths.retain(|_, paths| !paths.others);
+    let one = paths.values_mut().next().expect("a function");
+    one.paths.insert(NamedPath {
+        blocks: vec![1, 2],
+        end: None,
+    });
+    let woven = program.weave_asked(&|function| asked(&paths, function));
+    assert!(matches!(woven, Err(WeaveError::NoSuchPath { .. })));
+}
+
 /// No byte of the text, nor of the code that it leads to, can be changed without notice, but for the sums of paths.
 #[test]
 fn what_an_image_with_paths_executes_cannot_be_changed() {
     let program = program(Source::CFeatures, Compiler::Gcc, Level::O2);
     let woven = program.weave_paths();
+    cannot_be_changed(&program, &woven);
+}
+
+#[test]
+fn what_an_image_with_selected_paths_executes_cannot_be_changed() {
+    let program = program(Source::CFeatures, Compiler::Gcc, Level::O2);
+    let woven = weave_some(&program, &mut some_paths(&program));
+    cannot_be_changed(&program, &woven);
+}
+
+fn cannot_be_changed(program: &Program, woven: &WovenPaths) {
     let right = program.check_paths(&woven.image, &woven.paths);
     let right = right.expect("a proof");
     let header = &woven.header;

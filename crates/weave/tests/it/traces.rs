@@ -5,7 +5,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
 use tomo_weave::{
-    CountersChecked, Flaw, Kind, Strategy as Distributed, Tracing, Weights, WovenTraces,
+    Collect, CountersChecked, Flaw, Kind, Strategy as Distributed, Tracing, Weights, WovenTraces,
     check_traces, weave_traces,
 };
 use tomo_wire::tracing::ChartView;
@@ -20,6 +20,7 @@ fn woven(program: &Program, runs: u32) -> WovenTraces {
         limit: None,
         strategy: Distributed::Grouped,
         kind: Kind::Auto,
+        collect: Collect::Detour,
         weights: &weights,
         functions: &[],
     };

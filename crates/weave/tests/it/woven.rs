@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use tomo_program::{Binary, Headers, Key, Model, Request, load};
+use tomo_program::{Binary, FunctionView, Headers, Key, Model, Request, load};
 use tomo_weave::{
-    Asked, Checked, CountersChecked, Files, Flaw, Options, PathsChecked, Placement,
-    PredicatesChecked, Wanted, Weights, Woven, WovenChains, WovenCounters, WovenPaths,
+    Ask, Asked, Checked, CountersChecked, Files, Flaw, Options, PathsChecked, Placement,
+    PredicatesChecked, Wanted, WeaveError, Weights, Woven, WovenChains, WovenCounters, WovenPaths,
     WovenPredicates, check, check_chains, check_counters, check_paths, check_predicates, weave,
     weave_chains, weave_counters, weave_paths, weave_predicates,
 };
@@ -111,10 +111,16 @@ impl Program {
 
     /// An image that counts the paths of all functions.
     pub(crate) fn weave_paths(&self) -> WovenPaths {
+        self.weave_asked(&|_| Ask::All).expect("an image")
+    }
+
+    /// An image that counts the paths that are asked for.
+    pub(crate) fn weave_asked<'a>(
+        &self,
+        ask: &(dyn for<'v> Fn(&FunctionView<'v>) -> Ask<'a> + Sync),
+    ) -> Result<WovenPaths, WeaveError> {
         let (module, binary, model) = (self.module, self.binary(), &self.model);
-        let at = (None, 64);
-        let woven = weave_paths(&binary, &self.bytes, model, module, STAMP, at, &|_| true);
-        woven.expect("an image")
+        weave_paths(&binary, &self.bytes, model, module, STAMP, (None, 64), ask)
     }
 
     /// Proves an image that counts paths.

@@ -4,6 +4,7 @@ use tomo_program::Address;
 
 use super::{Observes, Walk};
 use crate::check::increment::{self, Keep};
+use crate::check::path::Done;
 use crate::check::paths::PathPlan;
 use crate::check::{Flaw, at, path, witness};
 use crate::staying::live::Set;
@@ -51,9 +52,11 @@ impl Walk<'_> {
         address: Address,
     ) -> Result<(), Flaw> {
         let wrong = |what| at(address, what);
-        let permits = |function| plan.permits(function, &found.done);
-        if !self.functions_at(plan, address).any(permits) {
-            return Err(wrong("it counts paths of something else"));
+        let permits = |function: &usize| plan.permits(*function, &found.done);
+        let function = self.functions_at(plan, address).find(permits);
+        let function = function.ok_or_else(|| wrong("it counts paths of something else"))?;
+        if matches!(found.done, Done::End { .. }) {
+            self.counted[function] = true;
         }
         if found.changes != Set::NONE && self.is_looked_at(address, found.changes) {
             return Err(wrong("somebody looks at what is changed for a path"));
