@@ -65,7 +65,7 @@ fn main() -> Result<()> {
     for (way, ratios) in ratios.iter().filter(|(way, _)| **way != "alone") {
         let logarithms = ratios.iter().map(|ratio| ratio.ln());
         let mean = (logarithms.sum::<f64>() / ratios.len() as f64).exp();
-        let promise = PROMISED.iter().find(|(promised, _)| promised == *way);
+        let promise = PROMISED.iter().find(|(promised, _)| *promised == *way);
         let promise = promise.map(|(_, most)| format!("at most {most}"));
         let line = json!({
             "case": "geometric mean", "way": way, "base": "alone", "cpu_ms": 0.0, "ratio": mean,
