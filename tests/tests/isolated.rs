@@ -295,7 +295,11 @@ fn failures_that_vanish_when_observed_are_said_to() {
 fn a_bug_that_only_a_path_predicts_is_found_along_paths() {
     let right = compiled("gcc", "isolating.c", &["-O1", "-DRIGHT"]).expect("built");
     let case = |number: u64| {
-        let one = if number % 2 == 0 { 60 + number } else { number };
+        let one = if number.is_multiple_of(2) {
+            60 + number
+        } else {
+            number
+        };
         let other = if number % 4 < 2 { 60 + number } else { number };
         format!("combine {one} {other}")
     };

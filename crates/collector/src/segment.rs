@@ -97,6 +97,10 @@ pub enum Damage {
 }
 
 /// One entry.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are reports, and there is one at a time"
+)]
 #[derive(Debug)]
 pub enum Entry<'b> {
     /// A report.

@@ -95,7 +95,7 @@ impl Writer {
                 self.line("}");
             }
             7 => self.cases(depth),
-            8 => self.into_a_loop(depth),
+            8 => self.write_entry_of_loop(depth),
             9 => {
                 let thrown = self.below(100);
                 self.line(&format!(
@@ -126,7 +126,7 @@ impl Writer {
     }
 
     /// A loop with two entries.
-    fn into_a_loop(&mut self, depth: u32) {
+    fn write_entry_of_loop(&mut self, depth: u32) {
         let label = self.labels;
         self.labels += 1;
         self.line(&format!("if (next() & 8) goto middle{label};"));
