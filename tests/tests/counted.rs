@@ -68,10 +68,12 @@ impl Seen {
             let Some(to) = transition.to else { continue };
             let came = match transition.kind {
                 Kind::Flow => transition.from,
-                Kind::Return { call } | Kind::Landing { call } => {
+                Kind::Return { call } => {
                     *seen.returns.entry(to).or_default() += count;
                     call
                 }
+                // A block that happens to end in front of a landing pad has nothing to do with it.
+                Kind::Landing { call } => call,
                 _ => None,
             };
             if let Some(from) = came {

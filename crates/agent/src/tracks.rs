@@ -258,7 +258,10 @@ fn leave_ring(place: usize) {
     let (Some((offset, bytes)), Some((at, _))) = (in_copies(place), position(place)) else {
         return;
     };
-    let slot = offset % bytes / BYTES;
+    let Some(within) = offset.checked_rem(bytes) else {
+        return;
+    };
+    let slot = within / BYTES;
     let first = get(place, offset_of!(State, first));
     let unit = units() + (first + slot) as u64 * UNIT;
     let Some(file) = slabs::open() else {
