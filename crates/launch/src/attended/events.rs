@@ -206,8 +206,8 @@ impl<'p, 'k> Attending<'p, 'k> {
         };
         let mut thread = Thread::of(number);
         // Its first stop may have been seen before this was, and comes only once.
-        thread.runs = !self.early.contains(&number)
-            && !self.later.iter().any(|(other, _)| *other == number);
+        thread.runs =
+            !self.early.contains(&number) && !self.later.iter().any(|(other, _)| *other == number);
         if let Some(maker) = self.threads.get_mut(&parent) {
             thread.space = maker.space.clone();
             match event {
