@@ -53,8 +53,10 @@ struct Seen {
     instructions: BTreeMap<u64, u64>,
     /// By where they led and where they came from.
     passages: BTreeMap<(u64, u64), u64>,
-    /// Arrivals behind calls, by where: what `setjmp` was called once for may come back twice.
+    /// Arrivals by returns, by where.
     returns: BTreeMap<u64, u64>,
+    /// Arrivals by unwinders and `longjmp`, by where.
+    landings: BTreeMap<u64, u64>,
 }
 
 impl Seen {
@@ -72,8 +74,10 @@ impl Seen {
                     *seen.returns.entry(to).or_default() += count;
                     call
                 }
-                // A block that happens to end in front of a landing pad has nothing to do with it.
-                Kind::Landing { call } => call,
+                Kind::Landing { call } => {
+                    *seen.landings.entry(to).or_default() += count;
+                    call
+                }
                 _ => None,
             };
             if let Some(from) = came {
@@ -87,12 +91,14 @@ impl Seen {
         self.instructions.get(&start).copied().unwrap_or(0)
     }
 
-    /// How often control passed from the block with these bytes to `to`.
+    /// How often control passed from the block with these bytes to `to`. What `setjmp` was called once for may
+    /// come back twice; but where nothing ever returns to, a block that happens to end in front of a landing pad
+    /// has nothing to do with it.
     fn edge(&self, from: std::ops::Range<u64>, to: u64) -> u64 {
         let passages = self.passages.range((to, from.start)..(to, from.end));
         let passages = passages.map(|(_, count)| count).sum();
         match self.returns.get(&to) {
-            Some(returns) if to == from.end => *returns,
+            Some(returns) if to == from.end => returns + self.landings.get(&to).unwrap_or(&0),
             _ => passages,
         }
     }
