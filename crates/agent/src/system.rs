@@ -2,6 +2,9 @@
 
 use core::arch::asm;
 use core::ffi::{CStr, c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use tomo_wire::PAGE;
 
 /// The system's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -577,12 +580,27 @@ pub(crate) fn is_alive(process: u32, thread: u32) -> bool {
     asked != Err(NO_SUCH_PROCESS)
 }
 
-/// New memory of zeros, never unmapped.
+/// How far below this library large memory is taken, in bytes: the places right below it are those that images of
+/// libraries need.
+const FAR: usize = 64 << 30;
+
+/// Where such memory was taken last.
+static LARGE: AtomicUsize = AtomicUsize::new(0);
+
+/// New memory of zeros, never unmapped, far from all modules if there is room.
 pub(crate) fn map_nothing(length: usize) -> Result<usize, Errno> {
     let flags = PRIVATE | ANONYMOUS | NO_RESERVE;
     let access = Protection::ReadWrite as usize;
+    let here = map_nothing as fn(usize) -> Result<usize, Errno> as usize;
+    let above = match LARGE.load(Ordering::Relaxed) {
+        0 => here.saturating_sub(FAR),
+        last => last,
+    };
+    let hint = above.saturating_sub(length) & !(PAGE as usize - 1);
     // SAFETY: the kernel chooses a place where nothing is.
-    unsafe { call(MAP, [0, length, access, flags, usize::MAX, 0]) }
+    let place = unsafe { call(MAP, [hint, length, access, flags, usize::MAX, 0]) }?;
+    LARGE.store(place, Ordering::Relaxed);
+    Ok(place)
 }
 
 impl File {

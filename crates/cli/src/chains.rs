@@ -12,6 +12,7 @@ use tomo_export::chains::{
 };
 
 use crate::bar::Bar;
+use crate::observe::OneModule;
 use crate::session::{Session, Started, tell};
 
 /// Run a program and note by which chains of calls its functions are called.
@@ -57,6 +58,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1024))]
     memory: u32,
 
+    #[command(flatten)]
+    module: OneModule,
+
     /// The program and its arguments.
     #[arg(
         required = true,
@@ -68,8 +72,8 @@ pub(crate) struct Arguments {
 }
 
 const NOTES: &str = "\
-Observed is the executable itself, in all its processes and threads. A chain ends in the
-function whose calls are counted; above it stands who called it, and from where.
+Observed is the executable itself, or the one --module, in all processes and threads. A
+chain ends in the function whose calls are counted; above it stands who called it, and from where.
 
 [name]       a gap: code that is not observed called back, among it that function, which
              the one above had called
@@ -93,11 +97,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         started.observed(
             "observed",
             |started| {
-                Session::prepare(started, &arguments.output, |folder, module, store| {
-                    let memory = arguments.memory << 20;
-                    folder.note_chains(module, &store.images, memory, &Bar::new())?;
-                    Ok(folder.make_slabs()?)
-                })
+                Session::prepare(
+                    started,
+                    (&arguments.module, &arguments.output),
+                    |folder, module, store| {
+                        let memory = arguments.memory << 20;
+                        folder.note_chains(module, &store.images, memory, &Bar::new())?;
+                        Ok(folder.make_slabs()?)
+                    },
+                )
             },
             |started, session| conclude(arguments, started, session),
         )

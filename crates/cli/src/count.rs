@@ -18,7 +18,7 @@ use tomo_wire::counting::{Counters, Row, sums};
 
 use crate::bar::Bar;
 use crate::earlier;
-use crate::observe::Store;
+use crate::observe::{OneModule, Store};
 use crate::session::{Session, Started, bytes, file_of, located, tell};
 
 /// Run a program and count how often its functions, blocks and edges run.
@@ -46,6 +46,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "RUN|none")]
     weights: Option<PathBuf>,
 
+    #[command(flatten)]
+    module: OneModule,
+
     /// The program and its arguments.
     #[arg(
         required = true,
@@ -57,8 +60,8 @@ pub(crate) struct Arguments {
 }
 
 const NOTES: &str = "\
-Counted is the executable itself; the counters of all its processes and threads are
-added up. They lie in DIR as soon as they are made, also when it is killed.
+Counted is the executable itself, or the one --module; the counters of all processes and
+threads are added up. They lie in DIR as soon as they are made, also when it is killed.
 
 Counts are exact where functions are left by returns, exceptions, longjmp or exit. A
 function that is left from within a block, by a handler of a fault or by a signal
@@ -99,11 +102,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn prepare(arguments: &Arguments, started: &Started<'_>) -> Result<Session> {
-    Session::prepare(started, &arguments.output, |folder, module, store| {
-        let weighed = weighed(arguments, folder.path(), module, store)?;
-        folder.count(module, &store.images, &weighed, &Bar::new())?;
-        Ok(folder.make_slabs()?)
-    })
+    Session::prepare(
+        started,
+        (&arguments.module, &arguments.output),
+        |folder, module, store| {
+            let weighed = weighed(arguments, folder.path(), module, store)?;
+            folder.count(module, &store.images, &weighed, &Bar::new())?;
+            Ok(folder.make_slabs()?)
+        },
+    )
 }
 
 /// In the folder of a run: the run by which it was weighed.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
-use tomo_launch::{Choice, Forks, How, Images, Observed, Target, modules};
+use tomo_launch::{Choice, Chosen, Forks, Found, How, Images, Observed, Target, modules};
 use tomo_program::Cache;
 use tomo_weave::Placement;
 use tomo_wire::plan::Level;
@@ -107,11 +107,7 @@ impl What {
 
     /// The modules of `target` that are to be observed.
     pub(crate) fn modules(&self, target: &Target) -> Result<Modules> {
-        let found = modules(target, &self.choice()).context("asking the loader")?;
-        if let Some(name) = found.missing.first() {
-            let program = target.executable.display();
-            bail!("{program} loads no module called {name:?} at its start; give its path");
-        }
+        let found = found(target, &self.choice())?;
         let each = found.chosen.iter();
         let observed =
             each.map(|one| Observed::of(one).with_context(|| one.path.display().to_string()));
@@ -119,6 +115,59 @@ impl What {
             observed: observed.collect::<Result<_>>()?,
             sanitized: found.sanitized,
         })
+    }
+}
+
+fn found(target: &Target, choice: &Choice) -> Result<Found> {
+    let found = modules(target, choice).context("asking the loader")?;
+    if let Some(name) = found.missing.first() {
+        let program = target.executable.display();
+        bail!("{program} loads no module called {name:?} at its start; give its path");
+    }
+    Ok(found)
+}
+
+/// Which module to observe, where it is one alone.
+#[derive(Args)]
+pub(crate) struct OneModule {
+    /// Observe the library whose file name contains NAME instead of the executable. A NAME with a
+    /// slash is the path of a module, also of one that the program loads later (dlopen).
+    #[arg(long, value_name = "NAME|PATH")]
+    module: Option<String>,
+}
+
+impl OneModule {
+    /// Whether it is the executable.
+    pub(crate) fn is_executable(&self) -> bool {
+        self.module.is_none()
+    }
+
+    /// What comes with the executable of `target` and is not observed, if nothing was asked for.
+    pub(crate) fn left_out(&self, target: &Target) -> Vec<PathBuf> {
+        let found = match self.module {
+            None => modules(target, &Choice::Own).unwrap_or_default(),
+            Some(_) => Found::default(),
+        };
+        let own = found.chosen.into_iter().skip(1);
+        own.map(|one| one.path).collect()
+    }
+
+    /// The module of `target` that is to be observed; and whether the program has an address sanitizer.
+    pub(crate) fn of(&self, target: &Target) -> Result<(Observed, bool)> {
+        let Some(name) = &self.module else {
+            return Ok((Observed::of(&Chosen::executable(target))?, false));
+        };
+        let found = found(target, &Choice::Named(vec![name.clone()]))?;
+        let [one] = found.chosen.as_slice() else {
+            let paths = found
+                .chosen
+                .iter()
+                .map(|one| one.path.display().to_string());
+            let paths = paths.collect::<Vec<_>>().join(", ");
+            bail!("{name:?} names several modules: {paths}; give the path of one");
+        };
+        let observed = Observed::of(one).with_context(|| one.path.display().to_string())?;
+        Ok((observed, found.sanitized))
     }
 }
 

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use tomo_export::{Followed, path_counts, write_paths_document, write_paths_table};
-use tomo_launch::{Chosen, ChosenPaths, ImageError, Observed};
+use tomo_launch::{ChosenPaths, ImageError, Observed};
 use tomo_program::{FunctionView, Graphs};
 use tomo_weave::WeaveError;
 use tomo_wire::counting::{forks, sums};
@@ -18,7 +18,7 @@ use tomo_wire::paths::Paths;
 
 use crate::bar::Bar;
 use crate::earlier;
-use crate::observe::Store;
+use crate::observe::{OneModule, Store};
 use crate::session::{Session, Started, bytes, file_of, located, tell};
 use select::{Earlier, Select};
 
@@ -60,6 +60,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
+    #[command(flatten)]
+    module: OneModule,
+
     /// The program and its arguments.
     #[arg(
         required = true,
@@ -71,8 +74,8 @@ pub(crate) struct Arguments {
 }
 
 const NOTES: &str = "\
-Followed is the executable itself; the counters of all its processes and threads are
-added up. They lie in DIR as soon as they are made, also when it is killed.
+Followed is the executable itself, or the one --module; the counters of all processes and
+threads are added up. They lie in DIR as soon as they are made, also when it is killed.
 
 A path also ends where the way on cannot be told from others: in front of a jump that
 many jumps share the targets of (computed goto), at a call that may come back twice
@@ -110,10 +113,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         started.observed(
             "followed",
             |started| {
-                Session::prepare(started, &arguments.output, |folder, module, store| {
-                    folder.follow(module, &store.images, &chosen, &Bar::new())?;
-                    Ok(folder.make_slabs()?)
-                })
+                Session::prepare(
+                    started,
+                    (&arguments.module, &arguments.output),
+                    |folder, module, store| {
+                        folder.follow(module, &store.images, &chosen, &Bar::new())?;
+                        Ok(folder.make_slabs()?)
+                    },
+                )
             },
             |_, session| tell(arguments.to.as_deref(), &written(arguments, session)?),
         )
@@ -125,7 +132,7 @@ fn choice(arguments: &Arguments, started: &Started<'_>, store: &Store) -> Result
     if arguments.function.is_empty() && arguments.select.is_none() {
         return Ok(ChosenPaths::All);
     }
-    let module = Observed::of(&Chosen::executable(&started.target))?;
+    let (module, _) = arguments.module.of(&started.target)?;
     let located = located(&module, store, &Bar::new())?;
     let graphs = located.model.graphs()?;
     let entries = named(arguments, &module, &graphs)?;

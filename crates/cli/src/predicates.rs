@@ -18,6 +18,7 @@ use tomo_wire::predicates::Recorded;
 use tomo_wire::record::RecordView;
 
 use crate::bar::Bar;
+use crate::observe::OneModule;
 use crate::session::{Session, Started, bytes, tell};
 pub(crate) use words::table;
 
@@ -50,6 +51,9 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "DIR", default_value = "tomo-predicates")]
     output: PathBuf,
 
+    #[command(flatten)]
+    module: OneModule,
+
     /// The program and its arguments.
     #[arg(
         required = true,
@@ -61,8 +65,8 @@ pub(crate) struct Arguments {
 }
 
 const NOTES: &str = "\
-Observed is the executable itself, in all its processes and threads. Sites are its
-conditional branches, and its calls that return something at which the caller looks.
+Observed is the executable itself, or the one --module, in all processes and threads. Sites
+are its conditional branches, and its calls that return something at which the caller looks.
 What a call returns is what is in the register for results (rax); as many of its bits
 count as the caller looks at first, and their sign is read as that of a signed number.
 A result that the caller only passes on has the width at which it is looked at
@@ -93,13 +97,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         started.observed(
             "observed",
             |started| {
-                Session::prepare(started, &arguments.output, |folder, module, store| {
-                    folder.observe_predicates(module, &store.images, &wanted, &Bar::new())?;
-                    match wanted.recorded {
-                        Recorded::Marks => Ok(()),
-                        Recorded::Counts => Ok(folder.make_slabs()?),
-                    }
-                })
+                Session::prepare(
+                    started,
+                    (&arguments.module, &arguments.output),
+                    |folder, module, store| {
+                        folder.observe_predicates(module, &store.images, &wanted, &Bar::new())?;
+                        match wanted.recorded {
+                            Recorded::Marks => Ok(()),
+                            Recorded::Counts => Ok(folder.make_slabs()?),
+                        }
+                    },
+                )
             },
             |_, session| conclude(arguments, &wanted.asked, session),
         )

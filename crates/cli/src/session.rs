@@ -11,13 +11,11 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
 use tomo_export::{Located, locate};
-use tomo_launch::{
-    Agent, Arming, Chosen, Ended, Observed, Pool, Run, RunFolder, Target, TargetError,
-};
+use tomo_launch::{Agent, Arming, Ended, Observed, Pool, Run, RunFolder, Target, TargetError};
 use tomo_program::{Cache, Progress};
 use tomo_wire::record::{Live, Reason};
 
-use crate::observe::Store;
+use crate::observe::{OneModule, Store};
 
 /// A command line whose program was found.
 pub(crate) struct Started<'a> {
@@ -91,6 +89,10 @@ impl<'a> Started<'a> {
             }
         };
         let ended = session.ready.run(&self)?;
+        for library in &session.left_out {
+            let library = library.display();
+            eprintln!("tomo: {library} comes with it and was not {observed}: --module does that");
+        }
         if let Err(error) = conclude(&self, &session) {
             eprintln!("tomo: {error:#}");
         }
@@ -172,29 +174,32 @@ impl Ready {
     }
 }
 
-/// What a run needs whose executable is observed.
+/// What a run needs of which one module is observed.
 pub(crate) struct Session {
     pub(crate) store: Store,
     pub(crate) module: Observed,
     folder: PathBuf,
+    left_out: Vec<PathBuf>,
     ready: Ready,
 }
 
 impl Session {
-    /// A run whose folder is made in `output`, and that `arm` arms.
+    /// A run of which `module` is observed, whose folder is made in `output`, and that `arm` arms.
     pub(crate) fn prepare(
         started: &Started<'_>,
-        output: &Path,
+        (module, output): (&OneModule, &Path),
         arm: impl FnOnce(&mut RunFolder, &Observed, &Store) -> Result<()>,
     ) -> Result<Self> {
         let store = Store::open()?;
-        let module = Observed::of(&Chosen::executable(&started.target))?;
+        let left_out = module.left_out(&started.target);
+        let (module, sanitized) = module.of(&started.target)?;
         let mut folder = RunFolder::create(output)?;
         arm(&mut folder, &module, &store)?;
         let agent = Agent::in_cache(&store.folder)?;
         Ok(Self {
             folder: folder.path().into(),
-            ready: Ready::with_folder(started, folder, agent, false)?,
+            left_out,
+            ready: Ready::with_folder(started, folder, agent, sanitized)?,
             store,
             module,
         })

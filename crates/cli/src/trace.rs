@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 use tomo_launch::{HowTraced, Target, TargetError, Weighed};
 use tomo_weave::{Kind, Strategy};
 
+use crate::observe::OneModule;
 use session::{Command, Session};
 
 /// Run a program, once or several times, and record exactly what it did, block for block.
@@ -33,8 +34,8 @@ pub(crate) struct Arguments {
 }
 
 const NOTES: &str = "\
-Traced is the executable itself, function by function as far as it is known exactly;
-calls of libraries are stepped over. Each thread has a trace of its own, and no order
+Traced is the executable itself, or the one --module, function by function as far as it
+is known exactly; calls of libraries are stepped over. Each thread has a trace of its own, and no order
 between threads is claimed. A run that is killed or crashes is told up to the last
 block that is certain.
 
@@ -84,6 +85,9 @@ struct Traced {
     /// Trace only functions of this NAME; may be given several times.
     #[arg(long, value_name = "NAME")]
     function: Vec<String>,
+
+    #[command(flatten)]
+    module: OneModule,
 
     /// The program and its arguments.
     #[arg(

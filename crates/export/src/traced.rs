@@ -124,7 +124,9 @@ impl Traced {
             return Err(none());
         }
         let stem = stated["stem"].as_str().ok_or_else(none)?;
-        let program = stated["program"].as_str().ok_or_else(none)?;
+        let module = stated["module"].as_str();
+        let module = module.or_else(|| stated["program"].as_str());
+        let module = module.ok_or_else(none)?;
         let words = |value: &Value| -> Vec<String> {
             let list = value.as_array().into_iter().flatten();
             list.filter_map(|word| Some(word.as_str()?.to_owned()))
@@ -150,7 +152,7 @@ impl Traced {
         if runs.len() != wanted {
             return Err(TraceError::Missing(path.into(), runs.len(), wanted));
         }
-        let located = locate(view.header.module, [Path::new(program)], cache, progress)?;
+        let located = locate(view.header.module, [Path::new(module)], cache, progress)?;
         Ok(Self {
             located,
             command: words(&stated["command"]),

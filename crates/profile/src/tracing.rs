@@ -50,6 +50,8 @@ pub struct Atlas<'c> {
     deciders: Vec<Option<Decider>>,
     /// Per block its function.
     functions: Vec<u32>,
+    /// Where blocks start and end, and which they are, ascending.
+    places: Vec<(u64, u64, u32)>,
     /// Per number of a chart's witness, its function, or the block that it says is arrived at.
     witnesses: Vec<Witness>,
     profiles: usize,
@@ -77,10 +79,17 @@ impl<'c> Atlas<'c> {
             let first = function.first.get() as usize;
             functions[first..first + function.blocks.get() as usize].fill(number);
         }
+        let blocks = (0u32..).zip(chart.blocks).map(|(number, block)| {
+            let start = block.address.get();
+            (start, start.wrapping_add(block.size.get().into()), number)
+        });
+        let mut places: Vec<_> = blocks.collect();
+        places.sort_unstable();
         let mut atlas = Self {
             chart,
             deciders: Vec::new(),
             functions,
+            places,
             witnesses: vec![Witness::Unknown; chart.witnesses.len()],
             profiles: chart.header.profiles.get() as usize,
         };
@@ -99,6 +108,13 @@ impl<'c> Atlas<'c> {
     #[must_use]
     pub fn function_of(&self, block: u32) -> u32 {
         self.functions[block as usize]
+    }
+
+    /// The block of which an instruction is at this address; and whether it is not its first one.
+    fn block_at(&self, address: u64) -> Option<(u32, bool)> {
+        let behind = self.places.partition_point(|(start, ..)| *start <= address);
+        let (start, end, block) = *self.places.get(behind.checked_sub(1)?)?;
+        (address < end).then_some((block, start < address))
     }
 
     fn block(&self, block: u32) -> &'c Block {

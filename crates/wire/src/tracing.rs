@@ -26,7 +26,7 @@
 //! | units | [`units`] | words |
 //!
 //! A word is 0 where a witness had room and did not come to write, one more than the number of a witness, or
-//! [`BEGIN`], which [`BEGIN_WORDS`] words in all follow from: a thread begins.
+//! [`BEGIN`], which [`BEGIN_WORDS`] words in all follow from: a thread begins; or [`SIGNAL`]: see [`signal`].
 
 use core::mem::size_of;
 
@@ -463,6 +463,28 @@ pub const HAND_OVER: u32 = 8;
 pub const BEGIN: u32 = u32::MAX;
 /// How many words say that.
 pub const BEGIN_WORDS: usize = 4;
+/// A word: a signal came. The arrival at its handler follows behind the place.
+pub const SIGNAL: u32 = u32::MAX - 1;
+/// How many words say that.
+pub const SIGNAL_WORDS: usize = 3;
+/// Bits of an address in a word.
+const ADDRESS_BITS: u32 = 31;
+
+/// The words that say that a signal came where the instruction at this address, as the module states it, was to be
+/// executed next. None of them is 0 or a word of another kind.
+#[must_use]
+pub const fn signal(address: u64) -> [u32; SIGNAL_WORDS] {
+    let mask = (1 << ADDRESS_BITS) - 1;
+    let (low, high) = (address & mask, address >> ADDRESS_BITS & mask);
+    [SIGNAL, low as u32 + 1, high as u32 + 1]
+}
+
+/// The address in such words, less its upper bits.
+#[must_use]
+pub const fn signal_at([_, low, high]: [u32; SIGNAL_WORDS]) -> u64 {
+    let high = high.wrapping_sub(1) as u64;
+    high << ADDRESS_BITS | low.wrapping_sub(1) as u64
+}
 
 /// The tracks of a run.
 #[derive(Clone, Copy, Debug)]

@@ -15,7 +15,6 @@ fn ways(more: &[&'static str]) -> Vec<&'static str> {
 }
 
 #[test]
-#[ignore = "not yet: what a handler of a fault leaves by siglongjmp is told too late, see ARCHITECTURE.md"]
 fn breakpoints_tell_of_c_features_what_happens() {
     check(
         [

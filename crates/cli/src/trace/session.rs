@@ -9,12 +9,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use tomo_export::traced::{Packer, Taking};
 use tomo_launch::{
-    Agent, Arming, Chosen, Ended, Extra, Observed, Points, Run, RunFolder, Target, TraceImages,
-    Weighed, attend, start_with,
+    Agent, Arming, Ended, Extra, Observed, Points, Run, RunFolder, Target, TraceImages, Weighed,
+    attend, start_with,
 };
 use tomo_weave::Breakpoints;
 
@@ -39,6 +39,7 @@ enum Way {
 pub(super) struct Session<'a> {
     arguments: &'a Traced,
     module: Observed,
+    sanitized: bool,
     way: Way,
     folder: PathBuf,
     told: Mutex<Told>,
@@ -60,7 +61,12 @@ impl<'a> Session<'a> {
         collect: Collected,
     ) -> Result<Self> {
         let store = Store::open()?;
-        let module = Observed::of(&Chosen::executable(target))?;
+        let by_breakpoints = collect == Collected::Breakpoint;
+        ensure!(
+            !by_breakpoints || arguments.module.is_executable(),
+            "breakpoints are put into the executable alone"
+        );
+        let (module, sanitized) = arguments.module.of(target)?;
         let how = arguments.how(weights(arguments, &module, &store)?);
         let way = match collect {
             Collected::Detour => Way::Detours(
@@ -76,6 +82,7 @@ impl<'a> Session<'a> {
         let session = Self {
             arguments,
             module,
+            sanitized,
             way,
             folder: folder(&arguments.output)?,
             told: Mutex::default(),
@@ -240,7 +247,7 @@ impl<'a> Session<'a> {
         let arming = Arming {
             agent,
             roster: &roster,
-            sanitized: false,
+            sanitized: self.sanitized,
         };
         let mut taking = Taking::of(folder.path())?;
         let is_over = AtomicBool::new(false);
@@ -340,6 +347,7 @@ impl<'a> Session<'a> {
         let document = json!({
             "schema": "tomo.trace/1",
             "program": target.executable.to_string_lossy(),
+            "module": self.module.path.to_string_lossy(),
             "stem": self.module.stem,
             "command": words.collect::<Vec<_>>(),
             "environment": environment.collect::<serde_json::Map<_, Value>>(),

@@ -181,7 +181,9 @@ fn end(open: &Open<'_>, ended: &Ended) -> String {
     }
     if ended.interruptions > 0 {
         let many = ended.interruptions;
-        text += &format!("; {many} signal handlers came somewhere between two witnesses");
+        text += &format!(
+            "; {many} signal handlers came somewhere between two witnesses, or at one of several visits"
+        );
     }
     if ended.inferred > 0 {
         let many = ended.inferred;

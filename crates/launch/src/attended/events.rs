@@ -28,8 +28,8 @@ struct Thread<'p> {
     runs: bool,
     /// Whether it waits for a child made by `vfork`, and would not stop if it was told to.
     waits: bool,
-    /// Whether it is about to enter a handler.
-    enters: bool,
+    /// The instruction before which it is about to enter a handler.
+    enters: Option<u64>,
 }
 
 /// A run in progress.
@@ -259,15 +259,24 @@ impl<'p, 'k> Attending<'p, 'k> {
 
     /// Whether a thread stands at the start of a signal handler that it was to enter, which is noted.
     fn enters(&mut self, thread: i32) -> io::Result<bool> {
-        let Some(known) = self.threads.get_mut(&thread).filter(|known| known.enters) else {
+        let known = self.threads.get_mut(&thread);
+        let Some((known, left)) = known.and_then(|known| {
+            let left = known.enters.take()?;
+            Some((known, left))
+        }) else {
             return Ok(false);
         };
-        known.enters = false;
         if code(thread) == Some(BY_KERNEL) {
             return Ok(false);
         }
         if let Some((registers, space)) = registers(thread)?.zip(known.space.as_ref()) {
-            self.handlers.push(space.borrow().stated(registers.rip));
+            let space = space.borrow();
+            self.handlers.push(space.stated(registers.rip));
+            let point = space.at(registers.rip);
+            let is_told = point.is_some_and(|point| point.arrival.is_some());
+            if let Some(track) = known.track.filter(|_| is_told) {
+                self.tracks.interrupted(track, space.stated(left));
+            }
         }
         Ok(true)
     }
@@ -406,7 +415,7 @@ impl<'p, 'k> Attending<'p, 'k> {
             .filter(|known| known.space.is_some());
         match known {
             Some(known) if catches(thread, signal) => {
-                known.enters = true;
+                known.enters = registers(thread)?.map(|registers| registers.rip);
                 self.resume(thread, Go::Step, signal)
             }
             _ => self.resume(thread, Go::On, signal),
@@ -498,7 +507,7 @@ impl Thread<'_> {
             track: None,
             runs: true,
             waits: false,
-            enters: false,
+            enters: None,
         }
     }
 }

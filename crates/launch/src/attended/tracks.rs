@@ -3,7 +3,7 @@
 use std::io;
 
 use tomo_weave::Breakpoint;
-use tomo_wire::tracing::BEGIN;
+use tomo_wire::tracing::{BEGIN, signal};
 
 /// Takes what is recorded: the number of a track, how many bytes it had before, and what follows.
 pub type Keep<'k> = &'k mut dyn FnMut(u32, u64, &[u8]) -> io::Result<()>;
@@ -56,6 +56,14 @@ impl<'k> Tracks<'k> {
         }
         if let Some(witness) = point.node {
             self.add(track, witness + 1);
+        }
+    }
+
+    /// A signal came where the instruction at this address, as the module states it, was next; the arrival at its handler
+    /// follows.
+    pub(super) fn interrupted(&mut self, track: usize, address: u64) {
+        for word in signal(address) {
+            self.add(track, word);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The events of one thread in one run, in order, and those of each function among them.
 
-use tomo_wire::tracing::{BEGIN, BEGIN_WORDS};
+use tomo_wire::tracing::{BEGIN, BEGIN_WORDS, SIGNAL, signal_at};
 
 use super::{Atlas, Witness};
 
@@ -52,19 +52,22 @@ pub(super) enum Event {
     Own(u32),
     /// Control arrives at a block; with the low half of the stack pointer if that is recorded there.
     Arrival { block: u32, stack: u32 },
+    /// A signal came, in this block if it is traced, before or behind its first instruction; the arrival at its
+    /// handler follows.
+    Signal { came: Option<(u32, bool)> },
 }
 
 /// No event.
 pub(super) const NONE: u32 = u32::MAX;
-/// Set in what stands for an arrival.
-const ARRIVAL: u32 = 1 << 31;
+/// Set in what stands for another event than a witness of a function.
+const OTHER: u32 = 1 << 31;
 
 /// The events of one thread in one run.
 #[derive(Clone, Debug, Default)]
 pub struct Lane {
-    /// In order: a witness, or a position among arrivals.
+    /// In order: a witness, or a position among the others.
     events: Vec<u32>,
-    arrivals: Vec<(u32, u32)>,
+    others: Vec<Event>,
     /// How many were passed.
     pub(super) position: usize,
     /// By function, in order: positions among events.
@@ -84,6 +87,15 @@ impl Lane {
         let mut owners = Vec::new();
         let mut words = words.iter();
         while let Some(&word) = words.next() {
+            if word == SIGNAL {
+                let (Some(&low), Some(&high)) = (words.next(), words.next()) else {
+                    lane.is_broken = true;
+                    break;
+                };
+                let came = atlas.block_at(signal_at([word, low, high]));
+                lane.add(Event::Signal { came });
+                continue;
+            }
             let number = word.wrapping_sub(1) as usize;
             match atlas
                 .witnesses
@@ -100,8 +112,7 @@ impl Lane {
                         true => words.next().copied().unwrap_or(0),
                         false => 0,
                     };
-                    lane.events.push(ARRIVAL | lane.arrivals.len() as u32);
-                    lane.arrivals.push((block, stack));
+                    lane.add(Event::Arrival { block, stack });
                 }
                 Witness::Unknown => {
                     lane.is_broken = true;
@@ -111,6 +122,12 @@ impl Lane {
         }
         lane.sort(atlas.chart.functions.len(), &owners);
         lane
+    }
+
+    /// Adds another event than a witness of a function.
+    fn add(&mut self, event: Event) {
+        self.events.push(OTHER | self.others.len() as u32);
+        self.others.push(event);
     }
 
     /// Sorts positions by function, keeping their order: by counting.
@@ -157,12 +174,9 @@ impl Lane {
     /// The next event.
     pub(super) fn peek(&self) -> Option<Event> {
         let event = *self.events.get(self.position)?;
-        Some(match event & ARRIVAL {
+        Some(match event & OTHER {
             0 => Event::Own(event),
-            _ => {
-                let (block, stack) = self.arrivals[(event & !ARRIVAL) as usize];
-                Event::Arrival { block, stack }
-            }
+            _ => self.others[(event & !OTHER) as usize],
         })
     }
 
@@ -172,8 +186,8 @@ impl Lane {
         self.next[function as usize] += 1;
     }
 
-    /// Passes the next event, which is an arrival.
-    pub(super) fn pass_arrival(&mut self) {
+    /// Passes the next event, which is another one.
+    pub(super) fn pass_other(&mut self) {
         self.position += 1;
     }
 }

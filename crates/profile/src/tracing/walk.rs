@@ -37,7 +37,7 @@ pub struct Ended {
     pub divergence: Option<Divergence>,
     /// Whether the thread was in code that is not traced when its events ended.
     pub is_outside: bool,
-    /// Signal handlers that came between two events: where exactly is not recorded.
+    /// Signal handlers that came between two events: where exactly is not recorded, or not at which visit.
     pub interruptions: u64,
     /// Arrivals for which several activations could have been meant, of which the innermost was taken.
     pub inferred: u64,
@@ -90,6 +90,8 @@ enum Frame {
 enum Resume {
     /// This block was to begin.
     Run(u32),
+    /// The rest of this block was to run.
+    End(u32),
     /// Control was to leave this block.
     Choose(u32),
     /// Control was to arrive at this block by its address.
@@ -170,6 +172,7 @@ pub fn walk<S: Sink>(
             Next::Block(block) => walk.run(block),
             Next::Outside => walk.outside(),
             Next::Resume(Resume::Run(block)) => walk.run(block),
+            Next::Resume(Resume::End(block)) => walk.end(block),
             Next::Resume(Resume::Choose(block)) => walk.choose(block),
             Next::Resume(Resume::Arrive(block)) => walk.arrive(block),
             Next::Resume(Resume::Enter(block)) => walk.enter_seen(block),
@@ -218,6 +221,9 @@ impl<S: Sink> Walk<'_, '_, S> {
     /// A block begins; what follows it.
     fn run(&mut self, block: u32) -> Next {
         let row = self.atlas.block(block);
+        if let Some(next) = self.interruption_at(block, false) {
+            return next;
+        }
         if let Err(next) = self.pass(row.witness.get(), Resume::Run(block)) {
             return next;
         }
@@ -232,6 +238,15 @@ impl<S: Sink> Walk<'_, '_, S> {
         if self.quiet > QUIET {
             return self.stop(Divergence::Endless { block });
         }
+        if let Some(next) = self.interruption_at(block, true) {
+            return next;
+        }
+        self.end(block)
+    }
+
+    /// What follows a block that has begun.
+    fn end(&mut self, block: u32) -> Next {
+        let row = self.atlas.block(block);
         let flags = row.flags.get();
         if flags & (block::CALLS | block::CALLS_ON) != 0 {
             self.push(Frame::Caller(block));
@@ -303,7 +318,7 @@ impl<S: Sink> Walk<'_, '_, S> {
         self.lanes.iter().all(|lane| match lane.peek() {
             Some(Event::Arrival { block, .. }) => !self.is_handler(block),
             Some(Event::Own(_)) => true,
-            None => false,
+            Some(Event::Signal { .. }) | None => false,
         })
     }
 
@@ -345,7 +360,7 @@ impl<S: Sink> Walk<'_, '_, S> {
 
     /// Passes an arrival.
     fn take(&mut self, block: u32, stack: u32) {
-        self.lanes[0].pass_arrival();
+        self.lanes[0].pass_other();
         self.passed();
         if self.atlas.block(block).flags.get() & block::WITH_STACK != 0 {
             let place = (self.stack.len(), self.serial);
@@ -380,8 +395,25 @@ impl<S: Sink> Walk<'_, '_, S> {
         Ok(())
     }
 
+    /// A signal handler, if it is one that comes next and is known to come in this block, before its first instruction
+    /// or behind that. Nothing says the how manieth time, so it is counted with the others.
+    fn interruption_at(&mut self, block: u32, is_behind: bool) -> Option<Next> {
+        let came = Some((block, is_behind));
+        let resume = match is_behind {
+            false => Resume::Run(block),
+            true => Resume::End(block),
+        };
+        match self.lanes[0].peek() {
+            Some(Event::Signal { came: at }) if at == came => self.interruption(resume),
+            _ => None,
+        }
+    }
+
     /// A signal handler, if it is one that comes next.
     fn interruption(&mut self, resume: Resume) -> Option<Next> {
+        if let Some(Event::Signal { .. }) = self.lanes[0].peek() {
+            self.lanes[0].pass_other();
+        }
         let Some(Event::Arrival { block, stack }) = self.lanes[0].peek() else {
             return None;
         };
@@ -432,6 +464,11 @@ impl<S: Sink> Walk<'_, '_, S> {
 
     /// In code that is not traced: an arrival tells what comes of it.
     fn outside(&mut self) -> Next {
+        let mut is_placed = false;
+        if let Some(Event::Signal { came }) = self.lanes[0].peek() {
+            self.lanes[0].pass_other();
+            is_placed = came.is_none();
+        }
         let Some(event) = self.lanes[0].peek() else {
             self.ended.is_outside = true;
             return match self.lanes.iter().position(|lane| lane.peek().is_some()) {
@@ -458,6 +495,10 @@ impl<S: Sink> Walk<'_, '_, S> {
             self.ended.inferred += 1;
             self.unwind(depth);
         } else {
+            // It may have come before control left for where it is now.
+            if self.is_handler(block) && !is_placed {
+                self.ended.interruptions += 1;
+            }
             self.take(block, stack);
             return self.enter(block);
         }

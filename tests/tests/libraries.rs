@@ -1,0 +1,239 @@
+//! Profiles of a library: the same code says the same of itself in a library and in the executable, where it is held
+//! against single steps.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tomo_testkit::corpus::compiled;
+use tomo_testkit::coverage::complete;
+use tomo_testkit::tomo;
+
+const FLAGS: [&str; 4] = ["-O2", "-g", "-fPIC", "-Dmain=features_main"];
+/// Functions of which each module has its own.
+const RUNTIME: [&str; 8] = [
+    "_init",
+    "_fini",
+    "_start",
+    "main",
+    "deregister_tm_clones",
+    "register_tm_clones",
+    "__do_global_dtors_aux",
+    "frame_dummy",
+];
+
+/// A program, and the library in which its code is, if it is in one.
+struct Program {
+    path: PathBuf,
+    library: Option<PathBuf>,
+    folder: tempfile::TempDir,
+}
+
+/// What gcc makes of `features.c` and what belongs to it.
+fn features(more: &[&str]) -> PathBuf {
+    let others = ["interpreter.c", "jumps.c"].map(source);
+    let others = others.iter().map(String::as_str);
+    let words: Vec<&str> = FLAGS.iter().copied().chain(others).collect();
+    compiled("gcc", "features.c", &[&words, more, &["-lm"]].concat()).expect("built")
+}
+
+fn source(name: &str) -> String {
+    format!("{}/programs/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn whole() -> Program {
+    Program {
+        path: features(&[&source("driving.c")]),
+        library: None,
+        folder: tempfile::tempdir().expect("a folder"),
+    }
+}
+
+fn parted() -> Program {
+    // Bound at the start, so that resolvers run before anything is observed, as in an executable.
+    let library = features(&["-shared", "-Wl,-z,now"]);
+    let linked = library.to_str().expect("a path");
+    Program {
+        path: compiled("gcc", "driving.c", &["-O2", linked]).expect("built"),
+        library: Some(library),
+        folder: tempfile::tempdir().expect("a folder"),
+    }
+}
+
+impl Program {
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn tomo<W: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = W>) -> Output {
+        let mut command = Command::new(tomo::path().expect("tomo"));
+        command
+            .env("TOMO_CACHE_DIR", self.file("cache"))
+            .current_dir(self.folder.path())
+            .args(words);
+        complete(command, b"").expect("run")
+    }
+
+    /// What a command writes into the file that `options` end with.
+    fn told(&self, command: &str, options: &[&str]) -> String {
+        let mut words = vec![command.to_owned()];
+        if let Some(library) = &self.library {
+            words.extend(["--module".into(), library.display().to_string()]);
+        }
+        words.extend(options.iter().map(|&option| option.into()));
+        let (file, program) = (self.file("told"), self.path.display().to_string());
+        words.extend([file.display().to_string(), "--".into(), program]);
+        let output = self.tomo(&words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{command}: {error}: {said}"))
+    }
+
+    fn document(&self, command: &str, options: &[&str]) -> Value {
+        serde_json::from_str(&self.told(command, options)).expect("a document")
+    }
+}
+
+fn list<'v>(of: &'v Value, key: &str) -> &'v [Value] {
+    of[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// What a document says of each function that is not the runtime's.
+fn by_function<T>(
+    document: &Value,
+    key: &str,
+    (named, said): (&str, impl Fn(&Value) -> T),
+) -> BTreeMap<String, Vec<T>> {
+    let mut all = BTreeMap::<String, Vec<T>>::new();
+    for one in list(document, key) {
+        let name = one[named].as_str().expect("a name").to_owned();
+        if !RUNTIME.contains(&name.as_str()) {
+            all.entry(name).or_default().push(said(one));
+        }
+    }
+    all
+}
+
+/// What `said` makes of both programs' documents, which must be the same, and of some functions.
+fn is_the_same<T: PartialEq + std::fmt::Debug>(
+    (command, options): (&str, &[&str]),
+    (key, named): (&str, &str),
+    said: impl Fn(&Value) -> T,
+) {
+    let all = [whole(), parted()].map(|program| {
+        let document = program.document(command, options);
+        by_function(&document, key, (named, &said))
+    });
+    assert!(all[0].len() > 20, "{command}: {:?}", all[0].keys());
+    assert_eq!(all[0], all[1], "{command}");
+}
+
+#[test]
+fn counts_of_a_library_are_those_of_the_same_code_in_the_executable() {
+    let counts = |function: &Value| {
+        let blocks = list(function, "blocks").iter();
+        blocks
+            .map(|block| block["count"].as_u64())
+            .collect::<Vec<_>>()
+    };
+    let options = ["--format", "json", "--to"];
+    is_the_same(("count", &options), ("functions", "name"), counts);
+}
+
+#[test]
+fn paths_of_a_library_are_those_of_the_same_code_in_the_executable() {
+    let counts = |function: &Value| {
+        let paths = list(function, "paths").iter();
+        let mut counts: Vec<_> = paths.map(|path| path["count"].as_u64()).collect();
+        counts.sort_unstable();
+        (function["started"].clone(), function["cut"].clone(), counts)
+    };
+    let options = ["--format", "json", "--to"];
+    is_the_same(("paths", &options), ("functions", "name"), counts);
+}
+
+#[test]
+fn predicates_of_a_library_are_those_of_the_same_code_in_the_executable() {
+    let cases = |site: &Value| {
+        let cases = list(site, "predicates").iter();
+        let each = cases.map(|case| (case["case"].clone(), case["true"].clone()));
+        (site["line"].clone(), each.collect::<Vec<_>>())
+    };
+    let options = ["--json", "--to"];
+    is_the_same(("predicates", &options), ("sites", "function"), cases);
+}
+
+/// Below the function that the executable calls.
+#[test]
+fn chains_of_a_library_are_those_of_the_same_code_in_the_executable() {
+    const FIRST: &str = "features_main";
+    let all = [whole(), parted()].map(|program| {
+        let folded = program.told("chains", &["--folded"]);
+        let below = folded.lines().filter_map(|line| line.split_once(FIRST));
+        let mut below: Vec<String> = below.map(|(_, below)| below.to_owned()).collect();
+        below.sort();
+        below
+    });
+    assert!(all[0].len() > 20, "{:?}", all[0]);
+    assert_eq!(all[0], all[1]);
+}
+
+/// How many blocks of each function ran, by its trace.
+fn traced(program: &Program) -> BTreeMap<String, u64> {
+    let mut words = vec!["trace".to_owned(), "-o".into(), "traces".into()];
+    if let Some(library) = &program.library {
+        words.extend(["--module".into(), library.display().to_string()]);
+    }
+    words.extend(["--".into(), program.path.display().to_string()]);
+    program.tomo(&words);
+    let mut made = std::fs::read_dir(program.file("traces")).expect("traces");
+    let trace = made.next().expect("a trace").expect("a trace").path();
+    let words = ["trace", "export", "--format", "folded"].map(OsStr::new);
+    let output = program.tomo(words.into_iter().chain([trace.as_os_str()]));
+    let text = String::from_utf8(output.stdout).expect("text");
+    let mut ran = BTreeMap::new();
+    for line in text.lines() {
+        let (stack, count) = line.rsplit_once(' ').expect("a count");
+        let function = stack.rsplit(';').next().expect("a function").to_owned();
+        if !RUNTIME.contains(&function.as_str()) {
+            *ran.entry(function).or_default() += count.parse::<u64>().expect("a count");
+        }
+    }
+    ran
+}
+
+#[test]
+fn a_trace_of_a_library_is_that_of_the_same_code_in_the_executable() {
+    let all = [whole(), parted()].map(|program| traced(&program));
+    assert!(all[0].len() > 20, "{:?}", all[0]);
+    assert_eq!(all[0], all[1]);
+}
+
+/// Of several modules none is guessed; what is none is said; and the program runs.
+#[test]
+fn what_is_not_one_module_is_said() {
+    let program = parted();
+    let path = program.path.display().to_string();
+    for (name, said) in [
+        ("lib", "names several modules"),
+        ("nothing", "loads no module called"),
+    ] {
+        let output = program.tomo(["count", "--module", name, "--", path.as_str()]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains(said), "{name}: {error}");
+        assert!(output.stdout.starts_with(b"before main"), "{name}");
+    }
+}
+
+/// Who observes an executable alone is told of what came with it.
+#[test]
+fn a_library_that_comes_with_the_program_is_named() {
+    let program = parted();
+    let path = program.path.display().to_string();
+    let output = program.tomo(["count", "--", path.as_str()]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    let library = program.library.as_ref().expect("a library").display();
+    let said = format!("{library} comes with it and was not counted: --module does that");
+    assert!(error.contains(&said), "{error}");
+}
