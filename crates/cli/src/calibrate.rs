@@ -51,8 +51,8 @@ Example:
   tomo calibrate -o cost.json -- ./prog its-usual-work
   tomo campaign new --overhead 1% --calibration cost.json …
 
-The cost is that of a first run. A probe is gone once it was hit, so later runs of
-the same installation pay less.";
+The cost is that of a first run. A probe is gone once it was hit, so later runs
+of the same installation pay less.";
 
 /// A share: `1%` or `0.01`.
 pub(crate) fn share(text: &str) -> Result<f64, String> {

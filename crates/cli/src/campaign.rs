@@ -102,7 +102,7 @@ const EXAMPLES: &str = "\
 Examples:
   tomo campaign new --probes 200 ./prog            balanced over enough variants
   tomo campaign new --level function ./prog        all functions in every instance
-  tomo campaign new --probes 500 --variants 37 --strategy balanced-clusters ./prog";
+  tomo campaign new --probes 500 --strategy balanced-clusters ./prog";
 
 /// Begin a search for what predicts that a program fails: instances carry a few of its branches and results
 /// at a time, and the next ones near those that tell failures from successes best.

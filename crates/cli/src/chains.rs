@@ -72,24 +72,27 @@ pub(crate) struct Arguments {
 }
 
 const NOTES: &str = "\
-Observed is the executable itself, or the one --module, in all processes and threads. A
-chain ends in the function whose calls are counted; above it stands who called it, and from where.
+Observed is the executable itself, or the one --module, in all processes and
+threads. A chain ends in the function whose calls are counted; above it stands
+who called it, and from where.
 
-[name]       a gap: code that is not observed called back, among it that function, which
-             the one above had called
-[signal]     the function is the handler of a signal that interrupted the one above; or
-             one that it called, if that calls nothing itself
-[unplaced]   what stands above is unknown: the program switches stacks by itself, or the
-             process was forked from another one, whose chains end there
+[name]       a gap: code that is not observed called back, among it that
+             function, which the one above had called
+[signal]     the function is the handler of a signal that interrupted the one
+             above; or one that it called, if that calls nothing itself
+[unplaced]   what stands above is unknown: the program switches stacks by
+             itself, or the process was forked from another one, whose chains
+             end there
 [no room]    calls by chains that are new when --memory is full
 
-A function that is entered by a tail call stands below the one that it replaced; within a
-run of tail calls each function stands once. A function that unwinds is left; exceptions
-and longjmp are as exact as returns. An exception that a library catches for itself
-leaves what it unwound in the chain until control is back in an observed function.
+A function that is entered by a tail call stands below the one that it
+replaced; within a run of tail calls each function stands once. A function that
+unwinds is left; exceptions and longjmp are as exact as returns. An exception
+that a library catches for itself leaves what it unwound in the chain until
+control is back in an observed function.
 
-Exit code: the program's own; 128 and its number where a signal ended it; 2 where it
-cannot be observed at all, 127 where it is not found.";
+Exit code: the program's own; 128 and its number where a signal ended it; 2
+where it cannot be observed at all, 127 where it is not found.";
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {

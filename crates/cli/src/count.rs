@@ -60,16 +60,17 @@ pub(crate) struct Arguments {
 }
 
 const NOTES: &str = "\
-Counted is the executable itself, or the one --module; the counters of all processes and
-threads are added up. They lie in DIR as soon as they are made, also when it is killed.
+Counted is the executable itself, or the one --module; the counters of all
+processes and threads are added up. They lie in DIR as soon as they are made,
+also when it is killed.
 
-Counts are exact where functions are left by returns, exceptions, longjmp or exit. A
-function that is left from within a block, by a handler of a fault or by a signal
-that ends the program there, is counted as if that block had been left as usual:
-what is inferred behind it may be one too high for each time.
+Counts are exact where functions are left by returns, exceptions, longjmp or
+exit. A function that is left from within a block, by a handler of a fault or
+by a signal that ends the program there, is counted as if that block had been
+left as usual: what is inferred behind it may be one too high for each time.
 
-Exit code: the program's own; 128 and its number where a signal ended it; 2 where it
-cannot be counted at all, 127 where it is not found.";
+Exit code: the program's own; 128 and its number where a signal ended it; 2
+where it cannot be counted at all, 127 where it is not found.";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {

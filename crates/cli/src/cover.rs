@@ -61,7 +61,7 @@ Examples:
   tomo cover -- ./prog --its-flags         then: tomo report
   tomo cover -o out -- python3 script.py   records of several runs in one folder
   tomo cover --module libz -- ./prog       a library instead of the program
-  tomo cover --pool p -- ./test-7          one of many runs that share what they saw
+  tomo cover --pool p -- ./test-7          one of many runs that share a pool
 
 TOMO_OPTIONS in the environment holds flags for every `tomo cover` and `tomo
 env`, as in TOMO_OPTIONS=output=out/%p:level=edge; flags on the command line

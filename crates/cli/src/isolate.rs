@@ -114,17 +114,18 @@ A file of cases:
     -n 3 'two words' < inputs/1.txt
     --all => exit 3
 
-Lines with a per cent sign hold for all cases behind them. Where nothing is said,
-success is exit code 0, and a case may take 10 seconds. Files are looked for beside
-the file of cases. Whatever is ended by a signal or not in time has failed. A command
-behind `check` finds the output on its standard input and ends with 0 where it is
-right.
+Lines with a per cent sign hold for all cases behind them. Where nothing is
+said, success is exit code 0, and a case may take 10 seconds. Files are looked
+for beside the file of cases. Whatever is ended by a signal or not in time has
+failed. A command behind `check` finds the output on its standard input and
+ends with 0 where it is right.
 
-Of each predictor it is said in how many of all cases it was true: F of those that
-fail, S of those that do not; and its Importance, from 0 to 1, with 95 % confidence.
+Of each predictor it is said in how many of all cases it was true: F of those
+that fail, S of those that do not; and its Importance, from 0 to 1, with 95 %
+confidence.
 
-Exit code: 0 where something was found, 1 where nothing predicts the failure, 2 where
-the search could not be made.";
+Exit code: 0 where something was found, 1 where nothing predicts the failure, 2
+where the search could not be made.";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum DirectionName {

@@ -123,3 +123,26 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
         .any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    /// Of all commands below this one: what stands below their options, line by line, with its width.
+    fn wide(command: &clap::Command, to: &mut Vec<String>) {
+        let notes = command.get_after_long_help().map(ToString::to_string);
+        let lines = notes.iter().flat_map(|notes| notes.lines());
+        let wide = lines.filter(|line| line.chars().count() > 80);
+        to.extend(wide.map(|line| format!("{}: {line}", command.get_name())));
+        for below in command.get_subcommands() {
+            self::wide(below, to);
+        }
+    }
+
+    #[test]
+    fn help_fits_a_terminal_of_eighty_columns() {
+        let mut found = Vec::new();
+        wide(&super::Arguments::command(), &mut found);
+        assert_eq!(found, Vec::<String>::new());
+    }
+}

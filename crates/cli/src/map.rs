@@ -58,18 +58,19 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  tomo map /usr/bin/xz               what there is, and how much is known exactly
+  tomo map /usr/bin/xz               what there is, how much is known exactly
   tomo map xz --functions            all functions of the xz found on $PATH
   tomo map ./prog --function main    blocks, source lines, edges, loops of one
   tomo map ./prog --function 0x401136
   tomo map ./prog --function main --format dot | dot -Tsvg -o main.svg
-  tomo map ./prog --format jsonl     all functions for other programs, one a line
+  tomo map ./prog --format jsonl     all functions, one a line, for programs
 
 A function is exact (everything about it is known), partial (what is known is
 true, but something more may exist) or opaque (only its entry is known). Only
 what is known exactly is patched freely.
 
-Exit code: 0, or 2 where something could not be done, with one line saying what.";
+Exit code: 0, or 2 where something could not be done, with one line saying
+what.";
 
 /// How to write what is shown.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -26,8 +26,8 @@ pub(crate) struct Arguments {
 }
 
 const NOTES: &str = "\
-A program can do the same by itself: it writes `success`, or `failure` and perhaps
-words, into the file that TOMO_OUTCOME names. In C:
+A program can do the same by itself: it writes `success`, or `failure` and
+perhaps words, into the file that TOMO_OUTCOME names. In C:
 
   static void tomo_outcome(const char *how) {  /* tomo_outcome(\"failure disk\"); */
       const char *p = getenv(\"TOMO_OUTCOME\"); FILE *f = p ? fopen(p, \"w\") : 0;

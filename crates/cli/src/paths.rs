@@ -74,25 +74,29 @@ pub(crate) struct Arguments {
 }
 
 const NOTES: &str = "\
-Followed is the executable itself, or the one --module; the counters of all processes and
-threads are added up. They lie in DIR as soon as they are made, also when it is killed.
+Followed is the executable itself, or the one --module; the counters of all
+processes and threads are added up. They lie in DIR as soon as they are made,
+also when it is killed.
 
-A path also ends where the way on cannot be told from others: in front of a jump that
-many jumps share the targets of (computed goto), at a call that may come back twice
-(setjmp), and where there would be more paths than counters. JSON lists these edges.
+A path also ends where the way on cannot be told from others: in front of a
+jump that many jumps share the targets of (computed goto), at a call that may
+come back twice (setjmp), and where there would be more paths than counters.
+JSON lists these edges.
 
-A path that comes to no end is counted as cut: when an exception, longjmp, exit or a
-signal ends its function in the middle. In a landing pad another path begins.
+A path that comes to no end is counted as cut: when an exception, longjmp, exit
+or a signal ends its function in the middle. In a landing pad another path
+begins.
 
-With --select other paths are not counted, and it is not known how many were started.
-A function in which the selected paths cannot be told from others by probes of their own
-has all its paths counted; told is of the selected ones all the same.
+With --select other paths are not counted, and it is not known how many were
+started. A function in which the selected paths cannot be told from others by
+probes of their own has all its paths counted; told is of the selected ones all
+the same.
 
-A path's share is that of the instructions along it in all that ran along paths that
-were counted.
+A path's share is that of the instructions along it in all that ran along paths
+that were counted.
 
-Exit code: the program's own; 128 and its number where a signal ended it; 2 where it
-cannot be followed at all, 127 where it is not found.";
+Exit code: the program's own; 128 and its number where a signal ended it; 2
+where it cannot be followed at all, 127 where it is not found.";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {

@@ -65,21 +65,22 @@ pub(crate) struct Arguments {
 }
 
 const NOTES: &str = "\
-Observed is the executable itself, or the one --module, in all processes and threads. Sites
-are its conditional branches, and its calls that return something at which the caller looks.
-What a call returns is what is in the register for results (rax); as many of its bits
-count as the caller looks at first, and their sign is read as that of a signed number.
-A result that the caller only passes on has the width at which it is looked at
-elsewhere; if that is nowhere, all 64 bits count. The width is always said.
+Observed is the executable itself, or the one --module, in all processes and
+threads. Sites are its conditional branches, and its calls that return
+something at which the caller looks. What a call returns is what is in the
+register for results (rax); as many of its bits count as the caller looks at
+first, and their sign is read as that of a signed number. A result that the
+caller only passes on has the width at which it is looked at elsewhere; if that
+is nowhere, all 64 bits count. The width is always said.
 
 A branch that was taken is not always a condition that was true: compilers turn
 conditions round. So it is said to which line each way led.
 
-Predicates that follow from others are not observed but inferred, and marked so; a
-process that is ended from outside between the two may differ there.
+Predicates that follow from others are not observed but inferred, and marked
+so; a process that is ended from outside between the two may differ there.
 
-Exit code: the program's own; 128 and its number where a signal ended it; 2 where it
-cannot be observed at all, 127 where it is not found.";
+Exit code: the program's own; 128 and its number where a signal ended it; 2
+where it cannot be observed at all, 127 where it is not found.";
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {

@@ -88,7 +88,7 @@ pub(crate) struct Show {
 const EXAMPLES: &str = "\
 Examples:
   tomo report                                  the runs in tomo-out
-  tomo report pool out --html cov --open       runs and a pool together, in the browser
+  tomo report pool out --html cov --open       runs and a pool, in the browser
   tomo report --include src --functions        only the program's own source
   tomo report --format lcov -o cov.info        for genhtml, codecov and the like
   tomo report --processes                      what each ran (--fork separate)

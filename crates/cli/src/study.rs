@@ -80,9 +80,10 @@ pub(crate) struct Disposal {
 /// complete monitoring and against sampling, on faulty variants of real programs.
 #[derive(Args)]
 #[command(after_long_help = "\
-Without --subjects the programs are those in tests/subjects of the source tree that
-this command was built in; tests/subjects/README.md tells how such a folder is laid
-out. What is built is kept in DIR/built. The first time it takes an hour or so.")]
+Without --subjects the programs are those in tests/subjects of the source tree
+that this command was built in; tests/subjects/README.md tells how such a
+folder is laid out. What is built is kept in DIR/built. The first time it takes
+an hour or so.")]
 pub(crate) struct Isolation {
     /// Write tables and plots into DIR; start with its isolation.md.
     #[arg(short, long, value_name = "DIR", default_value = "tomo-study")]

@@ -34,17 +34,17 @@ pub(crate) struct Arguments {
 }
 
 const NOTES: &str = "\
-Traced is the executable itself, or the one --module, function by function as far as it
-is known exactly; calls of libraries are stepped over. Each thread has a trace of its own, and no order
-between threads is claimed. A run that is killed or crashes is told up to the last
-block that is certain.
+Traced is the executable itself, or the one --module, function by function as
+far as it is known exactly; calls of libraries are stepped over. Each thread
+has a trace of its own, and no order between threads is claimed. A run that is
+killed or crashes is told up to the last block that is certain.
 
-With several runs arguments, environment, directory and standard input are the same
-in each, and addresses are not randomised; where the runs differ nevertheless, that is
-said, and no trace is claimed for what lies behind.
+With several runs arguments, environment, directory and standard input are the
+same in each, and addresses are not randomised; where the runs differ
+nevertheless, that is said, and no trace is claimed for what lies behind.
 
-Exit code: the program's own; 128 and its number where a signal ended it; 2 where it
-cannot be traced at all, 127 where it is not found.";
+Exit code: the program's own; 128 and its number where a signal ended it; 2
+where it cannot be traced at all, 127 where it is not found.";
 
 #[derive(Args)]
 struct Traced {
