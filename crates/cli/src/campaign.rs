@@ -101,7 +101,7 @@ struct New {
 const EXAMPLES: &str = "\
 Examples:
   tomo campaign new --probes 200 ./prog            balanced over enough variants
-  tomo campaign new --level function ./prog        all functions in every instance
+  tomo campaign new --level function ./prog        all functions everywhere
   tomo campaign new --probes 500 --strategy balanced-clusters ./prog";
 
 /// Begin a search for what predicts that a program fails: instances carry a few of its branches and results

@@ -29,14 +29,16 @@ const NOTES: &str = "\
 A program can do the same by itself: it writes `success`, or `failure` and
 perhaps words, into the file that TOMO_OUTCOME names. In C:
 
-  static void tomo_outcome(const char *how) {  /* tomo_outcome(\"failure disk\"); */
+  static void tomo_outcome(const char *how) {  /* such as \"failure disk\" */
       const char *p = getenv(\"TOMO_OUTCOME\"); FILE *f = p ? fopen(p, \"w\") : 0;
       if (f) { fputs(how, f); fclose(f); }
   }
 
 In Rust:
 
-  if let Some(p) = std::env::var_os(\"TOMO_OUTCOME\") { let _ = std::fs::write(p, \"failure disk\"); }";
+  if let Some(p) = std::env::var_os(\"TOMO_OUTCOME\") {
+      let _ = std::fs::write(p, \"failure disk\");
+  }";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum How {
