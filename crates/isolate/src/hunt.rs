@@ -33,6 +33,23 @@ pub(crate) fn begin<'i>(
     search.limited(most)
 }
 
+/// The sites that a step watches: of those that are planned all that are not late, which wait; at most `most` of the late
+/// ones where nothing is planned any more.
+pub(crate) fn due(
+    planned: Vec<usize>,
+    is_late: impl Fn(usize) -> bool,
+    waiting: &mut Vec<usize>,
+    most: u32,
+) -> Vec<usize> {
+    if planned.is_empty() {
+        let count = waiting.len().min(most as usize);
+        return waiting.drain(..count).collect();
+    }
+    let (late, now) = planned.into_iter().partition(|site| is_late(*site));
+    waiting.extend::<Vec<usize>>(late);
+    now
+}
+
 /// The cases of step `number`: a random share of `runs`; failures and successes alike as far as there are enough.
 pub(crate) fn share(
     count: usize,

@@ -18,6 +18,8 @@ pub(crate) struct Map {
     row_of: Vec<Option<usize>>,
     /// By number among the module's sites: the graph's.
     back: HashMap<usize, SiteId>,
+    /// By number among the module's sites: the entry of its function.
+    entries: HashMap<usize, u64>,
 }
 
 impl Map {
@@ -31,6 +33,7 @@ impl Map {
             site_of: vec![None; icdg.site_count()],
             row_of: vec![None; icdg.predicate_count()],
             back: HashMap::new(),
+            entries: HashMap::new(),
             icdg,
         };
         for (number, function) in (0u32..).zip(&functions) {
@@ -73,6 +76,7 @@ impl Map {
         if predicates.len() == cases.len() && site.told.iter().all(observable) {
             self.site_of[id.0 as usize] = Some(number);
             self.back.insert(number, id);
+            self.entries.insert(number, function.entry().0);
         }
     }
 
@@ -84,6 +88,11 @@ impl Map {
     /// The graph's site that this is.
     pub(crate) fn id(&self, site: usize) -> Option<SiteId> {
         self.back.get(&site).copied()
+    }
+
+    /// The entry of the function that a site of the module is in, if it can be observed.
+    pub(crate) fn entry(&self, site: usize) -> Option<u64> {
+        self.entries.get(&site).copied()
     }
 
     /// The row of a predicate.

@@ -9,7 +9,7 @@ use tomo_plan::search::{Oracle, PredicateId, Search, Step, at_random, breadth_fi
 use crate::answer;
 use crate::asked::{IsolateError, Score, Towards};
 use crate::complete::{Complete, Picked};
-use crate::hunt::{begin, score, share};
+use crate::hunt::{begin, due, score, share};
 use crate::session::Session;
 use crate::state::Known;
 
@@ -162,6 +162,7 @@ impl Stage<'_> {
             },
             best: 0.0,
             seen: 0,
+            waiting: Vec::new(),
         };
         let goal = target_score(self);
         loop {
@@ -174,7 +175,7 @@ impl Stage<'_> {
             if found && !way.to_the_end {
                 break;
             }
-            if rehearsing.plan_on(number) == Step::Done {
+            if rehearsing.plan_on(number) == Step::Done && rehearsing.waiting.is_empty() {
                 rehearsing.rehearsal.ended = true;
                 break;
             }
@@ -209,6 +210,8 @@ struct Rehearsing<'s> {
     rehearsal: Rehearsal,
     best: f64,
     seen: usize,
+    /// Sites whose turn comes last.
+    waiting: Vec<usize>,
 }
 
 impl Rehearsing<'_> {
@@ -216,11 +219,11 @@ impl Rehearsing<'_> {
     fn watch(&mut self, number: u64) {
         let session = self.stage.session;
         let planned = self.search.plan();
-        let sites = planned.filter(|site| {
-            let number = session.map.site(*site);
-            number.is_some_and(|number| session.allowed[number])
-        });
-        let sites: Vec<_> = sites.collect();
+        let planned = planned.filter_map(|site| session.map.site(site)).collect();
+        let is_late = |site| session.is_late(site);
+        let sites = due(planned, is_late, &mut self.waiting, session.options.most);
+        let allowed = sites.into_iter().filter(|&site| session.allowed[site]);
+        let sites: Vec<_> = allowed.filter_map(|site| session.map.id(site)).collect();
         if sites.is_empty() {
             return;
         }

@@ -19,7 +19,7 @@ use crate::answer::{self, Answer, Finding};
 use crate::asked::{IsolateError, Options, Score, Towards, allowed, asked_for};
 use crate::cases::{Case, Success};
 use crate::crash;
-use crate::hunt::{begin, score, share};
+use crate::hunt::{begin, due, score, share};
 use crate::many::each;
 use crate::map::Map;
 use crate::run::{End, Label, Ran, label, run};
@@ -87,6 +87,8 @@ impl Session {
                 asked: asked_for(&options),
                 plain: Vec::new(),
                 flaky: Vec::new(),
+                idle: Vec::new(),
+                waiting: Vec::new(),
                 known: BTreeMap::new(),
                 steps: Vec::new(),
                 search: Search::starting(&map.icdg, Direction::Forward, &[])
@@ -164,6 +166,12 @@ impl Session {
             ));
         }
         self.state.flaky = flaky;
+        match self.idle(&failing) {
+            Ok(idle) => self.state.idle = self.but_chosen(idle)?,
+            Err(error) => watch.note(&format!(
+                "which functions failing cases enter was not seen: {error}"
+            )),
+        }
         self.state.search = self.first_plan(&failing, watch)?;
         self.save()
     }
@@ -196,6 +204,21 @@ impl Session {
             site.ok_or(IsolateError::NoSite(*id))
         });
         each.collect()
+    }
+
+    /// The same functions but those in which a person begins.
+    fn but_chosen(&self, mut idle: Vec<u64>) -> Result<Vec<u64>, IsolateError> {
+        let start = self.start()?.into_iter();
+        let chosen = start.filter_map(|site| self.map.entry(self.map.site(site)?));
+        let chosen: BTreeSet<u64> = chosen.collect();
+        idle.retain(|entry| !chosen.contains(entry));
+        Ok(idle)
+    }
+
+    /// Whether the turn of a site comes last.
+    pub(crate) fn is_late(&self, site: usize) -> bool {
+        let entry = self.map.entry(site);
+        entry.is_some_and(|entry| self.state.idle.binary_search(&entry).is_ok())
     }
 
     /// How each case ended as it is, and whether that was a success.
@@ -310,11 +333,19 @@ impl Session {
             let search = Search::resume(&self.map.icdg, self.state.search.clone())?;
             search.plan().collect()
         };
-        let sites: Vec<usize> = planned
+        let planned: Vec<usize> = planned
             .iter()
             .filter_map(|&site| self.map.site(site))
-            .filter(|&site| self.allowed[site])
             .collect();
+        let mut waiting = std::mem::take(&mut self.state.waiting);
+        let mut sites = due(
+            planned,
+            |site| self.is_late(site),
+            &mut waiting,
+            self.options.most,
+        );
+        sites.retain(|&site| self.allowed[site]);
+        self.state.waiting = waiting;
         let number = self.state.steps.len() + 1;
         let mut made = None;
         if !sites.is_empty() {
@@ -371,10 +402,11 @@ impl Session {
             },
             Step::Continued => "more of the same".into(),
             Step::Strayed => "where nothing led to".into(),
-            Step::Done => {
+            Step::Done if self.state.waiting.is_empty() => {
                 self.state.done = true;
                 "nothing is left".into()
             }
+            Step::Done => "in functions that no failing case enters".into(),
         })
     }
 

@@ -40,8 +40,12 @@ fn program(level: &str) -> PathBuf {
 }
 
 fn options(folder: &Path, program: &Path) -> Options {
-    let right = compiled("gcc", "isolating.c", &["-O1", "-DRIGHT"]).expect("built");
     let lines: Vec<&str> = CASES.iter().map(|case| case.0).collect();
+    options_with(folder, program, &lines)
+}
+
+fn options_with(folder: &Path, program: &Path, lines: &[&str]) -> Options {
+    let right = compiled("gcc", "isolating.c", &["-O1", "-DRIGHT"]).expect("built");
     let text = format!("%success like {}\n{}\n", right.display(), lines.join("\n"));
     let cases = folder.join("cases");
     std::fs::write(&cases, text).expect("written");
@@ -205,4 +209,56 @@ fn a_rehearsal_makes_the_steps_of_a_search() {
     let made: Vec<usize> = answer.steps.iter().map(|step| step.sites).collect();
     let rehearsed: Vec<usize> = rehearsal.steps.iter().map(|step| step.sites).collect();
     assert_eq!(made, rehearsed);
+}
+
+/// Functions that no failing case enters cannot have anything that predicts failure: their turn comes when all others were
+/// watched, and it comes.
+#[test]
+fn what_no_failing_case_enters_is_watched_last() {
+    const IDLE: [&str; 3] = ["look_up", "table_of", "combine"];
+    const ENTERED: [&str; 4] = ["main", "weigh", "clamp", "kind_of"];
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = program("-O0");
+    let lines = [
+        "weigh 1 2 3",
+        "weigh 13 2",
+        "weigh 7 13 40",
+        "look 4 5",
+        "combine 60 7",
+        "weigh 2",
+    ];
+    let options = options_with(folder.path(), &program, &lines);
+    let agent = Agent::in_cache(&options.cache).expect("an agent");
+    let session = Session::open(options, agent, &mut Silent).expect("a session");
+    let complete = session.complete().expect("complete data");
+    let stage = session.stage(&complete).expect("a stage");
+    for score in [Score::Bfs, Score::By(Heuristic::FailCount)] {
+        let rehearsal = stage.rehearse(&Way {
+            towards: Towards::Forward,
+            score,
+            runs: 500,
+            seed: 1,
+            to_the_end: true,
+        });
+        let (mut last, mut first) = (None, None);
+        for (row, step) in rehearsal.watched.iter().enumerate() {
+            let Some((site, _)) = stage.site(row).filter(|_| step.is_some()) else {
+                continue;
+            };
+            let name = site.function.as_str();
+            if IDLE.contains(&name) {
+                first = first.min(*step).or(*step);
+            } else if ENTERED.contains(&name) {
+                last = last.max(*step);
+            }
+        }
+        assert!(
+            last.is_some() && first > last,
+            "{score:?}: {last:?}, {first:?}"
+        );
+        assert_eq!(
+            rehearsal.steps.last().map(|step| step.seen),
+            Some(stage.sites().0)
+        );
+    }
 }
