@@ -123,7 +123,7 @@ pub(super) fn belongs(
 }
 
 /// Where control may come from somewhere that is not a direct branch of a function all of which is known.
-fn arrivals(graphs: &Graphs<'_>, binary: &Binary<'_>) -> BTreeSet<Address> {
+pub(super) fn arrivals(graphs: &Graphs<'_>, binary: &Binary<'_>) -> BTreeSet<Address> {
     let mut all: BTreeSet<Address> = binary.symbols().iter().map(|s| s.address).collect();
     all.extend(binary.pointer_slots().iter().map(|slot| slot.1));
     all.extend(binary.initial_functions());
@@ -230,7 +230,7 @@ pub(super) struct Behind {
 pub(super) struct Walk<'a> {
     image: &'a [u8],
     pub(super) header: Image,
-    text: &'a Text,
+    pub(super) text: &'a Text,
     pub(super) graphs: &'a Graphs<'a>,
     pub(super) what: Observes<'a>,
     pub(super) trampolines: Trampolines<'a>,
@@ -243,7 +243,9 @@ pub(super) struct Walk<'a> {
     elsewhere: HashMap<i64, Address>,
     pub(super) entrances: BTreeSet<Address>,
     /// Bytes that are changed from an address on: an entrance's jump, or a short one and the jump to which it leads.
-    changes: BTreeMap<Address, u64>,
+    pub(super) changes: BTreeMap<Address, u64>,
+    /// Where control comes back to from the trampolines.
+    pub(super) returned: HashSet<Address>,
     pub(super) counted: Vec<bool>,
     /// The instruction that was executed last.
     from: Address,
@@ -286,6 +288,7 @@ impl<'a> Walk<'a> {
             elsewhere: HashMap::new(),
             entrances: BTreeSet::new(),
             changes: BTreeMap::new(),
+            returned: HashSet::new(),
             counted: vec![false; what.len()],
             from: Address(0),
             sums: Vec::new(),
@@ -485,6 +488,9 @@ impl Walk<'_> {
                 continue;
             }
             if let Some(length) = self.act(spot, code, address)? {
+                if let Some(notes) = &self.notes {
+                    came = notes.behind(spot, came);
+                }
                 spot += length as i64;
                 continue;
             }
@@ -524,6 +530,7 @@ impl Walk<'_> {
             return Err(at(address, "control goes on at another place"));
         }
         self.flowed.insert(there);
+        self.returned.insert(there);
         self.waiting.push(At::Place(there));
         Ok(())
     }
@@ -555,6 +562,9 @@ impl Walk<'_> {
         address: Address,
     ) -> Result<Option<Address>, &'static str> {
         let was = self.original(address).ok_or("there is no instruction")?;
+        if let Some(notes) = &mut self.notes {
+            notes.copy(spot, address);
+        }
         let next = address.wrapping_add(was.instruction.len() as u64);
         if was.instruction.flow_control() == FlowControl::ConditionalBranch {
             let branches = is.instruction.is_jcc_near()

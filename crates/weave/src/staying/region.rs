@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use tomo_program::Address;
 
-use super::action::{Action, Sinks};
+use super::action::{Action, Once, Sinks, What};
 use super::chain::Apart;
 use super::moved::{Movable, Reader, Way};
 use super::whole::Entrance;
@@ -51,7 +51,7 @@ pub(crate) struct Region {
     pub(crate) pieces: Vec<Piece>,
     /// Where the module's text leads to starts of pieces.
     pub(crate) entrances: Vec<Entrance>,
-    /// What is done on the way of those alone who come from one place.
+    /// What is done on the way of those alone who come from one place, by that place.
     pub(crate) passages: Vec<Passage>,
 }
 
@@ -134,6 +134,16 @@ impl Regions {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.regions.is_empty()
+    }
+
+    /// What is set once, by window.
+    pub(crate) fn once(&self) -> impl Iterator<Item = Once> {
+        let pieces = self.regions.iter().flat_map(|region| &region.pieces);
+        let ways = pieces.flat_map(|piece| piece.taken.iter().chain(&piece.not_taken));
+        ways.filter_map(|action| match action.what {
+            What::Once(once) => Some(once),
+            _ => None,
+        })
     }
 
     /// Appends the code of all. `spot` tells where addresses of the module lie.
@@ -298,15 +308,24 @@ impl Region {
                 offsets.doors.insert(piece.start, here);
                 writing.act(&piece.entering);
             }
+            if let Some(passage) = self.passage_before(index) {
+                let here = writing.writer.bytes.len() - start;
+                offsets.passages.insert(passage.from, here);
+                writing.act(&passage.actions);
+            }
             let here = writing.writer.bytes.len() - start;
             offsets.pieces.insert(piece.start, here);
             // Who runs on into the next one does not come from outside.
             let next = self.pieces.get(index + 1);
             let next = next.filter(|next| next.entering.is_empty());
+            let next = next.filter(|_| self.passage_before(index + 1).is_none());
             writing.piece(piece, text, next.map(|next| next.start));
         }
         writing.ways_taken();
         for passage in &self.passages {
+            if offsets.passages.contains_key(&passage.from) {
+                continue;
+            }
             let here = writing.writer.bytes.len() - start;
             offsets.passages.insert(passage.from, here);
             writing.passage(passage);
@@ -314,6 +333,22 @@ impl Region {
         writing.all_apart();
         writing.writer.write_seldom();
         offsets
+    }
+
+    /// The passage from the entrance at the start of a piece, if it may stand in front of the piece, since nothing runs
+    /// on into that.
+    fn passage_before(&self, index: usize) -> Option<&Passage> {
+        let piece = self.pieces.get(index)?;
+        let before = index
+            .checked_sub(1)
+            .and_then(|index| self.pieces.get(index));
+        let runs_on = before.is_some_and(|one| !one.calls && one.end() == piece.start);
+        let found = self
+            .passages
+            .binary_search_by_key(&piece.start, |one| one.from);
+        let passage = found.ok().and_then(|at| self.passages.get(at))?;
+        let alone = passage.to == piece.start && piece.entering.is_empty();
+        (alone && !runs_on).then_some(passage)
     }
 
     fn has_piece_at(&self, address: Address) -> bool {
