@@ -145,9 +145,11 @@ fn every_change_is_noticed(image: &[u8], header: &Image, notices: impl Fn(&[u8])
     let mut parts = parts(header);
     parts.retain(|part| !part.is_empty());
     // Filling up to the end of a page.
-    let code = &mut parts[0];
-    let filled = image[code.clone()].iter().rev();
-    code.end -= filled.take_while(|byte| **byte == 0xcc).count();
+    let start = header.trampolines.get() as usize;
+    for code in parts.iter_mut().filter(|part| part.start == start) {
+        let filled = image[code.clone()].iter().rev();
+        code.end -= filled.take_while(|byte| **byte == 0xcc).count();
+    }
     let place = (0..parts.len()).prop_flat_map(move |part| parts[part].clone());
     let mut runner = TestRunner::new_with_rng(
         Config::with_cases(600),
