@@ -94,14 +94,16 @@ impl Planned {
             .into();
             row
         }));
+        let units = self.told.len() as u32;
         for mut region in other.regions {
             region.renumber(probes);
+            region.mark_units(|unit| Some(What::Also(units + unit)));
             self.regions.push(region);
         }
         self.calls.extend(other.calls);
         self.probes += other.probes;
         let units = other.units.into_iter().map(|unit| Unit {
-            tells: unit.tells + self.told.len() as u32,
+            tells: unit.tells + units,
             ..unit
         });
         self.units.extend(units);
@@ -130,8 +132,11 @@ impl Planned {
             (row.told, row.by) = (told as u8, by.into());
         }
         self.units.truncate(units);
+        let marks = (0..).zip(&self.units);
+        let marks: HashMap<u32, u32> = marks.map(|(mark, unit)| (unit.tells, mark)).collect();
         for region in &mut self.regions {
             region.renumber(units as u32);
+            region.mark_units(|unit| marks.get(&unit).map(|mark| What::Mark(*mark)));
         }
         self.probes += units as u32;
     }
@@ -457,8 +462,12 @@ impl<'p, 'f> Made<'p, 'f> {
             Some((spread, *way))
         });
         if let Some((spread, Way::Unit(unit))) = way {
+            let tells = planned.told.len() as u32;
+            if spread.also.contains(&number) && case == 0 {
+                self.wants[site.block].taken.push(What::Also(tells));
+            }
             planned.units.push(Unit {
-                tells: planned.told.len() as u32,
+                tells,
                 ..spread.placed.units[unit]
             });
             planned.told.push(planned.rows.len());

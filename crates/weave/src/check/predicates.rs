@@ -321,21 +321,19 @@ impl Claims<'_> {
             let came = notes.came.get(&act.spot).copied().unwrap_or(Came::Other);
             let (What::One(number) | What::Class(number, _)) = act.what;
             let row = self.by_number[number as usize];
-            if self.vanishing.contains_key(&number) {
-                return Err(at(
-                    act.address,
-                    "what has a probe that vanishes is recorded",
-                ));
-            }
+            let vanishes = self.vanishing.contains_key(&number);
             match (act.what, came) {
                 (What::One(_), Came::Way(copy, branch, taken))
                     if row.kind() == Some(Kind::Branch)
                         && (row.site.get(), row.case) == (branch.0, u8::from(!taken)) =>
                 {
                     done.ways.insert((copy, taken, number));
-                    done.told.insert((branch, number));
+                    // The displacement tells of it when this leads there no longer.
+                    if !vanishes {
+                        done.told.insert((branch, number));
+                    }
                 }
-                (What::One(_), _) => {
+                (What::One(_), _) if !vanishes => {
                     let place = *done.starts.entry(number).or_insert(act.address);
                     if place != act.address || !self.is_certain(walk, row, place) {
                         return Err(at(
@@ -578,7 +576,10 @@ impl Claims<'_> {
             let site = Address(row.site.get());
             let copies = branches.get(&site).map(Vec::as_slice).unwrap_or_default();
             let complete = match (self.vanishing.get(&number), done.starts.get(&number)) {
-                (Some((true, _)), _) => copies.is_empty() && !walk.entrances.contains(&site),
+                (Some((true, _)), _) => {
+                    let each = |copy: &i64| done.ways.contains(&(*copy, true, number));
+                    copies.iter().all(each) && !walk.entrances.contains(&site)
+                }
                 (Some(&(false, window)), _) => {
                     let start = self.only_entered(row).unwrap_or(site);
                     !notes.copies.contains_key(&start)

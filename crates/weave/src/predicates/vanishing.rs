@@ -3,8 +3,8 @@
 //! A way of a branch is observed in place where nobody comes but who goes it: in the displacement of the branch, or in the
 //! block to which it leads, if there is no other way into that. Such a probe is that of coverage (`place.rs`) and is gone
 //! once it was hit. Where a way has no place of its own, as those of loops, the end of its block is executed elsewhere, up to
-//! the branch; if only one way is to be told there, it restores the window over that end once it was gone, and all
-//! is as it was. What is to be looked at each time stays: the block behind a call whose result is told. It marks on
+//! the branch; if only one way is to be told there alone, it restores the window over that end once it was gone, and all
+//! is as it was. Up to then the way taken, which the displacement tells of in place, is told there too. What is to be looked at each time stays: the block behind a call whose result is told. It marks on
 //! the ways of its branch, too, and what is told by the block itself.
 //!
 //! What is moved may take another's place away, so more is moved until all have one. Where that does not come to
@@ -23,7 +23,7 @@ use crate::staying::action::What;
 use crate::staying::code::{Code, Wants};
 use crate::staying::whole::MovedBlocks;
 use crate::tactics::retarget;
-use crate::window::in_one_fetch;
+use crate::window::{JUMP_BYTES, in_one_fetch};
 
 /// Where the way of a branch is observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub(super) struct Spread {
     pub(super) placed: Placed,
     /// By site and case.
     pub(super) ways: HashMap<(usize, u8), Way>,
+    /// Sites whose way taken is told by a unit, and as well where the branch is executed elsewhere.
+    pub(super) also: HashSet<usize>,
 }
 
 /// A function with what is asked of it.
@@ -134,12 +136,18 @@ impl Subject<'_, '_> {
             trying.placed(number, unit);
         }
         trying.ends_vanish();
-        let Trying { lacking, ways, .. } = trying;
+        let Trying {
+            lacking,
+            ways,
+            also,
+            ..
+        } = trying;
         match lacking.is_empty() {
             true => Ok(Spread {
                 moved,
                 placed,
                 ways,
+                also,
             }),
             false => Err(lacking),
         }
@@ -229,6 +237,7 @@ struct Trying<'t, 's, 'f> {
     /// For which way each unit is, by the block that it leaves and the one that it enters.
     asked: HashMap<(u64, u64), Asked>,
     ways: HashMap<(usize, u8), Way>,
+    also: HashSet<usize>,
     lacking: Lacking,
 }
 
@@ -269,6 +278,7 @@ impl<'t, 's, 'f> Trying<'t, 's, 'f> {
             wants: vec![Wants::default(); codes.len()],
             asked: HashMap::new(),
             ways: HashMap::new(),
+            also: HashSet::new(),
             lacking: Lacking::default(),
         }
     }
@@ -307,10 +317,12 @@ impl<'t, 's, 'f> Trying<'t, 's, 'f> {
         let start = |block: usize| self.subject.codes[block].start().0;
         let is_moved = self.places.moved.has(block);
         let only_here = is_moved || self.elsewhere.own.contains(&way);
-        let edge = self
-            .displacement(block)
-            .filter(|_| case == 0 && !only_here && !self.elsewhere.ends[block]);
+        let edge = self.displacement(block).filter(|_| case == 0 && !only_here);
         if let Some((edge, target)) = edge {
+            if self.elsewhere.ends[block] {
+                self.wants[block].taken.push(What::Also(0));
+                self.also.insert(number);
+            }
             self.choice.edges[edge] = Fate::Probe;
             let asked = Asked { way, block };
             self.asked.insert((start(block), target.0), asked);
@@ -364,7 +376,9 @@ impl<'t, 's, 'f> Trying<'t, 's, 'f> {
         for (&(site, _), way) in &mut self.ways {
             let block = self.subject.sites[site].block;
             let wants = &self.wants[block];
-            let alone = wants.start.is_empty() && wants.taken.len() + wants.not_taken.len() == 1;
+            let ways = wants.taken.iter().chain(&wants.not_taken);
+            let own = ways.filter(|what| matches!(what, What::Mark(_)));
+            let alone = wants.start.is_empty() && own.count() == 1;
             let window = self.subject.codes[block].window_at_end();
             let at_once = window.is_some_and(|(start, _)| in_one_fetch(start));
             if *way == Way::Branch && !self.places.moved.has(block) && alone && at_once {
@@ -375,8 +389,13 @@ impl<'t, 's, 'f> Trying<'t, 's, 'f> {
 
     /// The edge of a branch whose displacement can be changed, and where it leads.
     fn displacement(&self, block: usize) -> Option<(usize, Address)> {
-        let last = self.subject.codes[block].last_instruction()?;
-        retarget::displacement(last).filter(|at| retarget::in_one_fetch(*at))?;
+        let code = &self.subject.codes[block];
+        let last = code.last_instruction()?;
+        let at = retarget::displacement(last).filter(|at| retarget::in_one_fetch(*at))?;
+        let window = code.window_at_end().filter(|_| self.elsewhere.ends[block]);
+        window
+            .is_none_or(|(start, _)| start.wrapping_add(JUMP_BYTES) <= at)
+            .then_some(())?;
         let target = Address(last.near_branch_target());
         let mut edges = self.blocks[block].successors();
         let taken = |edge: EdgeView| edge.address == target && edge.kind != EdgeKind::NotTaken;

@@ -37,6 +37,8 @@ pub(crate) enum What {
     Mark(u32),
     /// That is done, and then never again.
     Once(Once),
+    /// The mark of the unit of this number is set, as the unit would; units are numbered last.
+    Also(u32),
     /// What is in `rax` is told by its sign.
     Class(class::Class),
     /// A word is appended to the track of the thread.
@@ -115,7 +117,7 @@ impl Action {
     ) -> Option<Apart> {
         match self.what {
             What::Count(counter) => increment::write(writer, sinks.counter(counter), self.live),
-            What::Mark(mark) => writer.store_byte(sinks.mark(mark), 1),
+            What::Mark(mark) | What::Also(mark) => writer.store_byte(sinks.mark(mark), 1),
             What::Once(once) => {
                 writer.store_byte(sinks.mark(once.mark), 1);
                 held::restore(writer, sinks.alias(once.window), once.original);
@@ -139,7 +141,7 @@ impl What {
         match self {
             Self::Count(_) => increment::cost(live),
             Self::Path(op) => path::cost(op, live),
-            Self::Mark(_) | Self::Once(_) => 2,
+            Self::Mark(_) | Self::Once(_) | Self::Also(_) => 2,
             Self::Class(_) => 8,
             Self::Witness(_) => witness::cost(live),
             Self::Chain(_) => 8,
@@ -169,7 +171,7 @@ impl What {
                 first: first + class.first,
                 ..class
             }),
-            Self::Witness(_) => self,
+            Self::Witness(_) | Self::Also(_) => self,
             Self::Chain(step) => Self::Chain(step),
         }
     }

@@ -16,6 +16,7 @@ use crate::staying::increment;
 use crate::staying::live::{Liveness, Set};
 use crate::staying::region::{Call, Piece};
 use crate::staying::witness;
+use crate::tactics::retarget;
 use crate::tactics::staying::{all_movable, displaced};
 use crate::window::{JUMP_BYTES, in_one_fetch};
 
@@ -355,7 +356,8 @@ impl<'t> Code<'t> {
         sites.min_by_key(|(at, _)| increment::cost(self.live[*at]))
     }
 
-    /// The last window that reaches to its end over the branch there, one that is fetched at once if there is any.
+    /// The last window that reaches to its end over the branch there; one that is fetched at once if there is any, and
+    /// best one that leaves the branch its displacement.
     fn at_end(&self) -> Option<Site> {
         if !self.has_branch() {
             return None;
@@ -368,7 +370,14 @@ impl<'t> Code<'t> {
         };
         let all = || (0..self.instructions.len()).rev().filter_map(fits);
         let at_once = |(at, _): &Site| in_one_fetch(Address(self.instructions[*at].ip()));
-        all().find(at_once).or_else(|| all().next())
+        let displacement = self.instructions.last().and_then(retarget::displacement);
+        let clear = |(at, _): &Site| {
+            let end = self.instructions[*at].ip() + JUMP_BYTES;
+            displacement.is_none_or(|displacement| end <= displacement.0)
+        };
+        let best = all().find(|site| at_once(site) && clear(site));
+        best.or_else(|| all().find(at_once))
+            .or_else(|| all().next())
     }
 
     /// Where the window over its end starts, and what it has there.

@@ -9,7 +9,7 @@
 //! - A call stays at its own place, as return addresses are the program's own: the region jumps there, and
 //!   what is behind the call is an entrance again. Only where it leads to is changed: to the code of its callee.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
 use tomo_program::Address;
@@ -110,6 +110,8 @@ pub(crate) struct Regions {
     calls: Vec<Call>,
     /// Where each piece is, in bytes from where the first region's code starts.
     offsets: Offsets,
+    /// Starts of pieces that are executed elsewhere only until something was marked: who goes there goes by the text.
+    passing: HashSet<Address>,
     /// Bytes of their code.
     pub(crate) length: usize,
 }
@@ -124,7 +126,12 @@ impl Regions {
             offsets.extend(layout.offsets, length);
             length += layout.length;
         }
+        let passing = regions
+            .iter()
+            .filter(|region| region.once().next().is_some());
+        let passing = passing.flat_map(|region| &region.pieces);
         Self {
+            passing: passing.map(|piece| piece.start).collect(),
             regions,
             calls,
             offsets,
@@ -138,12 +145,7 @@ impl Regions {
 
     /// What is set once, by window.
     pub(crate) fn once(&self) -> impl Iterator<Item = Once> {
-        let pieces = self.regions.iter().flat_map(|region| &region.pieces);
-        let ways = pieces.flat_map(|piece| piece.taken.iter().chain(&piece.not_taken));
-        ways.filter_map(|action| match action.what {
-            What::Once(once) => Some(once),
-            _ => None,
-        })
+        self.regions.iter().flat_map(Region::once)
     }
 
     /// Appends the code of all. `spot` tells where addresses of the module lie.
@@ -159,7 +161,11 @@ impl Regions {
             let offset = self.offsets.pieces.get(&address);
             offset.map_or_else(|| spot(address), |offset| code.plus(*offset as i64))
         };
-        let outside = |address: Address| self.piece(address, code).unwrap_or_else(|| spot(address));
+        let outside = |address: Address| {
+            let lasting = Some(address).filter(|address| !self.passing.contains(address));
+            let piece = lasting.and_then(|address| self.piece(address, code));
+            piece.unwrap_or_else(|| spot(address))
+        };
         for region in &self.regions {
             region.emit(writer, text, sinks, spot, (inside, outside));
         }
@@ -236,6 +242,30 @@ impl Region {
             entrances: vec![Entrance::at(piece.start)],
             pieces: vec![piece],
             passages: Vec::new(),
+        }
+    }
+
+    /// What is set once.
+    fn once(&self) -> impl Iterator<Item = Once> {
+        let pieces = self.pieces.iter();
+        let ways = pieces.flat_map(|piece| piece.taken.iter().chain(&piece.not_taken));
+        ways.filter_map(|action| match action.what {
+            What::Once(once) => Some(once),
+            _ => None,
+        })
+    }
+
+    /// Gives marks to what units would set: by a unit's number; nothing is set where it has none.
+    pub(crate) fn mark_units(&mut self, mark: impl Fn(u32) -> Option<What>) {
+        for piece in &mut self.pieces {
+            piece.taken.retain_mut(|action| {
+                let What::Also(unit) = action.what else {
+                    return true;
+                };
+                let what = mark(unit);
+                action.what = what.unwrap_or(action.what);
+                what.is_some()
+            });
         }
     }
 
