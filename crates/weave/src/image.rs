@@ -317,6 +317,9 @@ impl Weaving<'_> {
             let operand = call.wrapping_add(1);
             self.put(texts, operand, &displacement(self.spot(operand), to)?)?;
         }
+        for (at, to) in self.regions.leads(code) {
+            self.put(texts, at, &displacement(self.spot(at), to)?)?;
+        }
         for (entrance, to) in self.regions.ways_in(code) {
             let jump_at = entrance.by.unwrap_or(entrance.at);
             self.put(texts, jump_at, &jump(self.spot(jump_at), to)?)?;

@@ -24,7 +24,7 @@ use crate::settle::settle;
 use crate::staying::action::{Action, Once, What};
 use crate::staying::class::Class;
 use crate::staying::code::{Code, Wants};
-use crate::staying::live::Liveness;
+use crate::staying::live::{Liveness, Set};
 use crate::staying::region::{Call, Passage, Region};
 use crate::staying::whole::MovedBlocks;
 use crate::tactics::hop;
@@ -153,7 +153,9 @@ impl Planned {
         });
         let calls = self.calls.iter();
         let calls = calls.map(|call| Window::new(call.address, Tactic::Staying));
-        let mut kept: Vec<Window> = entrances.flatten().chain(calls).collect();
+        let leads = self.regions.iter().flat_map(|region| &region.leads);
+        let leads = leads.map(|lead| Window::new(lead.from, Tactic::Retarget));
+        let mut kept: Vec<Window> = entrances.flatten().chain(calls).chain(leads).collect();
         kept.sort_unstable_by_key(|window| window.start);
         kept
     }
@@ -417,6 +419,7 @@ struct Made<'p, 'f> {
     spread: Option<&'p Spread>,
     wants: Vec<Wants>,
     passages: Vec<Passage>,
+    leads: Vec<Passage>,
 }
 
 impl<'p, 'f> Made<'p, 'f> {
@@ -427,6 +430,7 @@ impl<'p, 'f> Made<'p, 'f> {
             spread,
             wants: vec![Wants::default(); places.codes.len()],
             passages: Vec::new(),
+            leads: Vec::new(),
         }
     }
 
@@ -488,6 +492,16 @@ impl<'p, 'f> Made<'p, 'f> {
         match (site.kind, case, way) {
             (Kind::Result, ..) => {}
             (_, _, Some((_, Way::Start(block)))) => self.wants[block].start.push(what),
+            (_, _, Some((spread, Way::Lead(from, to)))) => {
+                self.leads.push(Passage {
+                    from,
+                    to,
+                    actions: vec![Action::of(what, Set::ALL)],
+                });
+                if spread.also.contains(&number) {
+                    self.wants[site.block].taken.push(what);
+                }
+            }
             (Kind::Branch, 0, _) => self.wants[site.block].taken.push(what),
             (Kind::Branch, ..) => self.wants[site.block].not_taken.push(what),
         }
@@ -499,7 +513,7 @@ impl<'p, 'f> Made<'p, 'f> {
             planned.gaps.extend(&spread.placed.gaps);
         }
         let nothing = self.wants.iter().all(|wants| *wants == Wants::default());
-        if nothing && self.passages.is_empty() {
+        if nothing && self.passages.is_empty() && self.leads.is_empty() {
             return;
         }
         let mut region = Region::default();
@@ -524,6 +538,7 @@ impl<'p, 'f> Made<'p, 'f> {
         let calls = calls.filter(|call| self.spread.is_none() || by(call).is_ok());
         planned.calls.extend(calls);
         region.passages = self.passages;
+        region.leads = self.leads;
         planned.regions.push(region);
     }
 }

@@ -329,7 +329,7 @@ impl Claims<'_> {
                 {
                     done.ways.insert((copy, taken, number));
                     // The displacement tells of it when this leads there no longer.
-                    if !vanishes {
+                    if !vanishes && !(taken && walk.leads.contains(&branch)) {
                         done.told.insert((branch, number));
                     }
                 }
@@ -571,7 +571,9 @@ impl Claims<'_> {
         for (spot, address) in &notes.branches {
             branches.entry(*address).or_default().push(*spot);
         }
-        let stays = |at: Address| walk.in_place.contains(&at) && !walk.entrances.contains(&at);
+        let executed = |at| walk.in_place.contains(&at) && !walk.needless.contains(&at);
+        let stays = |at: Address| executed(at) && !walk.entrances.contains(&at);
+        let once: HashSet<u32> = notes.once.iter().map(|once| once.1).collect();
         for (number, row) in (0..).zip(&self.by_number) {
             let site = Address(row.site.get());
             let copies = branches.get(&site).map(Vec::as_slice).unwrap_or_default();
@@ -591,8 +593,15 @@ impl Claims<'_> {
                     !stays(*place) && copies.iter().all(each) && !copies.is_empty()
                 }
                 (None, None) if row.kind() == Some(Kind::Branch) => {
-                    let each = |copy: &i64| done.ways.contains(&(*copy, row.case == 0, number));
-                    !stays(site) && copies.iter().all(each) && !copies.is_empty()
+                    // What is told once is told before the branch is executed in place.
+                    let passes = once.contains(&number);
+                    let leads = row.case == 0 && walk.leads.contains(&site);
+                    let in_text = |copy: i64| walk.spot(site) == copy;
+                    let each = |copy: &i64| {
+                        let told = done.ways.contains(&(*copy, row.case == 0, number));
+                        told || (passes && in_text(*copy))
+                    };
+                    (leads || !stays(site)) && copies.iter().all(each) && !copies.is_empty()
                 }
                 _ => row.case != 0 || done.results.contains(&site.0),
             };

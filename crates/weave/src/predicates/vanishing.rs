@@ -4,7 +4,8 @@
 //! block to which it leads, if there is no other way into that. Such a probe is that of coverage (`place.rs`) and is gone
 //! once it was hit. Where a way has no place of its own, as those of loops, the end of its block is executed elsewhere, up to
 //! the branch; if only one way is to be told there alone, it restores the window over that end once it was gone, and all
-//! is as it was. Up to then the way taken, which the displacement tells of in place, is told there too. What is to be looked at each time stays: the block behind a call whose result is told. It marks on
+//! is as it was. Up to then the way taken, which the displacement tells of in place, is told there too. A displacement that is
+//! fetched in two parts is never restored: who takes the branch goes by way of the mark each time. What is to be looked at each time stays: the block behind a call whose result is told. It marks on
 //! the ways of its branch, too, and what is told by the block itself.
 //!
 //! What is moved may take another's place away, so more is moved until all have one. Where that does not come to
@@ -30,7 +31,9 @@ use crate::window::{JUMP_BYTES, in_one_fetch};
 pub(super) enum Way {
     /// Behind the branch, which is executed elsewhere.
     Branch,
-    /// There, once: what is executed elsewhere is so only up to then.
+    /// Where this displacement of a branch leads for good, on the way to its target.
+    Lead(Address, Address),
+    /// Behind the branch, once: what is executed elsewhere is so only up to then.
     Once,
     /// At the start of this block, which is executed elsewhere.
     Start(usize),
@@ -46,7 +49,7 @@ pub(super) struct Spread {
     pub(super) placed: Placed,
     /// By site and case.
     pub(super) ways: HashMap<(usize, u8), Way>,
-    /// Sites whose way taken is told by a unit, and as well where the branch is executed elsewhere.
+    /// Sites whose way taken is told by the displacement, and as well where the branch is executed elsewhere.
     pub(super) also: HashSet<usize>,
 }
 
@@ -338,6 +341,15 @@ impl<'t, 's, 'f> Trying<'t, 's, 'f> {
                 let asked = Asked { way, block: to };
                 self.asked.insert((start(to), 0), asked);
             }
+            _ if case == 0 && self.lead(block).is_some() => {
+                self.ways.extend(self.lead(block).map(|lead| (way, lead)));
+                if self.elsewhere.ends[block] {
+                    self.wants[block].taken.push(What::Also(0));
+                    self.also.insert(number);
+                } else if let Some(Way::Lead(from, _)) = self.lead(block) {
+                    self.ceilings[block] = Some(from);
+                }
+            }
             _ if is_moved || self.elsewhere.ends[block] => {
                 let wants = &mut self.wants[block];
                 match case {
@@ -348,6 +360,24 @@ impl<'t, 's, 'f> Trying<'t, 's, 'f> {
             }
             _ => self.lacking.ends.push(block),
         }
+    }
+
+    /// The displacement of a branch that may lead to a mark for good: that of one which is executed in place, if not at once
+    /// then once the window over the block's end is gone.
+    fn lead(&self, block: usize) -> Option<Way> {
+        let code = &self.subject.codes[block];
+        let last = code.last_instruction()?;
+        let from = retarget::displacement(last)?;
+        let clear = !self.elsewhere.ends[block]
+            || code.window_at_end().is_some_and(|(start, _)| {
+                in_one_fetch(start)
+                    && start.wrapping_add(JUMP_BYTES) <= from
+                    && !self.elsewhere.starts[block]
+            });
+        let entered = &self.subject.around.0.ways.entered;
+        let alone = !entered.has(from) && !entered.has_inside(from, retarget::BYTES);
+        let leads = clear && alone && !self.places.moved.has(block);
+        leads.then(|| Way::Lead(from, Address(last.near_branch_target())))
     }
 
     /// Whether a block marks by what is executed elsewhere that it starts.

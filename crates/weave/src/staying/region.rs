@@ -53,6 +53,8 @@ pub(crate) struct Region {
     pub(crate) entrances: Vec<Entrance>,
     /// What is done on the way of those alone who come from one place, by that place.
     pub(crate) passages: Vec<Passage>,
+    /// The same for branches that are taken, each from its displacement.
+    pub(crate) leads: Vec<Passage>,
 }
 
 /// The way from one place of the module's text, on which something is done.
@@ -192,6 +194,12 @@ impl Regions {
         Some(code.plus(offset as i64))
     }
 
+    /// The displacements of branches that lead into code that begins at `code`: where each is, and where it leads.
+    pub(crate) fn leads(&self, code: Spot) -> impl Iterator<Item = (Address, Spot)> {
+        let leads = self.regions.iter().flat_map(|region| &region.leads);
+        leads.filter_map(move |lead| Some((lead.from, self.passage(lead.from, code)?)))
+    }
+
     /// The calls of what is executed elsewhere: the address of each, and where it leads.
     pub(crate) fn calls(&self, code: Spot) -> impl Iterator<Item = (Address, Spot)> {
         let calls = self.calls.iter();
@@ -241,7 +249,7 @@ impl Region {
         Self {
             entrances: vec![Entrance::at(piece.start)],
             pieces: vec![piece],
-            passages: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -278,7 +286,7 @@ impl Region {
                 action.what = action.what.renumbered(by);
             }
         }
-        let passages = self.passages.iter_mut();
+        let passages = self.passages.iter_mut().chain(&mut self.leads);
         for action in passages.flat_map(|passage| &mut passage.actions) {
             action.what = action.what.renumbered(by);
         }
@@ -352,7 +360,7 @@ impl Region {
             writing.piece(piece, text, next.map(|next| next.start));
         }
         writing.ways_taken();
-        for passage in &self.passages {
+        for passage in self.passages.iter().chain(&self.leads) {
             if offsets.passages.contains_key(&passage.from) {
                 continue;
             }

@@ -71,10 +71,8 @@ fn what_an_image_with_predicates_executes_cannot_be_changed() {
             program.check_predicates(image, &woven.predicates).is_err()
         });
         let vanish = recorded == Recorded::Marks;
-        assert!(
-            right.actions > 100 && (right.windows > 100) == vanish,
-            "{right:?}"
-        );
+        assert!(right.actions > 100, "{right:?}");
+        assert_eq!(right.windows > 50, vanish, "{right:?}");
     }
 }
 
