@@ -328,8 +328,9 @@ impl Claims<'_> {
                         && (row.site.get(), row.case) == (branch.0, u8::from(!taken)) =>
                 {
                     done.ways.insert((copy, taken, number));
-                    // The displacement tells of it when this leads there no longer.
-                    if !vanishes && !(taken && walk.leads.contains(&branch)) {
+                    // Some displacement tells of it when this leads there no longer.
+                    let also = vanishes || (taken && walk.leads.contains(&branch));
+                    if !also {
                         done.told.insert((branch, number));
                     }
                 }
