@@ -127,7 +127,11 @@ impl Known {
         let each = self.modules.iter();
         each.filter_map(|module| {
             let image = image_path(state, &module.image);
-            Carried::of(&image, &module.stem, module.plan.0, module.probes)
+            let carried = Carried::of(&image, &module.stem, module.plan.0, module.probes)?;
+            Some(Carried {
+                alone: module.predicates.is_some(),
+                ..carried
+            })
         })
         .collect()
     }

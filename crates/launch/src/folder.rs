@@ -20,6 +20,7 @@ use serde_json::json;
 use tomo_program::{Progress, hexadecimal};
 use tomo_wire::counting::{Contents, Slabs};
 use tomo_wire::crash::{self, Crashes};
+use tomo_wire::image::Image;
 use tomo_wire::record::{Live, MARKS, Record, RecordView};
 use tomo_wire::roster::{self, Roster};
 use tomo_wire::{ModuleId, checksum};
@@ -459,14 +460,20 @@ fn own_text(baked: &Baked) -> io::Result<(File, File)> {
         io::copy(&mut image, &mut text)?;
         return Ok((text.try_clone()?, text));
     }
-    text.set_len(baked.header.length.get())?;
-    for region in baked.header.regions() {
+    copy_text(&mut image, &baked.header, &mut text)?;
+    Ok((image, text))
+}
+
+/// Copies what a run changes of an image, at the same places.
+pub(crate) fn copy_text(image: &mut File, header: &Image, text: &mut File) -> io::Result<()> {
+    text.set_len(header.length.get())?;
+    for region in header.regions() {
         let start = SeekFrom::Start(region.offset.get());
         image.seek(start)?;
         text.seek(start)?;
-        io::copy(&mut (&image).take(region.length.get()), &mut text)?;
+        io::copy(&mut (&mut *image).take(region.length.get()), text)?;
     }
-    Ok((image, text))
+    Ok(())
 }
 
 fn link_or_copy(from: &Path, to: &Path) -> io::Result<()> {

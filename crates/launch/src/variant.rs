@@ -3,8 +3,10 @@
 //! A variant's image is its module's, woven once for all variants, with all other probes disposed of before anybody
 //! runs it. So what a variant observes is a choice among places that were proven safe, and nothing else is
 //! ever made into code. All runs of an installation map one file: what one of them has hit is gone for all,
-//! now and later. The records are each run's own.
+//! now and later. The records are each run's own. Where predicates are observed a run is to tell all that happened in
+//! it, so each has a text of its own.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::io::Read as _;
@@ -17,8 +19,8 @@ use tomo_wire::image::Image;
 use tomo_wire::record::RecordView;
 use tomo_wire::{ModuleId, Refusal};
 
-use crate::folder::{CRASHES, Files, Listed, roster_bytes, write_crashes, write_record};
-use crate::images::Baked;
+use crate::folder::{CRASHES, Files, Listed, copy_text, roster_bytes, write_crashes, write_record};
+use crate::images::{Baked, read_header};
 use crate::private::{self, NotPrivate};
 use crate::room::Room;
 use crate::{Forks, How, ImageError, Images, Observed};
@@ -133,6 +135,8 @@ pub struct Carried {
     pub plan: u64,
     /// How many probes it has, disposed of or not.
     pub probes: u32,
+    /// Whether each run has a copy of its text, because each is to tell by itself what happened in it.
+    pub alone: bool,
 }
 
 impl Carried {
@@ -150,6 +154,7 @@ impl Carried {
             image: image.into(),
             plan,
             probes,
+            alone: false,
         })
     }
 
@@ -157,6 +162,21 @@ impl Carried {
     #[must_use]
     pub fn record(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.record", self.stem))
+    }
+
+    /// Copies its text into the folder of a run, if each has its own.
+    fn text(&self, folder: &Path) -> Result<Option<OsString>, VariantError> {
+        if !self.alone {
+            return Ok(None);
+        }
+        let path = folder.join(format!("{}.text", self.stem));
+        let copy = || -> io::Result<()> {
+            let mut image = private::open(&self.image, false)?;
+            let header = read_header(&self.image).ok_or(io::ErrorKind::InvalidData)?;
+            copy_text(&mut image, &header, &mut private::create(&path)?)
+        };
+        copy().map_err(io_at(&path))?;
+        Ok(Some(path.into_os_string()))
     }
 }
 
@@ -184,8 +204,8 @@ pub fn new_folder(path: &Path) -> Result<(), VariantError> {
         .map_err(io_at(path))
 }
 
-/// Writes what a run with these images needs into its `folder`: records without marks, a file for crashes, and the
-/// roster, whose path it gives.
+/// Writes what a run with these images needs into its `folder`: records without marks, texts of its own where they are
+/// wanted, a file for crashes, and the roster, whose path it gives.
 ///
 /// # Errors
 /// Where they cannot be written.
@@ -195,10 +215,12 @@ pub fn equip(folder: &Path, run: [u8; 16], images: &[Carried]) -> Result<PathBuf
         let (module, plan, probes) = (carried.module, carried.plan, carried.probes);
         write_record(&record, module, plan, probes, run).map_err(io_at(&record))?;
     }
-    let entries = images.iter().map(|carried| Listed {
+    let texts = images.iter().map(|carried| carried.text(folder));
+    let texts: Vec<Option<OsString>> = texts.collect::<Result<_, _>>()?;
+    let entries = images.iter().zip(texts).map(|(carried, text)| Listed {
         module: carried.module,
         image: carried.image.as_os_str().to_os_string(),
-        text: None,
+        text,
         record: carried.record(folder).into_os_string(),
         late: false,
         forks: Forks::Shared,

@@ -32,6 +32,7 @@ mod predicates;
 mod step;
 mod traced;
 mod trampolines;
+mod vanishing;
 mod witness;
 
 use tomo_program::{Address, Binary, Model};
@@ -185,7 +186,8 @@ pub fn check(
         text: &text,
     };
     let rows = header.window_table(image).map_err(Flaw::Image)?;
-    let mut windows = checker.detours()?;
+    let length = checker.header.trampolines_length.get();
+    let mut windows = checker.detours(length as usize)?;
     windows.extend(checker.traps(rows)?);
     windows.sort_by_key(|window| window.start);
     checker.check_rows(rows, &windows)?;
@@ -250,11 +252,10 @@ impl Checker<'_> {
         Tactic::from_number(unit.tactic.get()).filter(|tactic| tactic.is_probe())
     }
 
-    /// The windows that lead to trampolines, each proven to be restored.
-    fn detours(&self) -> Result<Vec<Found>, Flaw> {
+    /// The windows that lead to trampolines, which take so many bytes, each proven to be restored.
+    fn detours(&self, length: usize) -> Result<Vec<Found>, Flaw> {
         let start = self.header.trampolines.get() as usize;
-        let end = start + self.header.trampolines_length.get() as usize;
-        let code = self.image.get(start..end).unwrap_or_default();
+        let code = self.image.get(start..start + length).unwrap_or_default();
         let mut found = Vec::new();
         let mut offset = 0;
         while offset < code.len() && code[offset] != 0xcc {
@@ -416,16 +417,8 @@ impl Checker<'_> {
         address.0.wrapping_sub(self.text.origin()) as i64
     }
 
-    /// Which address has its alias at `spot`.
     fn of_alias(&self, spot: i64) -> Option<Address> {
-        let regions = self.header.regions().iter().enumerate();
-        regions
-            .filter_map(|(index, region)| {
-                let offset = spot.checked_sub(self.header.alias_distance(index))?;
-                let offset = u64::try_from(offset).ok()?;
-                (offset < region.length.get()).then(|| Address(region.address.get() + offset))
-            })
-            .next()
+        trampolines::of_alias(&self.header, spot)
     }
 
     fn original(&self, address: Address, length: usize) -> Option<&[u8]> {

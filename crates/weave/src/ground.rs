@@ -6,7 +6,7 @@ use tomo_wire::{FileStamp, ModuleId};
 
 use crate::WeaveError;
 use crate::image::Weaving;
-use crate::place::Surroundings;
+use crate::place::{Surroundings, Unit};
 use crate::spots::Ways;
 use crate::staying::region::{Call, Region, Regions};
 use crate::text::Text;
@@ -19,8 +19,10 @@ pub(crate) struct Ground<'a> {
     ways: Ways,
 }
 
-/// What is executed elsewhere with probes that stay.
+/// What is executed elsewhere with probes that stay, and the probes beside it that vanish.
 pub(crate) struct Elsewhere {
+    /// Those that vanish, by window; theirs are the first marks.
+    pub(crate) units: Vec<Unit>,
     pub(crate) regions: Vec<Region>,
     pub(crate) calls: Vec<Call>,
     /// How many bytes into the slab of a thread what they record starts, if that is where it is.
@@ -66,10 +68,15 @@ impl<'a> Ground<'a> {
         plan: u64,
         elsewhere: Elsewhere,
     ) -> Result<(Vec<u8>, Image), WeaveError> {
-        let Elsewhere { regions, calls, .. } = elsewhere;
+        let Elsewhere {
+            units,
+            regions,
+            calls,
+            ..
+        } = elsewhere;
         let weaving = Weaving {
             text: &self.text,
-            units: &[],
+            units: &units,
             regions: &Regions::new(regions, calls, &self.text),
             module,
             stamp,

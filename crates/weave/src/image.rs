@@ -15,7 +15,7 @@ use crate::staying::region::Regions;
 use crate::tactics::{held, hop, prefixed, quadword, retarget, staying, trap};
 use crate::text::Text;
 use crate::trampoline::{Job, Spot, Writer, displacement, jump};
-use crate::window::Window;
+use crate::window::{JUMP_BYTES, Window};
 
 /// Free bytes between the trampolines' end and the module, where they lie below it.
 const GAP: u64 = 256 << 20;
@@ -91,6 +91,12 @@ fn trampoline_length(tactic: Tactic) -> usize {
     }
 }
 
+/// Bytes of the trampolines of units none of which stays.
+pub(crate) fn trampolines_length(units: &[Unit]) -> usize {
+    let tactics = units.iter().map(|unit| unit.window.tactic);
+    tactics.map(trampoline_length).sum()
+}
+
 /// Whether an `int3` may be met at such a window.
 fn is_met(tactic: Tactic) -> bool {
     matches!(tactic, Tactic::Held | Tactic::HeldHop | Tactic::Trap)
@@ -125,22 +131,25 @@ impl Weaving<'_> {
 
     /// All places where an `int3` may be met.
     fn trap_table(&self) -> Vec<Row> {
-        let probes = (0u32..).zip(self.units);
-        probes
-            .filter(|(_, unit)| is_met(unit.window.tactic))
-            .map(|(probe, unit)| {
-                let length = unit.window.length() as usize;
-                let mut original = [0; 7];
-                let bytes = self.text.from(unit.window.start).unwrap_or_default();
-                original[..length].copy_from_slice(&bytes[..length]);
-                Row {
-                    offset: (self.spot(unit.window.start).0 as u32).into(),
-                    probe: probe.into(),
-                    length: length as u8,
-                    original,
-                }
-            })
-            .collect()
+        let row = |probe: u32, start: Address, length: u64| {
+            let mut original = [0; 7];
+            let bytes = self.text.from(start).unwrap_or_default();
+            original[..length as usize].copy_from_slice(&bytes[..length as usize]);
+            Row {
+                offset: (self.spot(start).0 as u32).into(),
+                probe: probe.into(),
+                length: length as u8,
+                original,
+            }
+        };
+        let probes = (0u32..).zip(self.units.iter().map(|unit| unit.window));
+        let probes = probes.filter(|(_, window)| is_met(window.tactic));
+        let probes = probes.map(|(probe, window)| row(probe, window.start, window.length()));
+        let once = self.regions.once();
+        let once = once.map(|once| row(once.mark, once.window, JUMP_BYTES));
+        let mut rows: Vec<Row> = probes.chain(once).collect();
+        rows.sort_by_key(|row| row.offset.get());
+        rows
     }
 
     fn layout(&self, rows: usize) -> Result<Image, WeaveError> {
@@ -257,10 +266,19 @@ impl Weaving<'_> {
             .ok_or(WeaveError::TooLarge)?;
         let spot = |address| self.spot(address);
         let below = if self.shadowed { BELOW } else { 0 };
-        let sinks = Sinks {
+        let mut sinks = Sinks {
             slab: self.slab.unwrap_or_default().wrapping_sub(below),
             marks: Spot(marks),
+            ..Sinks::NOWHERE
         };
+        for ((to, region), alias) in sinks
+            .aliases
+            .iter_mut()
+            .zip(&self.text.regions)
+            .zip(aliases)
+        {
+            *to = (Address(region.address), Spot(alias));
+        }
         self.regions.write(&mut writer, self.text, sinks, spot);
         if writer.fits {
             Ok(writer.bytes)
@@ -298,6 +316,9 @@ impl Weaving<'_> {
         for (call, to) in self.regions.calls(code) {
             let operand = call.wrapping_add(1);
             self.put(texts, operand, &displacement(self.spot(operand), to)?)?;
+        }
+        for (at, to) in self.regions.leads(code) {
+            self.put(texts, at, &displacement(self.spot(at), to)?)?;
         }
         for (entrance, to) in self.regions.ways_in(code) {
             let jump_at = entrance.by.unwrap_or(entrance.at);

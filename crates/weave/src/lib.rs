@@ -79,13 +79,13 @@ use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
 use tomo_wire::moved::{self, Moved};
 use tomo_wire::plan::Level;
-use tomo_wire::predicates::{Predicates, Recorded};
+use tomo_wire::predicates::{Predicates, Recorded, Sinks};
 use tomo_wire::{FileStamp, ModuleId};
 use zerocopy::IntoBytes as _;
 
 /// Raised whenever the same module and plan would be woven otherwise, so that no older image is
 /// taken for a new one.
-pub const WEAVE_VERSION: u32 = 10;
+pub const WEAVE_VERSION: u32 = 11;
 
 /// Which units get probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -176,7 +176,7 @@ pub fn weave(
     let ground = Ground::of(binary, bytes, model)?;
     let (text, around) = (&ground.text, ground.around());
     let place::Placed { mut units, gaps } = place::units(&around, &ground.graphs, options);
-    let mut probes = settle::settle(&mut units, &gaps);
+    let mut probes = settle::settle(&mut units, &gaps, &[]);
     if !options.traps {
         probes = settle::without_traps(&mut units, probes);
     }
@@ -253,6 +253,7 @@ pub fn weave_counters(
         .collect();
     let file = Counters::of(module, ANALYSIS_VERSION, slab, &rows);
     let elsewhere = Elsewhere {
+        units: Vec::new(),
         regions,
         calls,
         slab: Some(slab),
@@ -283,7 +284,7 @@ pub struct WovenPredicates {
 }
 
 /// Makes the image of a module in which those of its predicates that are `wanted` are observed; counters start `slab`
-/// bytes into the slab of each thread. Linear but for a sort.
+/// bytes into the slab of each thread. `traps`: whether an `int3` may be met in the module (see [`Options`]). Linear but for a sort.
 ///
 /// # Errors
 /// Where the module cannot be armed, whatever the plan.
@@ -292,20 +293,31 @@ pub fn weave_predicates(
     bytes: &[u8],
     model: &Model,
     (module, stamp): (ModuleId, FileStamp),
-    (distance, slab): (Option<i64>, u32),
+    (distance, slab, traps): (Option<i64>, u32, bool),
     wanted: &Wanted,
 ) -> Result<WovenPredicates, WeaveError> {
     let ground = Ground::of(binary, bytes, model)?;
-    let planned = predicates::all(&ground.around(), &ground.graphs, wanted);
-    let recorded = (wanted.recorded, planned.probes, slab);
+    let planned = predicates::all(&ground.around(), &ground.graphs, wanted, traps);
+    let recorded = match wanted.recorded {
+        Recorded::Marks => Sinks::Marks {
+            all: planned.probes,
+            vanish: planned.units.len() as u32,
+        },
+        Recorded::Counts => Sinks::Counters {
+            all: planned.probes,
+            at: slab,
+        },
+    };
     let file = Predicates::of(module, ANALYSIS_VERSION, recorded, &planned.rows);
+    let before = image::trampolines_length(&planned.units) as u32;
     let moved = staying::region::moved(&planned.regions, &ground.text);
     let moved = moved.into_iter().map(|(offset, from)| moved::Row {
-        offset: offset.into(),
+        offset: (before + offset).into(),
         from: (from.0.wrapping_sub(ground.text.origin()) as u32).into(),
     });
     let moved: Vec<moved::Row> = moved.collect();
     let elsewhere = Elsewhere {
+        units: planned.units,
         regions: planned.regions,
         calls: planned.calls,
         slab: (wanted.recorded == Recorded::Counts).then_some(slab),
@@ -356,6 +368,7 @@ pub fn weave_traces(
     let images = (0..traced.profiles()).map(|profile| {
         let tracing::Elsewhere { regions, calls } = traced.elsewhere(&drawn, profile);
         let elsewhere = Elsewhere {
+            units: Vec::new(),
             regions,
             calls,
             slab: Some(tomo_wire::tracing::SLAB as u32),
@@ -444,6 +457,7 @@ pub fn weave_chains(
     } = chains::all(&ground.around(), &ground.graphs);
     let file = Functions::of(module, ground.text.origin(), ANALYSIS_VERSION, &rows);
     let elsewhere = Elsewhere {
+        units: Vec::new(),
         regions,
         calls,
         slab: Some(0),

@@ -93,6 +93,7 @@ pub fn weave_paths<'a>(
     };
     let file = Paths::of(module, ANALYSIS_VERSION, slab, joined.counters, &rows);
     let elsewhere = Elsewhere {
+        units: Vec::new(),
         regions: joined.regions,
         calls: joined.calls,
         slab: Some(slab),

@@ -47,6 +47,8 @@ pub(crate) struct Unit {
     pub(crate) slot: Address,
     /// How many bytes from its window's start are executed elsewhere.
     pub(crate) displaced: u64,
+    /// What it tells of, by a number of whoever asked for it.
+    pub(crate) tells: u32,
 }
 
 /// What filling within reach could do for a unit.
@@ -70,6 +72,7 @@ impl Unit {
             wish: Wish::None,
             slot: Address(0),
             displaced: 0,
+            tells: 0,
         }
     }
 
@@ -169,24 +172,27 @@ fn add(
         return;
     }
     let mut placer = Placer {
-        around: surroundings,
-        exact: function.status() == Status::Exact,
         stays: options.stays,
-        blocks: function.blocks().collect(),
-        status: function.status(),
-        wants: Vec::new(),
-        floor: Address(0),
-        last: None,
-        reserved: None,
+        ..Placer::of(surroundings, function, &[])
     };
     let choice = Choice::of(function, surroundings.ways, options, || {
         placer.costs(function, scratch)
     });
-    placer.wants = choice.blocks;
-    let mut fates = choice.edges.into_iter();
-    for index in 0..placer.blocks.len() {
-        placer.add(index, &mut fates, scratch, placed);
-    }
+    placer.all(choice, scratch, placed);
+}
+
+/// The units of a function that were chosen. By number of a block, from where on its bytes are changed for something else,
+/// if they are, and not for these.
+pub(crate) fn chosen(
+    surroundings: &Surroundings<'_>,
+    function: &FunctionView<'_>,
+    choice: Choice,
+    ceilings: &[Option<Address>],
+) -> Placed {
+    let mut placed = Placed::default();
+    let placer = Placer::of(surroundings, function, ceilings);
+    placer.all(choice, &mut Scratch::new(), &mut placed);
+    placed
 }
 
 struct Placer<'a, 'g> {
@@ -195,6 +201,8 @@ struct Placer<'a, 'g> {
     stays: bool,
     status: Status,
     blocks: Vec<BlockView<'g>>,
+    /// From where on the bytes of blocks are changed for something else, by number; nowhere if it is empty.
+    ceilings: &'a [Option<Address>],
     wants: Vec<Fate>,
     /// No window may start before.
     floor: Address,
@@ -210,7 +218,35 @@ type Rated = (u32, Window);
 /// What a trap costs, in detours.
 const TRAP_COST: u32 = 1000;
 
-impl Placer<'_, '_> {
+impl<'a, 'g> Placer<'a, 'g> {
+    fn of(
+        around: &'a Surroundings<'a>,
+        function: &FunctionView<'g>,
+        ceilings: &'a [Option<Address>],
+    ) -> Self {
+        Self {
+            around,
+            exact: function.status() == Status::Exact,
+            stays: false,
+            blocks: function.blocks().collect(),
+            ceilings,
+            status: function.status(),
+            wants: Vec::new(),
+            floor: Address(0),
+            last: None,
+            reserved: None,
+        }
+    }
+
+    /// The units of all blocks and edges.
+    fn all(mut self, choice: Choice, scratch: &mut Scratch, placed: &mut Placed) {
+        self.wants = choice.blocks;
+        let mut fates = choice.edges.into_iter();
+        for index in 0..self.blocks.len() {
+            self.add(index, &mut fates, scratch, placed);
+        }
+    }
+
     /// The units of one block and of the edges out of it.
     fn add(
         &mut self,
@@ -384,7 +420,11 @@ impl Placer<'_, '_> {
         if refusal == Refusal::Undecodable {
             return Unit::without(start, Tactic::NoPlace, Some(refusal));
         }
-        let places = || here.certain.iter().copied().filter(|at| *at >= self.floor);
+        let ceiling = self.ceiling(&block).unwrap_or(Address(u64::MAX));
+        let places = || {
+            let certain = here.certain.iter().copied();
+            certain.filter(|at| *at >= self.floor && *at < ceiling)
+        };
         let limit = match self.status {
             Status::Exact => self.own_end(block, here),
             Status::Partial(Reason::EnteredInsideInstruction) => start,
@@ -469,6 +509,9 @@ impl Placer<'_, '_> {
 
     /// The end of what only this block can run into: its own bytes, and filling behind them.
     fn own_end(&self, block: BlockView<'_>, here: &Decoded) -> Address {
+        if let Some(ceiling) = self.ceiling(&block) {
+            return ceiling;
+        }
         let end = block.range().end();
         let gone = match here.leaves {
             Leaves::ForGood => true,
@@ -480,6 +523,17 @@ impl Placer<'_, '_> {
         }
         let Surroundings { binary, ways, .. } = *self.around;
         end.wrapping_add(padding::behind(end, binary, ways))
+    }
+
+    /// From where on bytes of the block are changed for something else.
+    fn ceiling(&self, block: &BlockView<'_>) -> Option<Address> {
+        if self.ceilings.is_empty() {
+            return None;
+        }
+        let number = self
+            .blocks
+            .binary_search_by_key(&block.address(), |each| each.address());
+        self.ceilings.get(number.ok()?).copied().flatten()
     }
 
     /// The best window at one of these instructions, up to `limit`.
@@ -543,10 +597,14 @@ impl Placer<'_, '_> {
 
     /// A window that reaches into the next block.
     fn overrun(&self, index: usize, here: &Decoded, next: &mut Decoded) -> Option<Window> {
+        if self.ceiling(&self.blocks[index]).is_some() {
+            return None;
+        }
         let mut limit = self.blocks[index].range().end();
         for following in index + 1..self.blocks.len() {
             let block = self.blocks[following];
             if block.address() != limit
+                || self.ceiling(&block).is_some()
                 || self.around.ways.entered.has(limit)
                 || !self.decode(block, next)
             {

@@ -1,30 +1,38 @@
 //! Which predicates a program has, and what observes each (ABI §2.1): branches, and the signs of results.
 //!
-//! A function with predicates that are asked for is executed elsewhere as a whole, with marks, or counters, on the ways
-//! of its branches and behind its calls. One in which few are asked for stays in place if each of them finds
+//! Where it is asked whether they were ever true, branches are observed by probes that vanish, and as little is executed
+//! elsewhere as can be (`predicates/vanishing.rs`). Where they are counted, and in modules that may not trap, a function
+//! with predicates that are asked for is executed elsewhere as a whole, with counters, or marks, on the ways
+//! of its branches and behind its calls; one in which few are asked for stays in place if each of them finds
 //! room there. What cannot be observed has its row nevertheless, with the reason.
 
 mod implied;
 pub(crate) mod looks;
 mod places;
 mod sites;
+mod vanishing;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
-use tomo_program::{FunctionView, Graphs, Status};
+use tomo_program::{FunctionView, Graphs, Range, Status};
+use tomo_wire::plan::Tactic;
 use tomo_wire::predicates::{Kind, Recorded, Row, Told};
 
-use crate::place::Surroundings;
-use crate::staying::action::{Action, What};
+use crate::place::{Surroundings, Unit};
+use crate::settle::settle;
+use crate::staying::action::{Action, Once, What};
 use crate::staying::class::Class;
 use crate::staying::code::{Code, Wants};
-use crate::staying::live::Liveness;
+use crate::staying::live::{Liveness, Set};
 use crate::staying::region::{Call, Passage, Region};
 use crate::staying::whole::MovedBlocks;
+use crate::tactics::hop;
+use crate::window::Window;
 use looks::Widths;
 use places::{Named, Place, Places};
 use sites::Site;
+use vanishing::{Spread, Subject, Way};
 
 /// Which predicates are asked for: all, or some by kind, site and case.
 #[derive(Clone, Debug, Default)]
@@ -64,8 +72,14 @@ pub(crate) struct Planned {
     pub(crate) rows: Vec<Row>,
     pub(crate) regions: Vec<Region>,
     pub(crate) calls: Vec<Call>,
+    /// Probes that vanish; theirs are the first marks.
+    pub(crate) units: Vec<Unit>,
     /// Marks or counters.
     pub(crate) probes: u32,
+    /// The row of which each unit tells, by what the unit names.
+    told: Vec<usize>,
+    /// Filling that units may have.
+    gaps: Vec<Range>,
 }
 
 impl Planned {
@@ -80,17 +94,80 @@ impl Planned {
             .into();
             row
         }));
+        let units = self.told.len() as u32;
         for mut region in other.regions {
             region.renumber(probes);
+            region.mark_units(|unit| Some(What::Also(units + unit)));
             self.regions.push(region);
         }
         self.calls.extend(other.calls);
         self.probes += other.probes;
+        let units = other.units.into_iter().map(|unit| Unit {
+            tells: unit.tells + units,
+            ..unit
+        });
+        self.units.extend(units);
+        let told = other.told.into_iter().map(|row| rows as usize + row);
+        self.told.extend(told);
+        self.gaps.extend(other.gaps);
+    }
+
+    /// Gives all units their windows, and numbers marks: first those of units, by window.
+    fn settle(&mut self) {
+        self.gaps.sort_unstable_by_key(|gap| gap.start());
+        let kept = self.kept();
+        let units = settle(&mut self.units, &self.gaps, &kept);
+        let vanishes: HashSet<usize> = self.told.iter().copied().collect();
+        for (at, row) in self.rows.iter_mut().enumerate() {
+            if row.told() == Some(Told::Itself) && !vanishes.contains(&at) {
+                row.by = (row.by.get() + units as u32).into();
+            }
+        }
+        for (mark, unit) in (0..).zip(&self.units) {
+            let row = &mut self.rows[self.told[unit.tells as usize]];
+            let (told, by) = match (mark as usize) < units {
+                true => (Told::Itself, mark),
+                false => (Told::NoPlace, 0),
+            };
+            (row.told, row.by) = (told as u8, by.into());
+        }
+        self.units.truncate(units);
+        let marks = (0..).zip(&self.units);
+        let marks: HashMap<u32, u32> = marks.map(|(mark, unit)| (unit.tells, mark)).collect();
+        for region in &mut self.regions {
+            region.renumber(units as u32);
+            region.mark_units(|unit| marks.get(&unit).map(|mark| What::Mark(*mark)));
+        }
+        self.probes += units as u32;
+    }
+
+    /// What is changed for good, by address.
+    fn kept(&self) -> Vec<Window> {
+        let entrances = self.regions.iter().flat_map(|region| &region.entrances);
+        let entrances = entrances.flat_map(|entrance| match entrance.by {
+            None => [Some(Window::new(entrance.at, Tactic::Staying)), None],
+            Some(by) => [
+                Some(Window::new(entrance.at, hop::tactic(entrance.at))),
+                Some(Window::new(by, Tactic::Staying)),
+            ],
+        });
+        let calls = self.calls.iter();
+        let calls = calls.map(|call| Window::new(call.address, Tactic::Staying));
+        let leads = self.regions.iter().flat_map(|region| &region.leads);
+        let leads = leads.map(|lead| Window::new(lead.from, Tactic::Retarget));
+        let mut kept: Vec<Window> = entrances.flatten().chain(calls).chain(leads).collect();
+        kept.sort_unstable_by_key(|window| window.start);
+        kept
     }
 }
 
-/// The predicates of all functions, in order.
-pub(crate) fn all(around: &Surroundings<'_>, graphs: &Graphs<'_>, wanted: &Wanted) -> Planned {
+/// The predicates of all functions, in order. `traps`: whether an `int3` may be met in the module.
+pub(crate) fn all(
+    around: &Surroundings<'_>,
+    graphs: &Graphs<'_>,
+    wanted: &Wanted,
+    traps: bool,
+) -> Planned {
     let live = Liveness::of(around.text, graphs);
     let widths = Widths::of(around.text, graphs);
     let named = Named::of(around.binary);
@@ -100,6 +177,7 @@ pub(crate) fn all(around: &Surroundings<'_>, graphs: &Graphs<'_>, wanted: &Wante
         widths: &widths,
         named: &named,
         wanted,
+        vanish: traps && wanted.recorded == Recorded::Marks,
     };
     let functions: Vec<_> = graphs.functions().collect();
     let chunks = functions.par_chunks(64).map(|functions| {
@@ -113,6 +191,7 @@ pub(crate) fn all(around: &Surroundings<'_>, graphs: &Graphs<'_>, wanted: &Wante
     for chunk in chunks.collect::<Vec<Planned>>() {
         all.append(chunk);
     }
+    all.settle();
     all
 }
 
@@ -122,6 +201,8 @@ struct Planner<'p> {
     widths: &'p Widths,
     named: &'p Named,
     wanted: &'p Wanted,
+    /// Whether what tells of branches is to vanish.
+    vanish: bool,
 }
 
 /// A function stays in place where at most one in so many blocks has a site that is asked for.
@@ -147,68 +228,156 @@ impl Planner<'_> {
             });
         };
         let around = (self.around, self.named);
-        if count * FEW <= codes.len() {
+        let placed = |places: &Places<'_, '_>| -> Vec<Option<Place>> {
+            let place = |site| places.place(site).filter(|_| asked(&site));
+            sites.iter().map(place).collect()
+        };
+        if !self.vanish && count * FEW <= codes.len() {
             let none = MovedBlocks::none(codes.len());
             let places = Places::of(around, function, &codes, &none);
-            let mut wanted = sites.iter().filter(asked);
-            if wanted.all(|site| places.place(site).is_some()) {
-                return self.observed(function, &sites, &places);
+            let placed = placed(&places);
+            if placed.iter().flatten().count() == count {
+                return self.observed(function, &sites, &places, &placed);
             }
         }
         let moved = MovedBlocks::of(self.around, function, &codes);
         let places = Places::of(around, function, &codes, &moved);
-        self.observed(function, &sites, &places)
+        let placed = placed(&places);
+        match self.vanish {
+            true => self.vanishing(function, &sites, &places, placed),
+            false => self.observed(function, &sites, &places, &placed),
+        }
     }
 
-    /// The predicates of a function that can be touched.
+    /// The predicates of a function that can be touched, each observed by what stays.
     fn observed(
         &self,
         function: &FunctionView<'_>,
         sites: &[Site],
         places: &Places<'_, '_>,
+        placed: &[Option<Place>],
     ) -> Planned {
-        let asked = &self.wanted.asked;
-        let placed: Vec<Option<Place>> = sites
-            .iter()
-            .map(|site| places.place(site).filter(|_| asked.has_any(site)))
-            .collect();
-        let told = match self.wanted.recorded {
-            // What is cut short could be one off; each is counted by itself.
-            Recorded::Counts => Default::default(),
-            Recorded::Marks => {
-                let whole = |site: usize| {
-                    let all =
-                        (0..sites[site].kind.cases()).all(|case| asked.has(&sites[site], case));
-                    all && placed[site].is_some()
-                };
-                let around = (self.around.ways, places);
-                implied::told(around, function, sites, whole)
-            }
+        let implied = self.implied(function, sites, places, placed);
+        let observing = Observing {
+            sites,
+            placed,
+            implied: &implied,
+            asked: &self.wanted.asked,
         };
-        let mut made = Made::of(self.wanted.recorded, places);
+        observing.all(function, Made::of(self.wanted.recorded, places, None))
+    }
+
+    /// The predicates of a function that can be touched, where branches are observed by what vanishes. `places` are those
+    /// there are if all of it is moved.
+    fn vanishing(
+        &self,
+        function: &FunctionView<'_>,
+        sites: &[Site],
+        places: &Places<'_, '_>,
+        placed: Vec<Option<Place>>,
+    ) -> Planned {
+        let implied = self.implied(function, sites, places, &placed);
+        let needs = |number: usize, case: u8| {
+            let asked = |site: &Site| match site.kind {
+                Kind::Branch => self.wanted.asked.has(site, case),
+                Kind::Result => self.wanted.asked.has_any(site),
+            };
+            let told = implied.contains_key(&(number, case.into()));
+            placed[number].is_some() && asked(&sites[number]) && !told
+        };
+        let subject = Subject {
+            around: (self.around, self.named),
+            function,
+            codes: places.codes,
+            sites,
+            needs: &needs,
+        };
+        let spread = subject.spread();
+        let observing = |placed| Observing {
+            sites,
+            placed,
+            implied: &implied,
+            asked: &self.wanted.asked,
+        };
+        let Some(spread) = spread else {
+            let made = Made::of(self.wanted.recorded, places, None);
+            return observing(&placed).all(function, made);
+        };
+        let around = (self.around, self.named);
+        let fewer = Places::of(around, function, places.codes, &spread.moved);
+        let each = sites.iter().zip(&placed);
+        let placed: Vec<Option<Place>> = each
+            .map(|(site, place)| match site.kind {
+                Kind::Branch => *place,
+                Kind::Result => place.and_then(|_| fewer.place(site)),
+            })
+            .collect();
+        let made = Made::of(self.wanted.recorded, &fewer, Some(&spread));
+        observing(&placed).all(function, made)
+    }
+
+    /// What needs no probe, since another site tells.
+    fn implied(
+        &self,
+        function: &FunctionView<'_>,
+        sites: &[Site],
+        places: &Places<'_, '_>,
+        placed: &[Option<Place>],
+    ) -> Implied {
+        // What is cut short could be one off; each is counted by itself.
+        if self.wanted.recorded == Recorded::Counts {
+            return Implied::default();
+        }
+        let whole = |number: usize| {
+            let site = &sites[number];
+            let mut cases = 0..site.kind.cases();
+            cases.all(|case| self.wanted.asked.has(site, case)) && placed[number].is_some()
+        };
+        implied::told((self.around.ways, places), function, sites, whole)
+    }
+}
+
+/// The site that tells, by site and side.
+type Implied = HashMap<(usize, implied::Side), usize>;
+
+/// How each of a function's predicates is told.
+struct Observing<'o> {
+    sites: &'o [Site],
+    placed: &'o [Option<Place>],
+    implied: &'o Implied,
+    asked: &'o Asked,
+}
+
+impl Observing<'_> {
+    /// All of them, and what is `made` for them.
+    fn all(&self, function: &FunctionView<'_>, mut made: Made<'_, '_>) -> Planned {
         let mut planned = Planned::default();
-        for (number, (site, place)) in sites.iter().zip(&placed).enumerate() {
-            let first = planned.rows.len() as u32;
-            debug_assert_eq!(first, first_row(sites, number));
-            made.site(site, *place, planned.probes);
+        for (number, site) in self.sites.iter().enumerate() {
+            debug_assert_eq!(planned.rows.len(), first_row(self.sites, number) as usize);
+            made.site(site, self.placed[number], planned.probes);
             for case in 0..site.kind.cases() {
-                let by_site = told.get(&(number, case.into()));
-                let (told, by) = match (place, by_site) {
-                    _ if !asked.has(site, case) && site.kind == Kind::Branch => (Told::Unasked, 0),
-                    _ if !asked.has_any(site) => (Told::Unasked, 0),
-                    (None, _) => (Told::NoPlace, 0),
-                    (_, Some(&by)) => (Told::BySite, first_row(sites, by)),
-                    _ => (Told::Itself, planned.probes),
+                let (told, by) = self.told(number, case);
+                let by = match told {
+                    Told::Itself => made.case((number, site), case, &mut planned),
+                    _ => by,
                 };
-                if told == Told::Itself {
-                    made.case(site, case, planned.probes);
-                    planned.probes += 1;
-                }
                 planned.rows.push(row(function, site, case, (told, by)));
             }
         }
         made.finish(&mut planned);
         planned
+    }
+
+    fn told(&self, number: usize, case: u8) -> (Told, u32) {
+        let site = &self.sites[number];
+        let by_site = self.implied.get(&(number, case.into()));
+        match (self.placed[number], by_site) {
+            _ if !self.asked.has(site, case) && site.kind == Kind::Branch => (Told::Unasked, 0),
+            _ if !self.asked.has_any(site) => (Told::Unasked, 0),
+            (None, _) => (Told::NoPlace, 0),
+            (_, Some(&by)) => (Told::BySite, first_row(self.sites, by)),
+            _ => (Told::Itself, 0),
+        }
     }
 }
 
@@ -246,17 +415,22 @@ fn row(function: &FunctionView<'_>, site: &Site, case: u8, (told, by): (Told, u3
 struct Made<'p, 'f> {
     recorded: Recorded,
     places: &'p Places<'p, 'f>,
+    /// Where what vanishes is, if it is to.
+    spread: Option<&'p Spread>,
     wants: Vec<Wants>,
     passages: Vec<Passage>,
+    leads: Vec<Passage>,
 }
 
 impl<'p, 'f> Made<'p, 'f> {
-    fn of(recorded: Recorded, places: &'p Places<'p, 'f>) -> Self {
+    fn of(recorded: Recorded, places: &'p Places<'p, 'f>, spread: Option<&'p Spread>) -> Self {
         Self {
             recorded,
             places,
+            spread,
             wants: vec![Wants::default(); places.codes.len()],
             passages: Vec::new(),
+            leads: Vec::new(),
         }
     }
 
@@ -285,22 +459,61 @@ impl<'p, 'f> Made<'p, 'f> {
         });
     }
 
-    /// The action of a branch's way.
-    fn case(&mut self, site: &Site, case: u8, number: u32) {
-        let what = match self.recorded {
-            Recorded::Marks => What::Mark(number),
-            Recorded::Counts => What::Count(number),
-        };
-        match (site.kind, case) {
-            (Kind::Result, _) => {}
-            (Kind::Branch, 0) => self.wants[site.block].taken.push(what),
-            (Kind::Branch, _) => self.wants[site.block].not_taken.push(what),
+    /// What observes the next predicate of the plan: the mark or counter, but for units, which are numbered later.
+    fn case(&mut self, (number, site): (usize, &Site), case: u8, planned: &mut Planned) -> u32 {
+        let way = self.spread.and_then(|spread| {
+            let way = spread.ways.get(&(number, case))?;
+            Some((spread, *way))
+        });
+        if let Some((spread, Way::Unit(unit))) = way {
+            let tells = planned.told.len() as u32;
+            if spread.also.contains(&number) && case == 0 {
+                self.wants[site.block].taken.push(What::Also(tells));
+            }
+            planned.units.push(Unit {
+                tells,
+                ..spread.placed.units[unit]
+            });
+            planned.told.push(planned.rows.len());
+            return 0;
         }
+        let mark = planned.probes;
+        planned.probes += 1;
+        let window = self.places.codes[site.block].window_at_end();
+        let what = match (self.recorded, way, window) {
+            (Recorded::Marks, Some((_, Way::Once)), Some((window, original))) => What::Once(Once {
+                mark,
+                window,
+                original,
+            }),
+            (Recorded::Marks, ..) => What::Mark(mark),
+            (Recorded::Counts, ..) => What::Count(mark),
+        };
+        match (site.kind, case, way) {
+            (Kind::Result, ..) => {}
+            (_, _, Some((_, Way::Start(block)))) => self.wants[block].start.push(what),
+            (_, _, Some((spread, Way::Lead(from, to)))) => {
+                self.leads.push(Passage {
+                    from,
+                    to,
+                    actions: vec![Action::of(what, Set::ALL)],
+                });
+                if spread.also.contains(&number) {
+                    self.wants[site.block].taken.push(what);
+                }
+            }
+            (Kind::Branch, 0, _) => self.wants[site.block].taken.push(what),
+            (Kind::Branch, ..) => self.wants[site.block].not_taken.push(what),
+        }
+        mark
     }
 
-    fn finish(self, planned: &mut Planned) {
+    fn finish(mut self, planned: &mut Planned) {
+        if let Some(spread) = self.spread {
+            planned.gaps.extend(&spread.placed.gaps);
+        }
         let nothing = self.wants.iter().all(|wants| *wants == Wants::default());
-        if nothing && self.passages.is_empty() {
+        if nothing && self.passages.is_empty() && self.leads.is_empty() {
             return;
         }
         let mut region = Region::default();
@@ -315,8 +528,17 @@ impl<'p, 'f> Made<'p, 'f> {
                 planned.regions.extend(parts.into_iter().map(Region::of));
             }
         }
+        self.passages.sort_unstable_by_key(|passage| passage.from);
+        let by = |call: &Call| {
+            let passages = &self.passages;
+            passages.binary_search_by_key(&call.address, |one| one.from)
+        };
+        let calls = codes.iter().filter_map(Code::call);
+        // The rest is entered where it begins: that is changed in fewer places.
+        let calls = calls.filter(|call| self.spread.is_none() || by(call).is_ok());
+        planned.calls.extend(calls);
         region.passages = self.passages;
+        region.leads = self.leads;
         planned.regions.push(region);
-        planned.calls.extend(codes.iter().filter_map(Code::call));
     }
 }

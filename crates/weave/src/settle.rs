@@ -14,9 +14,10 @@ use crate::hops;
 use crate::place::{Unit, Wish};
 use crate::window::{Window, in_one_fetch};
 
-/// Sorts the units: those with a probe by window, then the others by address; gives out the filling.
+/// Sorts the units: those with a probe by window, then the others by address; gives out the filling. `kept` are
+/// windows that are changed for good, by address, none of which overlaps a unit's.
 /// Returns how many have a probe. O(n log n).
-pub(crate) fn settle(units: &mut [Unit], gaps: &[Range]) -> usize {
+pub(crate) fn settle(units: &mut [Unit], gaps: &[Range], kept: &[Window]) -> usize {
     let mut probes = sort(units);
     if drop_overlapping(&mut units[..probes]) {
         probes = sort(units);
@@ -25,7 +26,7 @@ pub(crate) fn settle(units: &mut [Unit], gaps: &[Range]) -> usize {
     if hops::give(units, probes, &mut filling) {
         probes = sort(units);
     }
-    hold_disturbed(&mut units[..probes]);
+    hold_disturbed(&mut units[..probes], kept);
     hops::spare_holds(&mut units[..probes], &mut filling);
     probes
 }
@@ -73,26 +74,30 @@ fn drop_overlapping(units: &mut [Unit]) -> bool {
 
 /// Who writes a whole word, and has somebody else in it, is restored behind a hold instead: a word
 /// lies in a line. Behind a prefix there can be no hold, so the jump moves before it, or is a trap.
-fn hold_disturbed(units: &mut [Unit]) {
+fn hold_disturbed(units: &mut [Unit], kept: &[Window]) {
     // Moving takes a byte of the word before, which may be that of a prefixed jump too: backwards.
     for index in (0..units.len()).rev() {
         let window = units[index].window;
-        if window.tactic == Tactic::Prefixed && is_disturbed(units, index) {
+        if window.tactic == Tactic::Prefixed && is_disturbed(units, index, kept) {
             move_before_prefix(&mut units[index]);
         }
     }
     for index in 0..units.len() {
-        if units[index].window.tactic == Tactic::Quadword && is_disturbed(units, index) {
+        if units[index].window.tactic == Tactic::Quadword && is_disturbed(units, index, kept) {
             units[index].window.tactic = Tactic::Held;
         }
     }
 }
 
-fn is_disturbed(units: &[Unit], index: usize) -> bool {
+fn is_disturbed(units: &[Unit], index: usize, kept: &[Window]) -> bool {
     let window = units[index].window;
     let before = index.checked_sub(1).and_then(|index| units.get(index));
-    let mut near = before.into_iter().chain(units.get(index + 1));
-    near.any(|unit| unit.window.disturbs(window))
+    let near = before.into_iter().chain(units.get(index + 1));
+    let behind = kept.partition_point(|one| one.start < window.start);
+    let kept = kept[behind.saturating_sub(1)..].iter().take(2).copied();
+    near.map(|unit| unit.window)
+        .chain(kept)
+        .any(|near| near.disturbs(window))
 }
 
 fn move_before_prefix(unit: &mut Unit) {

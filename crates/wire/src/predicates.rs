@@ -165,6 +165,25 @@ pub enum Recorded {
     Counts = 2,
 }
 
+/// Where probes record, and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sinks {
+    /// In so many marks, the first ones by probes that vanish when they are hit.
+    Marks {
+        /// All marks.
+        all: u32,
+        /// Those of probes that vanish.
+        vanish: u32,
+    },
+    /// In so many counters.
+    Counters {
+        /// All counters.
+        all: u32,
+        /// How many bytes into each slab they start.
+        at: u32,
+    },
+}
+
 /// The header of a file of predicates.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
@@ -182,14 +201,16 @@ pub struct Predicates {
     recorded: U32,
     /// How many bytes into each slab counters start.
     pub at: U32,
-    reserved: U32,
+    /// How many of the marks, the first ones, belong to probes that vanish when they are hit.
+    pub vanish: U32,
     /// Checksum of the rows.
     pub rows_checksum: U64,
 }
 
 impl Header for Predicates {
     const MAGIC: [u8; 8] = *b"TOMOPRD\n";
-    const VERSION: u32 = 1;
+    /// Before 2, all probes stayed.
+    const VERSION: u32 = 2;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -197,14 +218,13 @@ impl Header for Predicates {
 }
 
 impl Predicates {
-    /// The header of these predicates, told by so many marks, or counters `at` bytes into each slab.
+    /// The header of these predicates, told by these marks or counters.
     #[must_use]
-    pub fn of(
-        module: ModuleId,
-        analysis: u32,
-        (recorded, probes, at): (Recorded, u32, u32),
-        rows: &[Row],
-    ) -> Self {
+    pub fn of(module: ModuleId, analysis: u32, sinks: Sinks, rows: &[Row]) -> Self {
+        let (recorded, probes, at, vanish) = match sinks {
+            Sinks::Marks { all, vanish } => (Recorded::Marks, all, 0, vanish),
+            Sinks::Counters { all, at } => (Recorded::Counts, all, at, 0),
+        };
         let mut header = Self {
             module,
             analysis: analysis.into(),
@@ -212,6 +232,7 @@ impl Predicates {
             probes: probes.into(),
             recorded: (recorded as u32).into(),
             at: at.into(),
+            vanish: vanish.into(),
             rows_checksum: checksum(rows.as_bytes()).into(),
             ..Self::new_zeroed()
         };
@@ -248,7 +269,8 @@ impl Predicates {
         let header = <Self as Header>::open(file)?;
         let rows = rows::<Self, Row>(file, header.count, header.rows_checksum)?;
         let recorded = matches!(header.recorded.get(), 1 | 2);
-        match recorded && are_sites(rows) && are_told(rows, header.probes.get()) {
+        let vanish = header.vanish.get() <= header.probes.get();
+        match recorded && vanish && are_sites(rows) && are_told(rows, header.probes.get()) {
             true => Ok((header, rows)),
             false => Err(Refusal::Inconsistent),
         }

@@ -13,7 +13,7 @@ use tomo_wire::counting::{Contents, Counters, LOST, Row, Slabs, USED, sums};
 use tomo_wire::disposal::{Disposal, Disposals, DisposalsView, Manner};
 use tomo_wire::image::Image;
 use tomo_wire::plan::{Level, PlanView, Tactic};
-use tomo_wire::predicates::{self, Kind, Predicates, Recorded, Told, Width};
+use tomo_wire::predicates::{self, Kind, Predicates, Recorded, Sinks, Told, Width};
 use tomo_wire::record::{MARKS, Record, RecordView, stem_of};
 use tomo_wire::report::{Outcome, Report, ReportView, name_of_plans};
 use tomo_wire::roster::RosterView;
@@ -471,11 +471,12 @@ fn predicates_are_read_as_they_were_written_and_refused_when_changed() {
         predicate(4, Kind::Branch, 0, (Told::NoPlace, 0)),
         predicate(4, Kind::Branch, 1, (Told::Unknown, 0)),
     ];
-    let file = |rows: &[predicates::Row], recorded| {
-        let header = Predicates::of(samples::module(), 3, (recorded, 5, 64), rows);
+    let file = |rows: &[predicates::Row], sinks| {
+        let header = Predicates::of(samples::module(), 3, sinks, rows);
         [header.as_bytes(), rows.as_bytes()].concat()
     };
-    let right = file(&rows, Recorded::Counts);
+    let marks = |vanish| Sinks::Marks { all: 5, vanish };
+    let right = file(&rows, Sinks::Counters { all: 5, at: 64 });
     let (header, same) = Predicates::read(&right).expect("predicates");
     assert_eq!((same, header.recorded()), (&rows[..], Recorded::Counts));
     assert_eq!((rows[0].bits(), rows[0].known()), (32, Some(Width::Used)));
@@ -492,11 +493,14 @@ fn predicates_are_read_as_they_were_written_and_refused_when_changed() {
     assert_eq!(found, [&known[..], &[None, None]].concat()[..]);
     predicates::values(&rows, Recorded::Marks, probe, &mut found);
     assert_eq!(found[..4], [1, 0, 1, 1].map(Some));
+    assert!(Predicates::read(&file(&rows, marks(5))).is_ok());
+    let more = file(&rows, marks(6));
+    assert_eq!(Predicates::read(&more).err(), Some(Refusal::Inconsistent));
     // A site cut short, one that tells of itself, a mark that there is not.
     let tells_of_itself = predicate(1, Kind::Branch, 0, (Told::BySite, 0));
     let no_mark = predicate(1, Kind::Branch, 0, (Told::Itself, 5));
     for wrong in [&rows[..1], &[tells_of_itself, rows[1]], &[no_mark, rows[1]]] {
-        let read = file(wrong, Recorded::Marks);
+        let read = file(wrong, marks(0));
         assert_eq!(Predicates::read(&read).err(), Some(Refusal::Inconsistent));
     }
 }

@@ -51,7 +51,8 @@ impl Images {
         let path = &module.path;
         let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
         let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
-        let (which, place) = ((module.id, module.stamp), (None, slab));
+        let which = (module.id, module.stamp);
+        let place = (None, slab, !module.blocks_signals(&bytes));
         let woven = weave_predicates(&binary, &bytes, &loaded.model, which, place, wanted);
         let woven = woven.map_err(|error| ImageError::Weave(path.clone(), error))?;
         let io = |path: &Path| {
@@ -94,6 +95,7 @@ impl Images {
             image: baked.image,
             plan: baked.header.plan.get(),
             probes: baked.header.probes.get(),
+            alone: true,
         };
         Ok((carried, baked.plan))
     }

@@ -60,6 +60,15 @@ impl Reading<'_> {
         ))
     }
 
+    /// `mov [rip + …], …` of this opcode: where, and what.
+    fn store<const N: usize>(&mut self, opcode: [u8; 2]) -> Option<(i64, [u8; N])> {
+        self.expect(opcode)?;
+        let displacement = i32::from_le_bytes(self.take()?);
+        let value = self.take()?;
+        let to = self.from + self.at as i64 + i64::from(displacement);
+        Some((to, value))
+    }
+
     /// That, or `inc qword ptr gs:[…]`.
     fn sink(&mut self) -> Option<Sink> {
         if self.skips([0x65, 0x48, 0xff, 0x04, 0x25]) {
@@ -131,6 +140,35 @@ pub(super) fn read_mark(code: &[u8], from: i64) -> Option<(i64, usize)> {
     }
 }
 
+/// A mark that is set, and bytes that are restored then behind a hold, all at places behind the first mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Once {
+    pub(super) mark: i64,
+    pub(super) window: i64,
+    pub(super) bytes: [u8; 5],
+    /// Bytes of all of it.
+    pub(super) length: usize,
+}
+
+/// What `code` begins with, if it sets a mark once.
+pub(super) fn read_once(code: &[u8], from: i64) -> Option<Once> {
+    let mut reading = Reading { code, from, at: 0 };
+    let Sink::Mark(mark) = reading.mark()? else {
+        return None;
+    };
+    let (hold, [0xcc]) = reading.store([0xc6, 0x05])? else {
+        return None;
+    };
+    let (tail, [b, c, d, e]) = reading.store([0xc7, 0x05])?;
+    let (first, [a]) = reading.store([0xc6, 0x05])?;
+    (first == hold && tail == hold + 1).then_some(Once {
+        mark,
+        window: hold,
+        bytes: [a, b, c, d, e],
+        length: reading.at,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Sink, read};
@@ -144,6 +182,7 @@ mod tests {
         let sinks = Sinks {
             slab: 64,
             marks: Spot(1000),
+            ..Sinks::NOWHERE
         };
         for bits in [8, 16, 32, 64] {
             for live in [Set::NONE, Set::ALL] {

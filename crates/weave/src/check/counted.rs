@@ -123,7 +123,7 @@ pub(super) fn belongs(
 }
 
 /// Where control may come from somewhere that is not a direct branch of a function all of which is known.
-fn arrivals(graphs: &Graphs<'_>, binary: &Binary<'_>) -> BTreeSet<Address> {
+pub(super) fn arrivals(graphs: &Graphs<'_>, binary: &Binary<'_>) -> BTreeSet<Address> {
     let mut all: BTreeSet<Address> = binary.symbols().iter().map(|s| s.address).collect();
     all.extend(binary.pointer_slots().iter().map(|slot| slot.1));
     all.extend(binary.initial_functions());
@@ -230,20 +230,27 @@ pub(super) struct Behind {
 pub(super) struct Walk<'a> {
     image: &'a [u8],
     pub(super) header: Image,
-    text: &'a Text,
+    pub(super) text: &'a Text,
     pub(super) graphs: &'a Graphs<'a>,
     pub(super) what: Observes<'a>,
     pub(super) trampolines: Trampolines<'a>,
     pub(super) factory: InstructionInfoFactory,
     /// What is executed in the module's text, entrances too.
     pub(super) in_place: HashSet<Address>,
+    /// Those of them to which control comes from nowhere that is known, but by entrances that nobody needs.
+    pub(super) needless: HashSet<Address>,
+    needed: bool,
     /// Where control comes there from an instruction that is executed, and not from outside.
     pub(super) flowed: HashSet<Address>,
     /// For each instruction of the trampolines the place of the module that it stands for.
     elsewhere: HashMap<i64, Address>,
     pub(super) entrances: BTreeSet<Address>,
     /// Bytes that are changed from an address on: an entrance's jump, or a short one and the jump to which it leads.
-    changes: BTreeMap<Address, u64>,
+    pub(super) changes: BTreeMap<Address, u64>,
+    /// Branches in the text that lead into the trampolines when they are taken.
+    pub(super) leads: HashSet<Address>,
+    /// Where control comes back to from the trampolines.
+    pub(super) returned: HashSet<Address>,
     pub(super) counted: Vec<bool>,
     /// The instruction that was executed last.
     from: Address,
@@ -282,10 +289,14 @@ impl<'a> Walk<'a> {
             header,
             factory: InstructionInfoFactory::new(),
             in_place: HashSet::new(),
+            needless: HashSet::new(),
+            needed: true,
             flowed: HashSet::new(),
             elsewhere: HashMap::new(),
             entrances: BTreeSet::new(),
             changes: BTreeMap::new(),
+            leads: HashSet::new(),
+            returned: HashSet::new(),
             counted: vec![false; what.len()],
             from: Address(0),
             sums: Vec::new(),
@@ -300,6 +311,7 @@ impl<'a> Walk<'a> {
     /// Goes everywhere.
     pub(super) fn complete(&mut self) -> Result<(), Flaw> {
         self.all()?;
+        self.needed = false;
         self.unreached()
     }
 }
@@ -402,12 +414,20 @@ impl Walk<'_> {
         if self.graphs.block_at(address).is_none() || !self.in_place.insert(address) {
             return Ok(());
         }
+        if !self.needed {
+            self.needless.insert(address);
+        }
         let wrong = |what| at(address, what);
         let was = self.original(address);
         let was = was.ok_or(wrong("control arrives where no instruction is"))?;
-        let is = self.patched(address).unwrap_or_default();
         let length = was.instruction.len();
-        let same = self.text.from(address).and_then(|text| text.get(..length)) == is.get(..length);
+        let is = self.patched(address).and_then(|is| is.get(..length));
+        let same = self.text.from(address).and_then(|text| text.get(..length)) == is;
+        if !same && self.leads_from(address, &was) {
+            self.flow([Some(address.wrapping_add(length as u64)), None]);
+            return Ok(());
+        }
+        let is = self.patched(address).unwrap_or_default();
         if !same {
             let is = match self.by_way_of(address) {
                 Some((there, is)) => {
@@ -446,10 +466,46 @@ impl Walk<'_> {
             // Where calls lead and come back to is among the arrivals.
             _ => [None, None],
         };
+        self.flow(ways);
+        Ok(())
+    }
+
+    /// Control goes on in the module's text.
+    fn flow(&mut self, ways: [Option<Address>; 2]) {
         let ways = ways.into_iter().flatten();
         self.flowed.extend(ways.clone());
         self.waiting.extend(ways.map(At::Place));
-        Ok(())
+    }
+
+    /// Whether the branch at `address`, for the rest as it was, leads into the trampolines when it is taken. Only where it
+    /// is noted who comes from there. Where an entrance lies over its beginning, nobody comes there yet.
+    fn leads_from(&mut self, address: Address, was: &Decoded) -> bool {
+        let spot = self.spot(address);
+        let length = was.bytes.len();
+        let rest = length.saturating_sub(4);
+        let mut bytes = was.bytes.clone();
+        let patched = self.patched(address).and_then(|is| is.get(..length));
+        let Some(patched) = patched.filter(|_| was.instruction.is_jcc_near()) else {
+            return false;
+        };
+        bytes[rest..].copy_from_slice(&patched[rest..]);
+        let covered = |at: usize| !self.needed && !self.is_strange(address.wrapping_add(at as u64));
+        let same = (0..rest).all(|at| patched[at] == bytes[at] || covered(at));
+        let is = Decoded::of(spot, &bytes).filter(|_| same);
+        let (Some(is), Some(notes)) = (is, &mut self.notes) else {
+            return false;
+        };
+        let leads = self.trampolines.has(is.target());
+        if leads {
+            notes.branch(spot, address);
+            let came = Came::Way(spot, address, true);
+            let target = self.address(was.target());
+            self.leads.insert(address);
+            self.changes.insert(address.wrapping_add(rest as u64), 4);
+            self.waiting
+                .push(At::Elsewhere(is.target(), target, came, address));
+        }
+        leads
     }
 
     /// Control is in the trampolines, where the module would be at `address`.
@@ -485,6 +541,9 @@ impl Walk<'_> {
                 continue;
             }
             if let Some(length) = self.act(spot, code, address)? {
+                if let Some(notes) = &self.notes {
+                    came = notes.behind(spot, came);
+                }
                 spot += length as i64;
                 continue;
             }
@@ -524,6 +583,7 @@ impl Walk<'_> {
             return Err(at(address, "control goes on at another place"));
         }
         self.flowed.insert(there);
+        self.returned.insert(there);
         self.waiting.push(At::Place(there));
         Ok(())
     }
@@ -555,6 +615,9 @@ impl Walk<'_> {
         address: Address,
     ) -> Result<Option<Address>, &'static str> {
         let was = self.original(address).ok_or("there is no instruction")?;
+        if let Some(notes) = &mut self.notes {
+            notes.copy(spot, address);
+        }
         let next = address.wrapping_add(was.instruction.len() as u64);
         if was.instruction.flow_control() == FlowControl::ConditionalBranch {
             let branches = is.instruction.is_jcc_near()

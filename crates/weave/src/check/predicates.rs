@@ -9,18 +9,24 @@
 //!   direct call that follows it with nothing in between that could fault or change the result; nobody comes there
 //!   but by returning from the call;
 //! - no branch that is observed is executed without that, in place or elsewhere, and no result arrives without it.
+//!
+//! A probe that vanishes (`check/vanishing.rs`), and one that stays at the start of a block that is executed elsewhere, tells
+//! of a way if that is the only one into the block, as the model has it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use iced_x86::{OpAccess, Register};
-use tomo_program::{Address, Binary, EdgeKind, Graphs, Model, Status};
-use tomo_wire::image::Image;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, OpAccess, Register};
+use tomo_program::{Address, Binary, BlockView, EdgeKind, EdgeView, Graphs, Model, Status};
+use tomo_wire::image::{Image, Window};
+use tomo_wire::plan::Entry;
 use tomo_wire::predicates::{Kind, Predicates, Recorded, Row, Told};
 
 use super::class::{self, Sink};
-use super::counted::{Decoded, Observes, Walk, belongs};
+use super::counted::{Decoded, Observes, Walk, arrivals, belongs};
 use super::increment::{self, Keep};
-use super::{Flaw, at};
+use super::trampolines::of_alias;
+use super::vanishing::Vanishing;
+use super::{FETCH, Flaw, at};
 use crate::WeaveError;
 use crate::block::cannot_fault;
 use crate::staying::live::Set;
@@ -33,8 +39,10 @@ pub struct PredicatesChecked {
     pub entrances: usize,
     /// Instructions that are executed elsewhere.
     pub moved: usize,
-    /// Places where predicates are recorded.
+    /// Places where predicates are recorded by what stays.
     pub actions: usize,
+    /// Windows of probes that vanish.
+    pub windows: usize,
 }
 
 /// From where control comes to an instruction of the trampolines.
@@ -44,6 +52,8 @@ pub(super) enum Came {
     Way(i64, Address, bool),
     /// From the jump, or the call, at this address of the text.
     Text(Address),
+    /// From right before it, where this mark, or counter, is.
+    Mark(u32),
     /// From anywhere else.
     Other,
 }
@@ -74,6 +84,10 @@ pub(super) struct Notes {
     acts: Vec<Act>,
     /// Copies of branches: where each is, and which it is.
     branches: HashSet<(i64, Address)>,
+    /// Copies of all instructions.
+    copies: HashMap<Address, Vec<i64>>,
+    /// Windows that are restored when a mark is set, and which.
+    once: Vec<(Address, u32)>,
 }
 
 impl Notes {
@@ -83,6 +97,22 @@ impl Notes {
         if *known != came {
             *known = Came::Other;
         }
+    }
+
+    /// From where control comes behind what is done at a spot, where it came from `came`.
+    pub(super) fn behind(&self, spot: i64, came: Came) -> Came {
+        match self.acts.last().filter(|act| act.spot == spot) {
+            Some(Act {
+                what: What::One(number),
+                ..
+            }) => Came::Mark(*number),
+            _ => came,
+        }
+    }
+
+    /// A copy of an instruction is executed.
+    pub(super) fn copy(&mut self, spot: i64, address: Address) {
+        self.copies.entry(address).or_default().push(spot);
     }
 
     /// A copy of a branch is executed.
@@ -125,6 +155,18 @@ impl Walk<'_> {
                 false => Set::STATUS,
             };
             (What::Class(first, class.bits), class.length, changes)
+        } else if let Some(once) = class::read_once(code, from)
+            && let Some(window) = of_alias(&self.header, once.window + self.header.marks_distance())
+        {
+            let number = notes.number(Sink::Mark(once.mark));
+            let number = number.ok_or(wrong("it records what is no predicate"))?;
+            if self.text.chunk(window) != Some(once.bytes) || window.0 % FETCH > FETCH - 5 {
+                return Err(wrong(
+                    "it does not restore the module's bytes, fetched at once",
+                ));
+            }
+            notes.once.push((window, number));
+            (What::One(number), once.length, Set::NONE)
         } else if let Some((mark, length)) = class::read_mark(code, from) {
             match notes.number(Sink::Mark(mark)) {
                 Some(number) => (What::One(number), length, Set::NONE),
@@ -185,59 +227,128 @@ pub fn check_predicates(
         came: HashMap::new(),
         acts: Vec::new(),
         branches: HashSet::new(),
+        copies: HashMap::new(),
+        once: Vec::new(),
     };
-    let mut walk = Walk::of((image, header), &text, &graphs, binary, Observes::Noted);
-    walk.notes = Some(notes);
-    walk.complete()?;
-    let claims = Claims {
-        rows,
+    let mut claims = Claims {
+        by_number: by_number(rows, notes.probes)?,
         graphs: &graphs,
         binary,
+        arrivals: arrivals(&graphs, binary),
+        text: &text,
+        vanishing: HashMap::new(),
     };
-    let actions = claims.check(&mut walk)?;
+    let count = predicates.vanish.get();
+    let table = header.window_table(image).map_err(Flaw::Image)?;
+    if !table.is_sorted_by(|one, next| one.offset.get() < next.offset.get()) {
+        return Err(Flaw::Mismatch("the trap table is unsorted"));
+    }
+    let (own, others): (Vec<Window>, Vec<Window>) = table
+        .iter()
+        .copied()
+        .partition(|row: &Window| row.probe.get() < count);
+    let vanishing = Vanishing::check(
+        (image, &header, &own),
+        &text,
+        (&graphs, binary),
+        count,
+        |mark, displaces| claims.unit(mark, displaces),
+    )?;
+    claims.vanishing = vanishing.by_mark();
+    let rest = vanishing.taken_away(image, &header, &text);
+    let mut walk = Walk::of((&rest, header), &text, &graphs, binary, Observes::Noted);
+    walk.notes = Some(notes);
+    walk.complete()?;
+    vanishing.check_beside(&walk)?;
+    let actions = claims.check(&mut walk, &others)?;
     let checked = walk.finish()?;
     Ok(PredicatesChecked {
         entrances: checked.entrances,
         moved: checked.moved,
         actions,
+        windows: claims.vanishing.len(),
     })
+}
+
+/// Each mark or counter with its row; one each.
+fn by_number(rows: &[Row], probes: u32) -> Result<Vec<&Row>, Flaw> {
+    let own = |row: &&Row| row.told() == Some(Told::Itself);
+    let mut rows: Vec<&Row> = rows.iter().filter(own).collect();
+    rows.sort_by_key(|row| row.by.get());
+    let each = (0..probes).eq(rows.iter().map(|row| row.by.get()));
+    match each {
+        true => Ok(rows),
+        false => Err(Flaw::Mismatch("a mark or counter has no row of its own")),
+    }
 }
 
 /// What the rows claim.
 struct Claims<'a> {
-    rows: &'a [Row],
+    /// Those with a mark or counter, by its number.
+    by_number: Vec<&'a Row>,
     graphs: &'a Graphs<'a>,
     binary: &'a Binary<'a>,
+    /// Where control may come from somewhere that is no direct branch of the same function.
+    arrivals: BTreeSet<Address>,
+    text: &'a Text,
+    /// By mark: whether its probe, which vanishes, is a displacement, and where it is.
+    vanishing: HashMap<u32, (bool, Address)>,
+}
+
+/// What was found of the places where something is recorded.
+#[derive(Default)]
+struct Done {
+    /// On ways of copies of branches: the copy, whether it is taken, and the number.
+    ways: BTreeSet<(i64, bool, u32)>,
+    /// In blocks that have one way in: where, by number.
+    starts: HashMap<u32, Address>,
+    /// Results.
+    results: BTreeSet<u64>,
+    /// What is told, by the place on which it depends that control comes there elsewhere.
+    told: BTreeSet<(Address, u32)>,
 }
 
 impl Claims<'_> {
-    /// How many actions there are, all of them right, and none missing.
-    fn check(&self, walk: &mut Walk<'_>) -> Result<usize, Flaw> {
+    /// How many actions there are, all of them right, and none missing. `held` are the windows at which an `int3` may be
+    /// met on their account.
+    fn check(&self, walk: &mut Walk<'_>, held: &[Window]) -> Result<usize, Flaw> {
         let Some(mut notes) = walk.notes.take() else {
             return Ok(0);
         };
-        let by_number = self.by_number(notes.probes)?;
         let acts = std::mem::take(&mut notes.acts);
-        let mut ways: BTreeSet<(i64, bool, u32)> = BTreeSet::new();
-        let mut results: BTreeSet<u64> = BTreeSet::new();
-        // What one action leads to is the next one on the same way.
+        let mut done = Done::default();
         for act in &acts {
             let came = notes.came.get(&act.spot).copied().unwrap_or(Came::Other);
             let (What::One(number) | What::Class(number, _)) = act.what;
-            let row = by_number[number as usize];
+            let row = self.by_number[number as usize];
+            let vanishes = self.vanishing.contains_key(&number);
             match (act.what, came) {
-                (What::One(_), Came::Way(copy, branch, taken)) => {
-                    let claimed = (row.kind(), row.site.get(), row.case);
-                    if claimed != (Some(Kind::Branch), branch.0, u8::from(!taken)) {
-                        return Err(at(branch, "its way is recorded as another one"));
+                (What::One(_), Came::Way(copy, branch, taken))
+                    if row.kind() == Some(Kind::Branch)
+                        && (row.site.get(), row.case) == (branch.0, u8::from(!taken)) =>
+                {
+                    done.ways.insert((copy, taken, number));
+                    // Some displacement tells of it when this leads there no longer.
+                    let also = vanishes || (taken && walk.leads.contains(&branch));
+                    if !also {
+                        done.told.insert((branch, number));
                     }
-                    ways.insert((copy, taken, number));
+                }
+                (What::One(_), _) if !vanishes => {
+                    let place = *done.starts.entry(number).or_insert(act.address);
+                    if place != act.address || !self.is_certain(walk, row, place) {
+                        return Err(at(
+                            act.address,
+                            "others come to where a predicate is recorded",
+                        ));
+                    }
                 }
                 (What::Class(first, bits), Came::Text(from)) => {
                     let three = first as usize..first as usize + 3;
-                    let rows = by_number.get(three).unwrap_or_default();
+                    let rows = self.by_number.get(three).unwrap_or_default();
                     self.check_class(walk, rows, bits, from)?;
-                    results.insert(row.site.get());
+                    done.results.insert(row.site.get());
+                    done.told.insert((from, number));
                 }
                 _ => {
                     return Err(at(
@@ -247,20 +358,90 @@ impl Claims<'_> {
                 }
             }
         }
-        self.check_complete(walk, &notes, &ways, &results)?;
+        let starts = done.starts.iter();
+        done.told
+            .extend(starts.map(|(number, place)| (*place, *number)));
+        self.check_complete(walk, &notes, &done)?;
+        self.check_once(walk, (&notes, held), &done)?;
         Ok(acts.len())
     }
 
-    /// Each mark or counter with its row; one each.
-    fn by_number(&self, probes: u32) -> Result<Vec<&Row>, Flaw> {
-        let own = |row: &&Row| row.told() == Some(Told::Itself);
-        let mut rows: Vec<&Row> = self.rows.iter().filter(own).collect();
-        rows.sort_by_key(|row| row.by.get());
-        let each = (0..probes).eq(rows.iter().map(|row| row.by.get()));
-        match each {
-            true => Ok(rows),
-            false => Err(Flaw::Mismatch("a mark or counter has no row of its own")),
+    /// The unit that the probe of this mark observes: the edge of a branch, or the block into which only that leads.
+    fn unit(&self, mark: u32, displaces: bool) -> Result<Entry, Flaw> {
+        let row = self.by_number[mark as usize];
+        let wrong = |what| at(Address(row.site.get()), what);
+        let block = self.graphs.block_at(Address(row.block.get()));
+        let block = block.filter(|block| block.address().0 == row.block.get());
+        let block = block.ok_or(wrong("it is in no block"))?;
+        if row.kind() != Some(Kind::Branch) || self.last_of(&block) != Some(row.site.get()) {
+            return Err(wrong("a probe that vanishes tells of no branch"));
         }
+        let (from, to) = match displaces {
+            false => {
+                let only = self.only_entered(row);
+                (only.ok_or(wrong("others come to where it leads"))?.0, 0)
+            }
+            true => {
+                let others = |edge: &EdgeView| edge.kind != EdgeKind::NotTaken;
+                let taken = block.successors().find(others).filter(|_| row.case == 0);
+                (row.block.get(), taken.map_or(0, |edge| edge.address.0))
+            }
+        };
+        Ok(Entry {
+            from: from.into(),
+            to: to.into(),
+            tactic: 0.into(),
+            is_edge: u32::from(displaces).into(),
+        })
+    }
+
+    /// Where the last instruction of a block is.
+    fn last_of(&self, block: &BlockView<'_>) -> Option<u64> {
+        let bytes = self
+            .text
+            .from(block.address())?
+            .get(..block.size() as usize)?;
+        let start = block.address().0;
+        let decoder = &mut Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+        Some(decoder.into_iter().last()?.ip())
+    }
+
+    /// The block into which the way of a row's branch leads, if nobody else comes there.
+    fn only_entered(&self, row: &Row) -> Option<Address> {
+        let block = self.graphs.block_at(Address(row.block.get()))?;
+        let kind = match row.case {
+            0 => EdgeKind::Taken,
+            _ => EdgeKind::NotTaken,
+        };
+        let edge = block.successors().find(|edge| edge.kind == kind)?;
+        let function = block.function()?;
+        let into = function.edges().filter(|one| one.address == edge.address);
+        let only = function.status() == Status::Exact
+            && edge.block().is_some()
+            && into.count() == 1
+            && function.entry() != edge.address
+            && !self.arrivals.contains(&edge.address);
+        only.then_some(edge.address)
+    }
+
+    /// Whether control comes to `place` whenever it goes the way of a row, and only then.
+    fn is_certain(&self, walk: &Walk<'_>, row: &Row, place: Address) -> bool {
+        let branch = row.kind() == Some(Kind::Branch);
+        let Some(start) = self.only_entered(row).filter(|_| branch) else {
+            return false;
+        };
+        let block = self.graphs.block_at(start);
+        let mut here = start;
+        while here != place {
+            let Some(Decoded { instruction, .. }) = walk.original(here) else {
+                return false;
+            };
+            if instruction.flow_control() != FlowControl::Next || !cannot_fault(&instruction) {
+                return false;
+            }
+            here = here.wrapping_add(instruction.len() as u64);
+        }
+        block.is_some_and(|block| block.address() == start && block.range().contains(place))
     }
 
     /// A result is told on the way from `from`, by the marks or counters of these rows.
@@ -344,33 +525,86 @@ impl Claims<'_> {
         block.is_some_and(|block| block.address() == site && block.range().contains(call))
     }
 
-    /// Nothing that is to be recorded happens without.
-    fn check_complete(
+    /// A window that is restored when a mark is set is an entrance from which control comes to nothing else that is told,
+    /// up to the branch that is.
+    fn check_once(
         &self,
         walk: &Walk<'_>,
-        notes: &Notes,
-        ways: &BTreeSet<(i64, bool, u32)>,
-        results: &BTreeSet<u64>,
+        (notes, held): (&Notes, &[Window]),
+        done: &Done,
     ) -> Result<(), Flaw> {
-        let mut copies: HashMap<Address, Vec<i64>> = HashMap::new();
-        for (spot, address) in &notes.branches {
-            copies.entry(*address).or_default().push(*spot);
+        let mut once = notes.once.clone();
+        once.sort_unstable();
+        let rows = once.iter().map(|(window, number)| {
+            let mut row = Window {
+                offset: (walk.spot(*window) as u32).into(),
+                probe: (*number).into(),
+                length: 5,
+                original: [0; 7],
+            };
+            let bytes = self.text.chunk::<5>(*window).unwrap_or_default();
+            row.original[..5].copy_from_slice(&bytes);
+            row
+        });
+        if !rows.eq(held.iter().copied()) {
+            return Err(Flaw::Mismatch(
+                "the trap table has other windows than are held",
+            ));
         }
-        for row in self
-            .rows
-            .iter()
-            .filter(|row| row.told() == Some(Told::Itself))
-        {
+        for (window, number) in once {
+            let site = Address(self.by_number[number as usize].site.get());
+            let block = self.graphs.block_at(window);
+            let block = block.filter(|block| self.last_of(block) == Some(site.0));
+            let end = block.map_or(window, |block| block.range().end());
+            let mut told = done.told.range((window, 0)..(end, 0));
+            let alone = told.all(|(_, other)| *other == number);
+            let leads = walk.changes.get(&window) == Some(&5);
+            if !alone || !leads || site < window || end <= site {
+                return Err(at(window, "it leads to more than is told once"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing that is to be recorded happens without.
+    fn check_complete(&self, walk: &Walk<'_>, notes: &Notes, done: &Done) -> Result<(), Flaw> {
+        let mut branches: HashMap<Address, Vec<i64>> = HashMap::new();
+        for (spot, address) in &notes.branches {
+            branches.entry(*address).or_default().push(*spot);
+        }
+        let executed = |at| walk.in_place.contains(&at) && !walk.needless.contains(&at);
+        let stays = |at: Address| executed(at) && !walk.entrances.contains(&at);
+        let once: HashSet<u32> = notes.once.iter().map(|once| once.1).collect();
+        for (number, row) in (0..).zip(&self.by_number) {
             let site = Address(row.site.get());
-            let complete = match row.kind() {
-                Some(Kind::Branch) => {
-                    let taken = row.case == 0;
-                    let copies = copies.get(&site).map(Vec::as_slice).unwrap_or_default();
-                    let each = |copy: &i64| ways.contains(&(*copy, taken, row.by.get()));
-                    let stays = walk.in_place.contains(&site) && !walk.entrances.contains(&site);
-                    !stays && copies.iter().all(each) && !copies.is_empty()
+            let copies = branches.get(&site).map(Vec::as_slice).unwrap_or_default();
+            let complete = match (self.vanishing.get(&number), done.starts.get(&number)) {
+                (Some((true, _)), _) => {
+                    let each = |copy: &i64| done.ways.contains(&(*copy, true, number));
+                    copies.iter().all(each) && !walk.entrances.contains(&site)
                 }
-                _ => row.case != 0 || results.contains(&site.0),
+                (Some(&(false, window)), _) => {
+                    let start = self.only_entered(row).unwrap_or(site);
+                    !notes.copies.contains_key(&start)
+                        && walk.entrances.range(start..=window).next().is_none()
+                }
+                (None, Some(place)) => {
+                    let copies = notes.copies.get(place).map_or(&[][..], Vec::as_slice);
+                    let each = |spot| notes.came.get(spot) == Some(&Came::Mark(number));
+                    !stays(*place) && copies.iter().all(each) && !copies.is_empty()
+                }
+                (None, None) if row.kind() == Some(Kind::Branch) => {
+                    // What is told once is told before the branch is executed in place.
+                    let passes = once.contains(&number);
+                    let leads = row.case == 0 && walk.leads.contains(&site);
+                    let in_text = |copy: i64| walk.spot(site) == copy;
+                    let each = |copy: &i64| {
+                        let told = done.ways.contains(&(*copy, row.case == 0, number));
+                        told || (passes && in_text(*copy))
+                    };
+                    (leads || !stays(site)) && copies.iter().all(each) && !copies.is_empty()
+                }
+                _ => row.case != 0 || done.results.contains(&site.0),
             };
             if !complete {
                 return Err(at(site, "a predicate is true and not recorded"));

@@ -4,6 +4,7 @@
 //! anything else is a flaw.
 
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind, Register};
+use tomo_program::Address;
 use tomo_wire::image::Image;
 
 use super::Flaw;
@@ -148,6 +149,16 @@ impl State {
             _ => Err("it does not begin by marking"),
         }
     }
+}
+
+/// Which address has its alias at `spot`.
+pub(super) fn of_alias(header: &Image, spot: i64) -> Option<Address> {
+    let mut regions = header.regions().iter().enumerate();
+    regions.find_map(|(index, region)| {
+        let offset = spot.checked_sub(header.alias_distance(index))?;
+        let offset = u64::try_from(offset).ok()?;
+        (offset < region.length.get()).then(|| Address(region.address.get() + offset))
+    })
 }
 
 /// Whether it names a segment, where addresses would be others.

@@ -138,7 +138,7 @@ impl<'p, 'f> Places<'p, 'f> {
     }
 
     /// The block behind the call.
-    fn behind(&self, site: &Site) -> Option<usize> {
+    pub(super) fn behind(&self, site: &Site) -> Option<usize> {
         let found = self
             .codes
             .binary_search_by_key(&site.address, Code::start)

@@ -4,6 +4,7 @@
 //! what is below the red zone), and control goes on behind it.
 
 use tomo_program::Address;
+use tomo_wire::image::MOST_REGIONS;
 
 use super::chain::{Apart, Step};
 use super::frame::Slot;
@@ -11,7 +12,9 @@ use super::live::Set;
 use super::path::{self, PathEnd, PathOp};
 use super::witness::{self, Word};
 use super::{class, increment};
+use crate::tactics::held;
 use crate::trampoline::{Spot, Writer};
+use crate::window::JUMP_BYTES;
 
 /// Something that is done at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,12 +35,27 @@ pub(crate) enum What {
     Path(PathOp),
     /// The mark of this number is set.
     Mark(u32),
+    /// That is done, and then never again.
+    Once(Once),
+    /// The mark of the unit of this number is set, as the unit would; units are numbered last.
+    Also(u32),
     /// What is in `rax` is told by its sign.
     Class(class::Class),
     /// A word is appended to the track of the thread.
     Witness(Word),
     /// What chains of calls need.
     Chain(Step),
+}
+
+/// A mark that is set once: then the window that led there is restored behind a hold (`tactics/held.rs`). It is the one
+/// entrance to what is executed elsewhere there, and nothing else is told on the way from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Once {
+    pub(crate) mark: u32,
+    /// Where the window starts; it is fetched at once.
+    pub(crate) window: Address,
+    /// The module's bytes there.
+    pub(crate) original: [u8; JUMP_BYTES as usize],
 }
 
 /// Where actions record.
@@ -47,6 +65,8 @@ pub(crate) struct Sinks {
     pub(crate) slab: u32,
     /// Where the first mark is.
     pub(crate) marks: Spot,
+    /// Where each region's text starts, as the module states it, and where it can be written.
+    pub(crate) aliases: [(Address, Spot); MOST_REGIONS],
 }
 
 impl Sinks {
@@ -54,6 +74,7 @@ impl Sinks {
     pub(crate) const NOWHERE: Self = Self {
         slab: 0,
         marks: Spot(0),
+        aliases: [(Address(0), Spot(0)); MOST_REGIONS],
     };
 
     pub(crate) fn counter(self, number: u32) -> u32 {
@@ -62,6 +83,16 @@ impl Sinks {
 
     pub(crate) fn mark(self, number: u32) -> Spot {
         self.marks.plus(number.into())
+    }
+
+    /// Where what is at `address` can be written.
+    fn alias(self, address: Address) -> Spot {
+        let before = self.aliases.iter().filter(|(start, _)| *start <= address);
+        let (start, alias) = before
+            .max_by_key(|(start, _)| *start)
+            .copied()
+            .unwrap_or((address, Spot(0)));
+        alias.plus((address.0 - start.0) as i64)
     }
 }
 
@@ -86,7 +117,11 @@ impl Action {
     ) -> Option<Apart> {
         match self.what {
             What::Count(counter) => increment::write(writer, sinks.counter(counter), self.live),
-            What::Mark(mark) => writer.store_byte(sinks.mark(mark), 1),
+            What::Mark(mark) | What::Also(mark) => writer.store_byte(sinks.mark(mark), 1),
+            What::Once(once) => {
+                writer.store_byte(sinks.mark(once.mark), 1);
+                held::restore(writer, sinks.alias(once.window), once.original);
+            }
             What::Class(class) => class.write(writer, sinks, self.live),
             What::Path(op) => {
                 if let Some(slot) = self.slot {
@@ -106,7 +141,7 @@ impl What {
         match self {
             Self::Count(_) => increment::cost(live),
             Self::Path(op) => path::cost(op, live),
-            Self::Mark(_) => 2,
+            Self::Mark(_) | Self::Once(_) | Self::Also(_) => 2,
             Self::Class(_) => 8,
             Self::Witness(_) => witness::cost(live),
             Self::Chain(_) => 8,
@@ -128,11 +163,15 @@ impl What {
             })),
             Self::Path(op) => Self::Path(op),
             Self::Mark(mark) => Self::Mark(first + mark),
+            Self::Once(once) => Self::Once(Once {
+                mark: first + once.mark,
+                ..once
+            }),
             Self::Class(class) => Self::Class(class::Class {
                 first: first + class.first,
                 ..class
             }),
-            Self::Witness(_) => self,
+            Self::Witness(_) | Self::Also(_) => self,
             Self::Chain(step) => Self::Chain(step),
         }
     }

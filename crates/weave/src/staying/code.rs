@@ -16,8 +16,9 @@ use crate::staying::increment;
 use crate::staying::live::{Liveness, Set};
 use crate::staying::region::{Call, Piece};
 use crate::staying::witness;
+use crate::tactics::retarget;
 use crate::tactics::staying::{all_movable, displaced};
-use crate::window::JUMP_BYTES;
+use crate::window::{JUMP_BYTES, in_one_fetch};
 
 /// What is to be done in a block, each in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -207,6 +208,14 @@ impl<'t> Code<'t> {
         last.is_some_and(|last| last.flow_control() == FlowControl::IndirectBranch)
     }
 
+    /// Whether it is a direct jump and nothing else.
+    pub(crate) fn jumps_at_once(&self) -> bool {
+        let [only] = self.instructions.as_slice() else {
+            return false;
+        };
+        only.flow_control() == FlowControl::UnconditionalBranch
+    }
+
     /// Its bytes, counted.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len()
@@ -347,17 +356,35 @@ impl<'t> Code<'t> {
         sites.min_by_key(|(at, _)| increment::cost(self.live[*at]))
     }
 
-    /// The last window that reaches to its end over the branch there.
+    /// The last window that reaches to its end over the branch there; one that is fetched at once if there is any, and
+    /// best one that leaves the branch its displacement.
     fn at_end(&self) -> Option<Site> {
         if !self.has_branch() {
             return None;
         }
-        (0..self.instructions.len()).rev().find_map(|at| {
+        let fits = |at: usize| {
             let start = self.instructions[at].ip();
             let length = self.end() - start;
             let movable = all_movable(Address(start), self.behind(at));
             (length >= JUMP_BYTES && !self.entered[at] && movable).then_some((at, length))
-        })
+        };
+        let all = || (0..self.instructions.len()).rev().filter_map(fits);
+        let at_once = |(at, _): &Site| in_one_fetch(Address(self.instructions[*at].ip()));
+        let displacement = self.instructions.last().and_then(retarget::displacement);
+        let clear = |(at, _): &Site| {
+            let end = self.instructions[*at].ip() + JUMP_BYTES;
+            displacement.is_none_or(|displacement| end <= displacement.0)
+        };
+        let best = all().find(|site| at_once(site) && clear(site));
+        best.or_else(|| all().find(at_once))
+            .or_else(|| all().next())
+    }
+
+    /// Where the window over its end starts, and what it has there.
+    pub(crate) fn window_at_end(&self) -> Option<(Address, [u8; JUMP_BYTES as usize])> {
+        let (at, _) = self.at_end()?;
+        let bytes = self.behind(at).first_chunk()?;
+        Some((Address(self.instructions[at].ip()), *bytes))
     }
 
     /// All of it as a piece in which is done what is wanted.

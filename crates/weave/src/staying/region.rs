@@ -9,12 +9,12 @@
 //! - A call stays at its own place, as return addresses are the program's own: the region jumps there, and
 //!   what is behind the call is an entrance again. Only where it leads to is changed: to the code of its callee.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
 use tomo_program::Address;
 
-use super::action::{Action, Sinks};
+use super::action::{Action, Once, Sinks, What};
 use super::chain::Apart;
 use super::moved::{Movable, Reader, Way};
 use super::whole::Entrance;
@@ -51,8 +51,10 @@ pub(crate) struct Region {
     pub(crate) pieces: Vec<Piece>,
     /// Where the module's text leads to starts of pieces.
     pub(crate) entrances: Vec<Entrance>,
-    /// What is done on the way of those alone who come from one place.
+    /// What is done on the way of those alone who come from one place, by that place.
     pub(crate) passages: Vec<Passage>,
+    /// The same for branches that are taken, each from its displacement.
+    pub(crate) leads: Vec<Passage>,
 }
 
 /// The way from one place of the module's text, on which something is done.
@@ -110,6 +112,8 @@ pub(crate) struct Regions {
     calls: Vec<Call>,
     /// Where each piece is, in bytes from where the first region's code starts.
     offsets: Offsets,
+    /// Starts of pieces that are executed elsewhere only until something was marked: who goes there goes by the text.
+    passing: HashSet<Address>,
     /// Bytes of their code.
     pub(crate) length: usize,
 }
@@ -124,7 +128,12 @@ impl Regions {
             offsets.extend(layout.offsets, length);
             length += layout.length;
         }
+        let passing = regions
+            .iter()
+            .filter(|region| region.once().next().is_some());
+        let passing = passing.flat_map(|region| &region.pieces);
         Self {
+            passing: passing.map(|piece| piece.start).collect(),
             regions,
             calls,
             offsets,
@@ -134,6 +143,11 @@ impl Regions {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.regions.is_empty()
+    }
+
+    /// What is set once, by window.
+    pub(crate) fn once(&self) -> impl Iterator<Item = Once> {
+        self.regions.iter().flat_map(Region::once)
     }
 
     /// Appends the code of all. `spot` tells where addresses of the module lie.
@@ -149,7 +163,11 @@ impl Regions {
             let offset = self.offsets.pieces.get(&address);
             offset.map_or_else(|| spot(address), |offset| code.plus(*offset as i64))
         };
-        let outside = |address: Address| self.piece(address, code).unwrap_or_else(|| spot(address));
+        let outside = |address: Address| {
+            let lasting = Some(address).filter(|address| !self.passing.contains(address));
+            let piece = lasting.and_then(|address| self.piece(address, code));
+            piece.unwrap_or_else(|| spot(address))
+        };
         for region in &self.regions {
             region.emit(writer, text, sinks, spot, (inside, outside));
         }
@@ -174,6 +192,12 @@ impl Regions {
     fn passage(&self, from: Address, code: Spot) -> Option<Spot> {
         let offset = *self.offsets.passages.get(&from)?;
         Some(code.plus(offset as i64))
+    }
+
+    /// The displacements of branches that lead into code that begins at `code`: where each is, and where it leads.
+    pub(crate) fn leads(&self, code: Spot) -> impl Iterator<Item = (Address, Spot)> {
+        let leads = self.regions.iter().flat_map(|region| &region.leads);
+        leads.filter_map(move |lead| Some((lead.from, self.passage(lead.from, code)?)))
     }
 
     /// The calls of what is executed elsewhere: the address of each, and where it leads.
@@ -225,7 +249,31 @@ impl Region {
         Self {
             entrances: vec![Entrance::at(piece.start)],
             pieces: vec![piece],
-            passages: Vec::new(),
+            ..Self::default()
+        }
+    }
+
+    /// What is set once.
+    fn once(&self) -> impl Iterator<Item = Once> {
+        let pieces = self.pieces.iter();
+        let ways = pieces.flat_map(|piece| piece.taken.iter().chain(&piece.not_taken));
+        ways.filter_map(|action| match action.what {
+            What::Once(once) => Some(once),
+            _ => None,
+        })
+    }
+
+    /// Gives marks to what units would set: by a unit's number; nothing is set where it has none.
+    pub(crate) fn mark_units(&mut self, mark: impl Fn(u32) -> Option<What>) {
+        for piece in &mut self.pieces {
+            piece.taken.retain_mut(|action| {
+                let What::Also(unit) = action.what else {
+                    return true;
+                };
+                let what = mark(unit);
+                action.what = what.unwrap_or(action.what);
+                what.is_some()
+            });
         }
     }
 
@@ -238,7 +286,7 @@ impl Region {
                 action.what = action.what.renumbered(by);
             }
         }
-        let passages = self.passages.iter_mut();
+        let passages = self.passages.iter_mut().chain(&mut self.leads);
         for action in passages.flat_map(|passage| &mut passage.actions) {
             action.what = action.what.renumbered(by);
         }
@@ -298,15 +346,24 @@ impl Region {
                 offsets.doors.insert(piece.start, here);
                 writing.act(&piece.entering);
             }
+            if let Some(passage) = self.passage_before(index) {
+                let here = writing.writer.bytes.len() - start;
+                offsets.passages.insert(passage.from, here);
+                writing.act(&passage.actions);
+            }
             let here = writing.writer.bytes.len() - start;
             offsets.pieces.insert(piece.start, here);
             // Who runs on into the next one does not come from outside.
             let next = self.pieces.get(index + 1);
             let next = next.filter(|next| next.entering.is_empty());
+            let next = next.filter(|_| self.passage_before(index + 1).is_none());
             writing.piece(piece, text, next.map(|next| next.start));
         }
         writing.ways_taken();
-        for passage in &self.passages {
+        for passage in self.passages.iter().chain(&self.leads) {
+            if offsets.passages.contains_key(&passage.from) {
+                continue;
+            }
             let here = writing.writer.bytes.len() - start;
             offsets.passages.insert(passage.from, here);
             writing.passage(passage);
@@ -314,6 +371,22 @@ impl Region {
         writing.all_apart();
         writing.writer.write_seldom();
         offsets
+    }
+
+    /// The passage from the entrance at the start of a piece, if it may stand in front of the piece, since nothing runs
+    /// on into that.
+    fn passage_before(&self, index: usize) -> Option<&Passage> {
+        let piece = self.pieces.get(index)?;
+        let before = index
+            .checked_sub(1)
+            .and_then(|index| self.pieces.get(index));
+        let runs_on = before.is_some_and(|one| !one.calls && one.end() == piece.start);
+        let found = self
+            .passages
+            .binary_search_by_key(&piece.start, |one| one.from);
+        let passage = found.ok().and_then(|at| self.passages.get(at))?;
+        let alone = passage.to == piece.start && piece.entering.is_empty();
+        (alone && !runs_on).then_some(passage)
     }
 
     fn has_piece_at(&self, address: Address) -> bool {

@@ -60,6 +60,16 @@ impl MovedBlocks {
         function: &FunctionView<'_>,
         codes: &[Code<'_>],
     ) -> Self {
+        Self::among(around, function, codes, &vec![true; codes.len()])
+    }
+
+    /// Those of the `wanted` blocks that can be moved while all others stay.
+    pub(crate) fn among(
+        around: &Surroundings<'_>,
+        function: &FunctionView<'_>,
+        codes: &[Code<'_>],
+        wanted: &[bool],
+    ) -> Self {
         let blocks: Vec<_> = function.blocks().collect();
         let mut within = vec![Vec::new(); blocks.len()];
         let mut from_elsewhere: Vec<bool> = codes
@@ -82,7 +92,10 @@ impl MovedBlocks {
             }
         }
         let mut moved = Self::none(blocks.len());
-        moved.is_moved = codes.iter().map(Code::is_movable).collect();
+        let movable = codes.iter().map(Code::is_movable).zip(wanted);
+        moved.is_moved = movable
+            .map(|(movable, wanted)| movable && *wanted)
+            .collect();
         loop {
             for (block, into) in within.iter().enumerate() {
                 let from_unmoved = into.iter().any(|&from| !moved.is_moved[from]);

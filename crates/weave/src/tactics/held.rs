@@ -19,7 +19,7 @@
 //! A forked process that gets its text anew tells by the two last instructions that the tail was restored
 //! already (`crates/agent/src/forked.rs`).
 
-use crate::trampoline::{Job, Writer};
+use crate::trampoline::{Job, Spot, Writer};
 
 /// Bytes of a trampoline.
 pub(crate) const LENGTH: usize = 7 + 7 + 10 + 7 + 5;
@@ -29,10 +29,15 @@ pub(crate) const HOLD: u8 = 0xcc;
 
 /// Marks, restores behind a hold, goes back to where it came from.
 pub(crate) fn write(writer: &mut Writer, job: &Job) {
-    let [first, tail @ ..] = job.original;
     writer.store_byte(job.mark, 1);
-    writer.store_byte(job.alias, HOLD);
-    writer.store_dword(job.alias.plus(1), tail);
-    writer.store_byte(job.alias, first);
+    restore(writer, job.alias, job.original);
     writer.jump(job.window);
+}
+
+/// Restores the window that can be written at `alias`.
+pub(crate) fn restore(writer: &mut Writer, alias: Spot, original: [u8; 5]) {
+    let [first, tail @ ..] = original;
+    writer.store_byte(alias, HOLD);
+    writer.store_dword(alias.plus(1), tail);
+    writer.store_byte(alias, first);
 }

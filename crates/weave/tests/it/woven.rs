@@ -94,7 +94,7 @@ impl Program {
     pub(crate) fn weave_predicates(&self, recorded: Recorded, asked: Asked) -> WovenPredicates {
         let (which, binary) = ((self.module, STAMP), self.binary());
         let wanted = Wanted { asked, recorded };
-        let place = (None, 64);
+        let place = (None, 64, true);
         let woven = weave_predicates(&binary, &self.bytes, &self.model, which, place, &wanted);
         woven.expect("an image")
     }

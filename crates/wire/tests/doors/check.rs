@@ -7,7 +7,7 @@ use tomo_wire::disposal::{Disposal, Disposals, DisposalsView};
 use tomo_wire::image::{Image, Window};
 use tomo_wire::moved::{Moved, origin};
 use tomo_wire::plan::{Entry, Level, Plan, PlanView};
-use tomo_wire::predicates::{self, Predicates, Recorded, Told, values};
+use tomo_wire::predicates::{self, Predicates, Sinks, Told, values};
 use tomo_wire::record::{Record, RecordView};
 use tomo_wire::report::{Report, ReportView};
 use tomo_wire::roster::{self, Roster, RosterView};
@@ -213,7 +213,7 @@ fn resealed(data: &[u8]) {
         }
         let whole = rest.len() / size_of::<predicates::Row>() * size_of::<predicates::Row>();
         if let Ok(rows) = <[predicates::Row]>::ref_from_bytes(&rest[..whole]) {
-            let header = Predicates::of(module, 0, (Recorded::Counts, 7, 0), rows);
+            let header = Predicates::of(module, 0, Sinks::Counters { all: 7, at: 0 }, rows);
             predicates(&[header.as_bytes(), rows.as_bytes()].concat());
         }
         let entry = data.split_at_checked(size_of::<roster::Entry>());
