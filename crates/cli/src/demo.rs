@@ -85,6 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         placement: how.placement.name().into(),
         plan: Name(master.plan()),
         clusters: Vec::new(),
+        only: None,
     };
     let fleet = Fleet {
         server: &server,

@@ -41,10 +41,21 @@ fn seen(state: &State) -> BTreeMap<u32, (i64, u32)> {
     seen
 }
 
+/// How often each unit was hit, of those that are counted.
+fn counts(state: &State) -> BTreeMap<u32, u64> {
+    let mut counts = BTreeMap::new();
+    for (_, instance) in state.instances() {
+        instance.counts.add_to(&mut counts);
+    }
+    counts
+}
+
 /// What all instances saw together. O(hits of all instances + units of all variants).
 pub(crate) fn profile(campaign: &Campaign, state: &State) -> Profile {
     let seen = seen(state);
-    let watched = watched(state);
+    let (watched, counts) = (watched(state), counts(state));
+    // Sums stay at the largest number.
+    let count = |unit: u32| counts.get(&unit).copied().filter(|sum| *sum < u64::MAX);
     Profile {
         campaign: campaign.id,
         units: campaign.units,
@@ -58,6 +69,7 @@ pub(crate) fn profile(campaign: &Campaign, state: &State) -> Profile {
                 unit,
                 first,
                 instances,
+                count: count(unit),
             })
             .collect(),
     }

@@ -5,9 +5,10 @@ use std::sync::PoisonError;
 use axum::http::StatusCode;
 use bytes::Bytes;
 use tomo_protocol::{
-    Campaign, CampaignId, ModuleOf, Name, NewCampaign, NewToken, Plan, Program, Role, Summary,
-    Terrain, Token, Units, Variant,
+    Campaign, CampaignId, ModuleOf, Name, NewCampaign, NewToken, PATHS, Plan, Program, Role,
+    Summary, Terrain, Token, Units, Variant, is_counted,
 };
+use tomo_wire::paths::Paths;
 use tomo_wire::plan::{Level, PlanView};
 use tomo_wire::predicates::{Predicates, Row, Told};
 use tomo_wire::report::{MOST_HITS, name_of_plans};
@@ -213,14 +214,23 @@ impl Collector {
     async fn modules(&self, new: &NewCampaign) -> Result<Asked, Denial> {
         let (mut modules, mut units, mut clusters) = (Vec::new(), 0_u32, Vec::new());
         let mut observable = Vec::new();
+        let counted = new.modules.iter().any(|module| is_counted(&module.level));
+        if counted && new.modules.len() > 1 {
+            let error = "a campaign that counts observes one module";
+            return Err(refuse(error, "make a campaign for each"));
+        }
         for module in &new.modules {
             self.program(&module.stem)?;
             let bytes = self.plan(module.plan).await?;
             let plan = read_plan(&bytes)?;
-            observable.extend(observable_in(&bytes).iter().map(|unit| unit + units));
-            if plan.level != module.level
-                || !["all", "reduced"].contains(&module.placement.as_str())
-            {
+            let is_asked = |unit: &u32| module.only.as_ref().is_none_or(|only| only.has(*unit));
+            let asked = observable_in(&bytes).into_iter().filter(is_asked);
+            observable.extend(asked.map(|unit| unit + units));
+            let placements: &[&str] = match is_counted(&module.level) {
+                true => &["all"],
+                false => &["all", "reduced"],
+            };
+            if plan.level != module.level || !placements.contains(&module.placement.as_str()) {
                 let error = format!(
                     "plan {} is not for level {}, placement {}",
                     plan.name, module.level, module.placement
@@ -253,6 +263,10 @@ impl Collector {
             let error = || format!("the modules have more than {MOST_HITS} probes together");
             units =
                 sum.ok_or_else(|| refuse(error(), "observe fewer modules, or functions only"))?;
+        }
+        if observable.is_empty() && new.modules.iter().any(|module| module.only.is_some()) {
+            let error = "nothing of what is asked for can be observed";
+            return Err(refuse(error, "ask for something else"));
         }
         Ok(Asked {
             modules,
@@ -412,7 +426,7 @@ fn observable_in(plan: &[u8]) -> Vec<u32> {
             .map(|(at, _)| at)
             .collect();
     }
-    let probes = PlanView::read(plan).map_or(0, |view| view.header.probes.get());
+    let probes = read_plan(plan).map_or(0, |plan| plan.probes);
     (0..probes).collect()
 }
 
@@ -422,6 +436,13 @@ fn read_plan(bytes: &[u8]) -> Result<Plan, Denial> {
             name: Name(header.name()),
             level: "predicate".into(),
             probes: rows.len() as u32,
+        });
+    }
+    if let Ok((header, _)) = Paths::read(bytes) {
+        return Ok(Plan {
+            name: Name(header.name()),
+            level: PATHS.into(),
+            probes: header.paths(),
         });
     }
     let view = PlanView::read(bytes).map_err(|refusal| {

@@ -17,7 +17,7 @@
 //! | `state.rs` | the folder that an installation keeps: its id, what was dropped |
 //! | `numbers.rs` | numbers of runs, each given once |
 //! | `assigned.rs` | what the collector says is to be observed, checked against the program |
-//! | `bake.rs` | the variant's images, made from that |
+//! | `bake.rs`, `bake/` | the variant's images, made from that |
 //! | `known.rs` | the last assignment that was made into images |
 //! | `listening.rs` | the program's errors, passed on and looked at, where somebody asked for it |
 //! | `run.rs` | one run: its folder, its records, its reports |

@@ -4,6 +4,7 @@
 //! The folder is locked as long as the launcher lives, and stays until the run's final report is in the spool;
 //! whoever finds one that is not locked finishes it (`leftover.rs`).
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -11,13 +12,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::fcntl::Flock;
 use serde::{Deserialize, Serialize};
-use tomo_launch::{CRASHES, Ended, crashes, equip, read_record};
+use tomo_launch::{CRASHES, Ended, SLABS, crashes, equip, read_record};
 use tomo_protocol::{CampaignId, InstanceId, Name, Units};
+use tomo_wire::counting::sums;
 use tomo_wire::predicates::{Predicates, values};
-use tomo_wire::record::Live;
-use tomo_wire::report::{Frame, MOST_FRAMES, Outcome, Report, Told};
+use tomo_wire::record::{Live, Reason};
+use tomo_wire::report::{Follows, Frame, MOST_FRAMES, Outcome, Report, Told};
+use tomo_wire::tally::{NONE, Tally};
 use zerocopy::IntoBytes as _;
-use zerocopy::little_endian::U32;
+use zerocopy::little_endian::{U32, U64};
 
 use crate::clock;
 use crate::known::{Known, image_path};
@@ -46,6 +49,8 @@ struct Part {
     /// Its image, and where predicates are observed the file that says what marks mean.
     image: PathBuf,
     predicates: Option<PathBuf>,
+    /// Where it is counted: the file that says which unit each counter counts.
+    tally: Option<PathBuf>,
     /// Which predicates are told of.
     wanted: Option<Units>,
 }
@@ -62,6 +67,15 @@ pub(crate) struct Progress {
     /// Its process, and when that was started; see [`clock::birth`].
     pub(crate) process: u32,
     pub(crate) birth: u64,
+}
+
+/// What the program has hit so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hit {
+    /// The units, ascending.
+    pub(crate) units: Vec<U32>,
+    /// How often each, where that is counted.
+    counts: Vec<U64>,
 }
 
 /// A folder of a run, whoever's it is.
@@ -125,34 +139,55 @@ impl RunFolder {
         replace(&self.file("progress"), &serde_json::to_vec(progress)?)
     }
 
-    /// What the program has hit so far, ascending, and what the agent says of each module. A record that cannot
-    /// be read says nothing.
-    pub(crate) fn look(&self) -> (Vec<U32>, Vec<Observed>) {
-        let mut hits = Vec::new();
+    /// What the program has hit so far, and what the agent says of each module. A record that cannot be read says
+    /// nothing.
+    pub(crate) fn look(&self) -> (Hit, Vec<Observed>) {
+        let mut hit = Hit::default();
         let mut modules = Vec::new();
         for part in &self.description.modules {
             let record = self.file(&format!("{}.record", part.stem));
-            let before = hits.len();
-            let live = read_record(&record, |view| {
-                let file = part.predicates.as_deref().map(fs::read);
-                let hit = match file {
-                    None => marked(view.marks),
-                    Some(file) => true_rows(&file.unwrap_or_default(), view.marks),
-                };
-                let told = |unit: &u32| part.wanted.as_ref().is_none_or(|units| units.has(*unit));
-                let hit = hit.into_iter().filter(told);
-                hits.extend(hit.map(|unit| U32::from(part.first + unit)));
-                view.live
+            let before = hit.units.len();
+            let live = read_record(&record, |view| match &part.tally {
+                Some(tally) => Some(counted(view.live, self.count(part, tally, &mut hit)?)),
+                None => {
+                    hit.units.extend(part.marked(view.marks));
+                    Some(view.live)
+                }
             });
-            if let Ok(live) = live {
+            if let Ok(Some(live)) = live {
                 modules.push(Observed {
                     stem: part.stem.clone(),
                     live,
-                    hits: hits.len() - before,
+                    hits: hit.units.len() - before,
                 });
             }
         }
-        (hits, modules)
+        (hit, modules)
+    }
+
+    /// Adds what the counters of a module say, and gives how many threads they say nothing of. What adds up to more than
+    /// 64 bits hold is told as the largest number.
+    fn count(&self, part: &Part, tally: &Path, hit: &mut Hit) -> Option<u64> {
+        let (tally, slabs) = (fs::read(tally).ok()?, fs::read(self.file(SLABS)).ok()?);
+        let (header, units) = Tally::read(&tally).ok()?;
+        let mut counted = vec![0u64; units.len()];
+        let add = |counter: usize, value: u64| {
+            if let Some(sum) = counted.get_mut(counter) {
+                *sum = sum.saturating_add(value);
+            }
+        };
+        let lost = sums(&slabs, header.at.get(), add, units.len()).ok()?;
+        let mut all: BTreeMap<u32, u64> = BTreeMap::new();
+        for (unit, count) in units.iter().zip(counted) {
+            if unit.get() != NONE && count > 0 {
+                let sum = all.entry(part.first + unit.get()).or_default();
+                *sum = sum.saturating_add(count);
+            }
+        }
+        hit.units.extend(all.keys().map(|unit| U32::new(*unit)));
+        hit.counts
+            .extend(all.values().map(|count| U64::new(*count)));
+        Some(lost)
     }
 
     /// The run's report, as things stand.
@@ -210,7 +245,7 @@ impl RunFolder {
     /// The run's report on what was seen when somebody looked.
     fn report_of(
         &self,
-        (hits, modules): &(Vec<U32>, Vec<Observed>),
+        (hit, modules): &(Hit, Vec<Observed>),
         instance: InstanceId,
         dropped: u64,
         progress: &Progress,
@@ -247,8 +282,18 @@ impl RunFolder {
                 frames = found;
             }
         }
-        let body = [hits.as_bytes(), frames.as_bytes()].concat();
-        let head = report.sealed_over(hits.len() as u32, frames.len() as u32, &body);
+        let follows = Follows {
+            hits: hit.units.len() as u32,
+            counts: hit.counts.len() as u32,
+            frames: frames.len() as u32,
+        };
+        let body = [
+            hit.units.as_bytes(),
+            hit.counts.as_bytes(),
+            frames.as_bytes(),
+        ];
+        let body = body.concat();
+        let head = report.sealed_over(follows, &body);
         [head.as_slice(), &body].concat()
     }
 
@@ -258,8 +303,33 @@ impl RunFolder {
     }
 }
 
+impl Part {
+    /// The units that its marks say were hit, ascending.
+    fn marked(&self, marks: &[u8]) -> impl Iterator<Item = U32> {
+        let hit = match self.predicates.as_deref().map(fs::read) {
+            None => marked(marks),
+            Some(file) => true_rows(&file.unwrap_or_default(), marks),
+        };
+        let told = |unit: &u32| self.wanted.as_ref().is_none_or(|units| units.has(*unit));
+        let hit = hit.into_iter().filter(told);
+        hit.map(|unit| U32::from(self.first + unit))
+    }
+}
+
 /// What the program may tell how it went into, in the folder of its run.
 const OUTCOME: &str = "outcome";
+
+/// What the agent says of a module, so many of whose threads were not counted.
+fn counted(live: Live, lost: u64) -> Live {
+    match lost {
+        0 => live,
+        _ => Live {
+            refused: (live.refused.get().saturating_add(lost)).into(),
+            reason: (Reason::NoSlab as u32).into(),
+            ..live
+        },
+    }
+}
 
 /// The probes that were hit.
 fn marked(marks: &[u8]) -> Vec<u32> {
@@ -328,11 +398,13 @@ impl Run {
         for module in &known.modules {
             if carried.iter().any(|one| one.stem == module.stem) {
                 let predicates = module.predicates.as_ref();
+                let tally = module.tally.as_ref();
                 modules.push(Part {
                     stem: module.stem.clone(),
                     first,
                     image: image_path(state, &module.image),
                     predicates: predicates.map(|name| image_path(state, name)),
+                    tally: tally.map(|name| image_path(state, name)),
                     wanted: module.wanted.clone(),
                 });
             }

@@ -255,6 +255,14 @@ impl Images {
         &self.folder
     }
 
+    /// The model of a module.
+    ///
+    /// # Errors
+    /// Where it cannot be analysed.
+    pub fn model(&self, module: &Observed, progress: &dyn Progress) -> Result<Model, ImageError> {
+        Ok(self.load(module, progress)?.1.model)
+    }
+
     /// The module's file and its model.
     pub(crate) fn load(
         &self,

@@ -13,11 +13,14 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 use tomo_program::Progress;
+use tomo_wire::counting::Contents;
 use tomo_wire::image::Image;
 use tomo_wire::record::RecordView;
 use tomo_wire::{ModuleId, Refusal};
 
-use crate::folder::{CRASHES, Files, Listed, roster_bytes, write_crashes, write_record};
+use crate::folder::{
+    CRASHES, Files, Listed, SLABS, roster_bytes, write_crashes, write_record, write_slabs,
+};
 use crate::images::Baked;
 use crate::private::{self, NotPrivate};
 use crate::room::Room;
@@ -133,9 +136,23 @@ pub struct Carried {
     pub plan: u64,
     /// How many probes it has, disposed of or not.
     pub probes: u32,
+    /// How many bytes of a slab it needs, and what is in them, if it counts.
+    pub slab: Option<(u32, Contents)>,
 }
 
 impl Carried {
+    /// The image of `module` in the cache.
+    pub(crate) fn baked(baked: &Baked, module: &Observed) -> Self {
+        Self {
+            module: module.id,
+            stem: module.stem.clone(),
+            image: baked.image.clone(),
+            plan: baked.header.plan.get(),
+            probes: baked.header.probes.get(),
+            slab: slab(&baked.header),
+        }
+    }
+
     /// The image in the file `image`, if it is there, sound as far as its header tells, and of this plan.
     #[must_use]
     pub fn of(image: &Path, stem: &str, plan: u64, probes: u32) -> Option<Self> {
@@ -150,6 +167,7 @@ impl Carried {
             image: image.into(),
             plan,
             probes,
+            slab: slab(&header),
         })
     }
 
@@ -158,6 +176,15 @@ impl Carried {
     pub fn record(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.record", self.stem))
     }
+}
+
+fn slab(image: &Image) -> Option<(u32, Contents)> {
+    let contents = match image.shadowed.get() {
+        0 => Contents::Counters,
+        _ => Contents::Paths,
+    };
+    let end = image.slab_end.get();
+    (end > 0).then_some((end, contents))
 }
 
 /// Makes `path` a folder of this user's alone from which images may be executed; gives its real path.
@@ -184,8 +211,8 @@ pub fn new_folder(path: &Path) -> Result<(), VariantError> {
         .map_err(io_at(path))
 }
 
-/// Writes what a run with these images needs into its `folder`: records without marks, a file for crashes, and the
-/// roster, whose path it gives.
+/// Writes what a run with these images needs into its `folder`: records without marks, slabs if one of them counts, a
+/// file for crashes, and the roster, whose path it gives.
 ///
 /// # Errors
 /// Where they cannot be written.
@@ -206,9 +233,17 @@ pub fn equip(folder: &Path, run: [u8; 16], images: &[Carried]) -> Result<PathBuf
     let roster = folder.join("roster");
     let crashes = folder.join(CRASHES);
     write_crashes(&crashes, run).map_err(io_at(&crashes))?;
+    let slabs = folder.join(SLABS);
+    let counts = images
+        .iter()
+        .filter_map(|carried| carried.slab)
+        .max_by_key(|(end, _)| *end);
+    if let Some((end, contents)) = counts {
+        write_slabs(&slabs, end, contents).map_err(io_at(&slabs))?;
+    }
     let files = Files {
+        slabs: counts.map(|_| slabs.as_os_str()),
         crashes: Some(crashes.as_os_str()),
-        ..Files::default()
     };
     private::replace(&roster, &[&roster_bytes(entries, files)]).map_err(io_at(&roster))?;
     Ok(roster)

@@ -29,9 +29,9 @@ pub struct Program {
 pub struct Plan {
     /// Its name.
     pub name: Name,
-    /// What it observes: `function`, `block`, `edge` or `predicate`.
+    /// What it observes: `function`, `block`, `edge`, `predicate` or `path`.
     pub level: String,
-    /// Its probes; of predicates all of them, whether they can be observed or not.
+    /// Its probes; of predicates all of them, whether they can be observed or not; of paths all numbers of paths.
     pub probes: u32,
 }
 
@@ -42,7 +42,7 @@ pub struct Plan {
 pub struct NewModule {
     /// The build.
     pub stem: String,
-    /// What is observed: `function`, `block`, `edge` or `predicate`.
+    /// What is observed: `function`, `block`, `edge`, `predicate` or `path`.
     pub level: String,
     /// Where probes go: `all` or `reduced`.
     pub placement: String,
@@ -52,6 +52,9 @@ pub struct NewModule {
     /// clusters). Needed by the strategies for clusters only; probes in none of them are left out.
     #[serde(default)]
     pub clusters: Vec<Units>,
+    /// Which of this plan's probes are to be observed at all; all that can be, if it is not said.
+    #[serde(default)]
+    pub only: Option<Units>,
 }
 
 /// How probes are shared out over variants: the techniques of PDT, under its names. Those for
@@ -185,6 +188,15 @@ pub struct NewCampaign {
     pub search: Option<Search>,
 }
 
+/// Whether it is counted how often units of this level are hit, rather than whether they are.
+#[must_use]
+pub fn is_counted(level: &str) -> bool {
+    level == PATHS
+}
+
+/// The level of acyclic paths.
+pub const PATHS: &str = "path";
+
 /// A module of a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -238,6 +250,14 @@ pub struct Campaign {
     /// The search, if it is one.
     #[serde(default)]
     pub search: Option<Search>,
+}
+
+impl Campaign {
+    /// Whether its reports say how often units were hit.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        self.modules.iter().any(|module| is_counted(&module.level))
+    }
 }
 
 /// A campaign among others.

@@ -37,8 +37,8 @@ mod units;
 
 pub use calibration::{Calibration, CalibrationError, Cost, SCHEMA as CALIBRATION_SCHEMA};
 pub use campaign::{
-    Bound, Campaign, ModuleOf, NewCampaign, NewModule, Plan, Policy, Program, Strategy, Summary,
-    Variant,
+    Bound, Campaign, ModuleOf, NewCampaign, NewModule, PATHS, Plan, Policy, Program, Strategy,
+    Summary, Variant, is_counted,
 };
 pub use client::{Client, ClientError, Settings, TokenError, read_token};
 pub use ids::{CampaignId, IdError, InstanceId, Name};

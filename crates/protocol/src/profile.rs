@@ -45,6 +45,9 @@ pub struct Seen {
     pub first: i64,
     /// By how many instances. Where others were told not to look any more, more would have seen it.
     pub instances: u32,
+    /// How often, in all runs together, where the campaign counts; nothing where that is more than 64 bits hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
 }
 
 /// Units that were never seen, and how long they were looked for.

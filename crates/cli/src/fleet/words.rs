@@ -142,6 +142,7 @@ mod tests {
             unit,
             first: START + 1_000_000_000 * i64::from(unit),
             instances: 1 + unit % 2,
+            count: None,
         };
         let unseen = |first: u32, instances, duration| Unseen {
             units: Units::of(first..first + 100),

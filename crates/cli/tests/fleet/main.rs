@@ -2,5 +2,7 @@
 //! reports made by hand.
 
 mod commands;
+mod instances;
 mod isolate;
+mod paths;
 mod site;

@@ -88,14 +88,7 @@ impl Images {
     ) -> Result<(Carried, PathBuf), ImageError> {
         let recorded = Recorded::Marks;
         let baked = self.predicates(module, 0, &Wanted { asked, recorded }, progress)?;
-        let carried = Carried {
-            module: module.id,
-            stem: module.stem.clone(),
-            image: baked.image,
-            plan: baked.header.plan.get(),
-            probes: baked.header.probes.get(),
-        };
-        Ok((carried, baked.plan))
+        Ok((Carried::baked(&baked, module), baked.plan))
     }
 }
 

@@ -1,8 +1,21 @@
 //! Sound reports, made from numbers.
 
-use tomo_wire::report::{Outcome, Report};
+use tomo_wire::report::{Follows, Outcome, Report};
 use zerocopy::IntoBytes;
-use zerocopy::little_endian::U32;
+use zerocopy::little_endian::{U32, U64};
+
+/// A report with these hits, each counted.
+pub(crate) fn counted(hits: &[u32], counts: &[u64]) -> Vec<u8> {
+    let (report, bytes) = report(hits);
+    let counts: Vec<U64> = counts.iter().map(|&count| count.into()).collect();
+    let body = [&bytes[size_of::<Report>()..], counts.as_bytes()].concat();
+    let follows = Follows {
+        hits: hits.len() as u32,
+        counts: counts.len() as u32,
+        frames: 0,
+    };
+    [report.sealed_over(follows, &body).as_slice(), &body].concat()
+}
 
 /// A report with these hits.
 pub(crate) fn report(hits: &[u32]) -> (Report, Vec<u8>) {
