@@ -7,14 +7,19 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use tomo_protocol::{
-    Bound, Calibration, Campaign, CampaignId, Choice, Client, Name, NewCampaign, NewToken, Policy,
-    Role, Search, Strategy, Summary, Token, Towards, paths,
+    Bound, Calibration, Campaign, CampaignId, Choice, Client, Name, NewCampaign, NewModule,
+    NewToken, Policy, Role, Search, Strategy, Summary, Token, Towards, paths,
 };
+use tomo_wire::chains::Functions;
+use tomo_wire::paths::Paths;
+use tomo_wire::plan::PlanView;
+use tomo_wire::predicates::Predicates;
 use zerocopy::little_endian::U64;
 
 use crate::calibrate::share;
 use crate::observe::What;
-use crate::program::{add_predicates, add_program, add_terrain};
+use crate::paths::Select;
+use crate::program::{add_chains, add_paths, add_predicates, add_program, add_terrain};
 use crate::remote::Remote;
 
 /// Say what a fleet observes, and who takes part.
@@ -51,10 +56,21 @@ struct New {
     #[command(flatten)]
     what: What,
 
-    /// Observe predicates instead: which way the program's own branches went, and whether what its calls
-    /// returned was negative, zero or positive.
-    #[arg(long, conflicts_with_all = ["level", "placement", "disposal", "module", "overhead"])]
-    predicates: bool,
+    /// Observe something else of the executable than which of its code runs: `predicates`, which way its branches went,
+    /// and whether what its calls returned was negative, zero or positive; `paths`, how often its acyclic paths run;
+    /// `chains`, by which chains of calls its functions are called, and how often.
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["level", "placement", "disposal", "module", "overhead"])]
+    observe: Option<Observe>,
+
+    /// Observe only some paths, as `tomo paths --select` does: those in FILE, the N hottest of an earlier run, or what
+    /// no earlier run has seen.
+    #[arg(long, value_name = "FILE|hot:N|unseen", requires = "observe")]
+    select: Option<Select>,
+
+    /// Select by this earlier run, whose folder RUN is. May be given several times. Without it `hot:N` goes by the
+    /// newest run of the same build in tomo-paths, and `unseen` by all of them.
+    #[arg(long, value_name = "RUN", requires = "select")]
+    of: Vec<PathBuf>,
 
     /// The most probes that one instance carries; all of them otherwise.
     #[arg(long, value_name = "N")]
@@ -73,9 +89,17 @@ struct New {
     #[arg(long, value_name = "N")]
     variants: Option<u32>,
 
-    /// How they are shared out. Clusters are functions.
-    #[arg(long, value_enum, default_value_t = StrategyName::BalancedProbes)]
-    strategy: StrategyName,
+    /// Chains of calls that instances are to see whole, for the strategies for events: those of earlier runs, in FILE as
+    /// `tomo chains --json` writes it. May be given several times. Without it they are all chains that the program's
+    /// direct calls allow, if these are not too many.
+    #[arg(long, value_name = "FILE", requires = "observe")]
+    events: Vec<PathBuf>,
+
+    /// How they are shared out; by default by `balanced-clusters` where paths or chains are observed, else by
+    /// `balanced-probes`. Clusters are functions; of paths each counts as a probe. Of chains each function does, and clusters
+    /// are what one function reaches that no other calls.
+    #[arg(long, value_enum)]
+    strategy: Option<StrategyName>,
 
     /// Where the drawing of random numbers starts; the same gives the same variants.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -102,7 +126,10 @@ const EXAMPLES: &str = "\
 Examples:
   tomo campaign new --probes 200 ./prog            balanced over enough variants
   tomo campaign new --level function ./prog        all functions everywhere
-  tomo campaign new --probes 500 --strategy balanced-clusters ./prog";
+  tomo campaign new --probes 500 --strategy balanced-clusters ./prog
+  tomo campaign new --observe paths --probes 300 ./prog
+  tomo campaign new --observe chains --probes 100 ./prog
+  tomo campaign new --observe paths --select hot:20 --of tomo-paths/run-1 ./prog";
 
 /// Begin a search for what predicts that a program fails: instances carry a few of its branches and results
 /// at a time, and the next ones near those that tell failures from successes best.
@@ -147,6 +174,14 @@ struct Isolate {
     /// The program.
     #[arg(value_name = "PROGRAM")]
     program: OsString,
+}
+
+/// What else is observed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Observe {
+    Predicates,
+    Paths,
+    Chains,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -278,11 +313,31 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn begin(client: &Client, new: &New) -> Result<()> {
-    let strategy = new.strategy.strategy();
+    let usual = match new.observe {
+        Some(Observe::Paths | Observe::Chains) => StrategyName::BalancedClusters,
+        Some(Observe::Predicates) | None => StrategyName::BalancedProbes,
+    };
+    let strategy = new.strategy.unwrap_or(usual).strategy();
     let clusters = strategy.is_for_clusters();
-    let modules = match new.predicates {
-        true => vec![add_predicates(client, &new.program, clusters)?],
-        false => add_program(client, &new.program, &new.what, clusters)?,
+    if new.select.is_some() && new.observe != Some(Observe::Paths) {
+        bail!("--select selects paths; say --observe paths");
+    }
+    if !new.events.is_empty()
+        && (new.observe, strategy.is_for_events()) != (Some(Observe::Chains), true)
+    {
+        bail!("--events names chains; say --observe chains, and a --strategy for events");
+    }
+    let modules = match new.observe {
+        Some(Observe::Chains) => vec![add_chains(client, &new.program, strategy, &new.events)?],
+        Some(Observe::Predicates) => vec![add_predicates(client, &new.program, clusters)?],
+        Some(Observe::Paths) => {
+            let select = new
+                .select
+                .as_ref()
+                .map(|select| (select, new.of.as_slice()));
+            vec![add_paths(client, &new.program, clusters, select)?]
+        }
+        None => add_program(client, &new.program, &new.what, clusters)?,
     };
     let name = named(new.name.as_ref(), &new.program);
     let probes = match (new.overhead, &new.calibration) {
@@ -290,6 +345,7 @@ fn begin(client: &Client, new: &New) -> Result<()> {
         _ => new.probes,
     };
     let bound = probes.map_or(Bound::None, Bound::Probes);
+    say_too_large(&modules, probes);
     let variants = match (new.variants, probes) {
         (Some(variants), _) => variants,
         (None, None) => 1,
@@ -365,7 +421,7 @@ fn search(client: &Client, asked: &Isolate) -> Result<()> {
 }
 
 /// How many probes of these modules cost at most this share, as was measured.
-fn affordable(file: &Path, share: f64, modules: &[tomo_protocol::NewModule]) -> Result<u64> {
+fn affordable(file: &Path, share: f64, modules: &[NewModule]) -> Result<u64> {
     let place = || file.display().to_string();
     let text = fs::read_to_string(file).with_context(place)?;
     let calibration: Calibration = serde_json::from_str(&text).with_context(place)?;
@@ -378,24 +434,50 @@ fn affordable(file: &Path, share: f64, modules: &[tomo_protocol::NewModule]) -> 
     Ok(probes.into())
 }
 
+/// Says how many clusters or events no variant can carry.
+fn say_too_large(modules: &[NewModule], probes: Option<u64>) {
+    let most = probes.unwrap_or(u64::MAX);
+    let sets = |module: &NewModule| [module.clusters.clone(), module.events.clone()].concat();
+    let sets: Vec<_> = modules.iter().flat_map(sets).collect();
+    let large = sets.iter().filter(|set| set.len() > most).count();
+    if large > 0 {
+        let all = sets.len();
+        eprintln!(
+            "tomo: {large} of {all} clusters or events have more than the {most} probes that an instance carries: they are in no variant"
+        );
+    }
+}
+
 /// As many variants of so many probes as hold all probes once.
-fn enough(client: &Client, modules: &[tomo_protocol::NewModule], probes: u64) -> Result<u32> {
+fn enough(client: &Client, modules: &[NewModule], probes: u64) -> Result<u32> {
     if probes == 0 {
         bail!("with no probes at all nothing is observed; say --probes 1 or more");
     }
     let mut units = 0_u64;
     for module in modules {
         let bytes = client.get_bytes(&paths::of_plan(module.plan))?;
-        units += match tomo_wire::predicates::Predicates::read(&bytes) {
-            Ok((_, rows)) => rows.len() as u64,
-            Err(_) => {
-                let plan = tomo_wire::plan::PlanView::read(&bytes).map_err(anyhow::Error::msg)?;
-                plan.header.probes.get().into()
-            }
+        units += match &module.only {
+            Some(only) => only.len(),
+            None => probes_of(&bytes)?,
         };
     }
     let variants = units.div_ceil(probes).max(1);
     u32::try_from(variants).context("too many variants; allow more probes in each")
+}
+
+/// How many probes a plan has.
+fn probes_of(plan: &[u8]) -> Result<u64> {
+    if let Ok((_, rows)) = Predicates::read(plan) {
+        return Ok(rows.len() as u64);
+    }
+    if let Ok((_, rows)) = Functions::read(plan) {
+        return Ok(rows.len() as u64);
+    }
+    if let Ok((header, _)) = Paths::read(plan) {
+        return Ok(header.paths().into());
+    }
+    let plan = PlanView::read(plan).map_err(anyhow::Error::msg)?;
+    Ok(plan.header.probes.get().into())
 }
 
 fn make_token(client: &Client, new: &NewTokenOf) -> Result<()> {

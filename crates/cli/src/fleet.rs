@@ -1,6 +1,8 @@
 //! `tomo fleet`: what a fleet has seen.
 
+mod chains;
 mod isolate;
+mod paths;
 mod plot;
 mod predicates;
 mod records;
@@ -8,12 +10,12 @@ mod status;
 mod words;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
-use tomo_protocol::{Client, Growth, Profile, paths};
+use tomo_protocol::{Campaign, Client, Growth, ModuleOf, PATHS, Profile, paths as api};
 
 use crate::campaign;
 use crate::remote::Remote;
@@ -53,7 +55,8 @@ struct Status {
 /// All that `tomo report` shows, of all instances together; then, unless the format is one for other
 /// programs, when what was seen was seen first and by how many instances, and for what was never seen, for
 /// how long and by how many instances it was watched. "Not run" means: never seen by those who
-/// watched.
+/// watched. Of a campaign over paths it shows how often each ran, as `tomo paths` does, and of one over chains of calls
+/// which were called, as `tomo chains` does, and which can be inferred but may be false (text or JSON).
 #[derive(Args)]
 struct Report {
     /// The campaign, or how its name begins.
@@ -88,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.command {
         Command::Status(asked) => {
             let id = campaign::find(&client, &asked.campaign)?;
-            let numbers = client.get(&paths::of_campaign(paths::STATUS, id))?;
+            let numbers = client.get(&api::of_campaign(api::STATUS, id))?;
             match asked.json {
                 true => println!("{}", serde_json::to_string_pretty(&numbers)?),
                 false => print!("{}", status::text(&numbers)),
@@ -99,7 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Isolate(asked) => isolate::run(&client, asked),
         Command::Growth(asked) => {
             let id = campaign::find(&client, &asked.campaign)?;
-            let growth: Growth = client.get(&paths::of_campaign(paths::GROWTH, id))?;
+            let growth: Growth = client.get(&api::of_campaign(api::GROWTH, id))?;
             match (asked.json, &asked.svg) {
                 (true, _) => println!("{}", serde_json::to_string_pretty(&growth)?),
                 (_, Some(path)) => {
@@ -113,10 +116,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
+/// What a campaign that counts has counted.
+fn show_counted(
+    client: &Client,
+    (campaign, profile, module): (&Campaign, &Profile, &ModuleOf),
+    folder: &Path,
+    show: &report::Show,
+) -> Result<()> {
+    let with_profile = |text: String| Ok(text + &words::profile(profile));
+    if module.level == PATHS {
+        let seen = paths::seen(client, campaign, profile, module, folder)?;
+        return show.write_plain(|| with_profile(seen.text()?), || seen.json());
+    }
+    let seen = chains::seen(client, campaign, profile, module, folder)?;
+    show.write_plain(|| with_profile(seen.text()?), || seen.json())
+}
+
 fn show_report(client: &Client, asked: &Report) -> Result<ExitCode> {
     let campaign = campaign::campaign(client, &asked.campaign)?;
-    let profile: Profile = client.get(&paths::of_campaign(paths::PROFILE, campaign.id))?;
+    let profile: Profile = client.get(&api::of_campaign(api::PROFILE, campaign.id))?;
     let folder = tempfile::tempdir().context("a folder for the records")?;
+    if let Some(path) = &asked.units {
+        let text = serde_json::to_string_pretty(&profile)?;
+        fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
+    }
+    if let [module] = campaign.modules.as_slice()
+        && campaign.is_counted()
+    {
+        let all = (&campaign, &profile, module);
+        show_counted(client, all, folder.path(), &asked.show)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if campaign
         .modules
         .iter()
@@ -130,10 +160,6 @@ fn show_report(client: &Client, asked: &Report) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let records = records::write(client, &campaign, &profile, folder.path())?;
-    if let Some(path) = &asked.units {
-        let text = serde_json::to_string_pretty(&profile)?;
-        fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
-    }
     let code = asked.show.run(&[records.folder], &records.programs)?;
     if asked.show.is_for_people() {
         print!("{}", words::profile(&profile));

@@ -1,15 +1,18 @@
 //! `tomo paths`: along which acyclic paths functions ran.
 
 mod select;
+mod show;
+mod units;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
-use tomo_export::{Followed, path_counts, write_paths_document, write_paths_table};
+use tomo_export::{Followed, PathCounts, path_counts, write_paths_document, write_paths_table};
 use tomo_launch::{ChosenPaths, ImageError, Observed};
 use tomo_program::{FunctionView, Graphs};
 use tomo_weave::WeaveError;
@@ -19,8 +22,13 @@ use tomo_wire::paths::Paths;
 use crate::bar::Bar;
 use crate::earlier;
 use crate::observe::{OneModule, Store};
-use crate::session::{Session, Started, bytes, file_of, located, tell};
-use select::{Earlier, Select};
+use crate::session::{Session, Started, bytes, located, tell};
+use select::Earlier;
+pub(crate) use select::Select;
+pub(crate) use units::units_of;
+
+/// Where runs are put if it is not said.
+const OUTPUT: &str = "tomo-paths";
 
 /// Run a program and count how often each acyclic path of its functions runs.
 ///
@@ -31,7 +39,7 @@ use select::{Earlier, Select};
 #[command(after_long_help = NOTES)]
 pub(crate) struct Arguments {
     /// Put the run's counters into DIR, in a folder of its own.
-    #[arg(short, long, value_name = "DIR", default_value = "tomo-paths")]
+    #[arg(short, long, value_name = "DIR", default_value = OUTPUT)]
     output: PathBuf,
 
     /// What to write at the program's end.
@@ -63,9 +71,18 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     module: OneModule,
 
+    /// Run nothing, and show what these earlier runs, whose folders RUN are, have counted together.
+    #[arg(
+        long,
+        value_name = "RUN",
+        num_args = 1..,
+        conflicts_with_all = ["command", "function", "select"]
+    )]
+    show: Vec<PathBuf>,
+
     /// The program and its arguments.
     #[arg(
-        required = true,
+        required_unless_present = "show",
         trailing_var_arg = true,
         allow_hyphen_values = true,
         value_name = "PROGRAM"
@@ -86,6 +103,10 @@ JSON lists these edges.
 A path that comes to no end is counted as cut: when an exception, longjmp, exit
 or a signal ends its function in the middle. In a landing pad another path
 begins.
+
+--show adds up what several runs have counted, with whatever --function and
+--select; where they have drawn the paths of a function differently it says so
+instead.
 
 With --select other paths are not counted, and it is not known how many were
 started. A function in which the selected paths cannot be told from others by
@@ -108,6 +129,14 @@ enum Format {
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if !arguments.show.is_empty() {
+        let text = written(arguments, &show::together(&arguments.show)?)?;
+        match &arguments.to {
+            Some(path) => tell(Some(path), &text)?,
+            None => std::io::stdout().write_all(&text)?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     Started::find(&arguments.command, |started| {
         // A wrong choice is told before anything runs.
         let chosen = match Store::open() {
@@ -126,7 +155,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
                     },
                 )
             },
-            |_, session| tell(arguments.to.as_deref(), &written(arguments, session)?),
+            |_, session| {
+                let followed = read(session.folder(), &session.module, &session.store)?;
+                tell(arguments.to.as_deref(), &written(arguments, &followed)?)
+            },
         )
     })
 }
@@ -175,21 +207,45 @@ fn named(
     Ok((!entries.is_empty()).then_some(entries))
 }
 
-/// What a run's paths say, in the format that was asked for.
-fn written(arguments: &Arguments, session: &Session) -> Result<Vec<u8>> {
-    let followed = read(session.folder(), &session.module, &session.store)?;
+/// What paths say, in the format that was asked for.
+fn written(arguments: &Arguments, followed: &Followed) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     let asked = |_: &FunctionView<'_>| true;
     match arguments.format {
-        Format::Table => write_paths_table(&mut text, &followed, &asked, arguments.top)?,
-        Format::Json => write_paths_document(&mut text, &followed, &asked)?,
+        Format::Table => write_paths_table(&mut text, followed, &asked, arguments.top)?,
+        Format::Json => write_paths_document(&mut text, followed, &asked)?,
     }
     Ok(text)
 }
 
 /// What the counters of a run say.
 fn read(run: &Path, module: &Observed, store: &Store) -> Result<Followed> {
-    let paths = file_of(run, module, "paths")?;
+    let located = located(module, store, &())?;
+    let Counted {
+        counts,
+        lost,
+        forks,
+    } = counted(run, &module.stem, &located.model.graphs()?)?;
+    Ok(Followed {
+        counts,
+        located,
+        module: module.stem.clone(),
+        lost,
+        forks,
+    })
+}
+
+/// What was counted in a run.
+struct Counted {
+    counts: PathCounts,
+    /// Threads that were not counted.
+    lost: u64,
+    forks: u64,
+}
+
+/// What was counted in a run of the module that is called so.
+fn counted(run: &Path, stem: &str, graphs: &Graphs<'_>) -> Result<Counted> {
+    let paths = bytes(&run.join(format!("{stem}.paths")))?;
     let slabs = bytes(&run.join("slabs"))?;
     let (header, rows) = Paths::read(&paths).context("the paths")?;
     let mut values = vec![0u64; header.counters.get() as usize];
@@ -206,12 +262,8 @@ fn read(run: &Path, module: &Observed, store: &Store) -> Result<Followed> {
     if overflows {
         bail!("counters add up to more than 64 bits hold");
     }
-    let located = located(module, store, &())?;
-    let counts = path_counts(&located.model.graphs()?, &rows, &values);
-    Ok(Followed {
-        counts,
-        located,
-        module: module.stem.clone(),
+    Ok(Counted {
+        counts: path_counts(graphs, &rows, &values),
         lost,
         forks: forks(&slabs).context("the slabs")?,
     })

@@ -1,5 +1,7 @@
 //! `tomo program`: the builds that a collector knows.
 
+mod counted;
+
 use std::ffi::OsString;
 use std::fs;
 
@@ -14,6 +16,8 @@ use tomo_protocol::{Client, Name, NewModule, Plan, Program, Units, paths};
 use tomo_weave::Asked;
 use tomo_wire::plan::PlanView;
 use tomo_wire::predicates::Predicates;
+
+pub(crate) use counted::{add_chains, add_paths};
 
 use crate::bar::Bar;
 use crate::observe::{Store, What};
@@ -201,10 +205,18 @@ fn of_predicates(module: &Observed, plan: Name, clusters: Vec<Units>) -> NewModu
         placement: "all".into(),
         plan,
         clusters,
+        events: Vec::new(),
+        only: None,
     }
 }
 
-fn new_module(module: &Observed, plan: Name, how: How, clusters: Vec<Units>) -> NewModule {
+/// What a campaign asks for that observes a module so.
+pub(crate) fn new_module(
+    module: &Observed,
+    plan: Name,
+    how: How,
+    clusters: Vec<Units>,
+) -> NewModule {
     let placement = match how.placement {
         tomo_weave::Placement::All => "all",
         tomo_weave::Placement::Reduced => "reduced",
@@ -215,6 +227,8 @@ fn new_module(module: &Observed, plan: Name, how: How, clusters: Vec<Units>) -> 
         placement: placement.into(),
         plan,
         clusters,
+        events: Vec::new(),
+        only: None,
     }
 }
 

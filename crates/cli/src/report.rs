@@ -119,6 +119,25 @@ enum Format {
     Html,
 }
 
+impl Show {
+    /// Writes what has no lines of its own to show: as text or as JSON, for there are no other formats of it.
+    pub(crate) fn write_plain(
+        &self,
+        text: impl FnOnce() -> Result<String>,
+        json: impl FnOnce() -> Result<String>,
+    ) -> Result<()> {
+        let written = match self.format {
+            Format::Text => text()?,
+            Format::Json => json()?,
+            _ => bail!("there is no such format of it; say --format text or --format json"),
+        };
+        match &self.output {
+            Some(path) => std::fs::write(path, written).with_context(|| path.display().to_string()),
+            None => Ok(io::stdout().write_all(written.as_bytes())?),
+        }
+    }
+}
+
 fn percentage(text: &str) -> Result<f64, String> {
     let number: f64 = text
         .trim_end_matches('%')

@@ -1,5 +1,7 @@
 //! What people ask of a campaign, derived from its state: nothing here is kept.
 
+mod chains;
+
 use std::collections::BTreeMap;
 
 use tomo_protocol::{
@@ -41,16 +43,28 @@ fn seen(state: &State) -> BTreeMap<u32, (i64, u32)> {
     seen
 }
 
+/// How often each unit was hit, of those that are counted.
+fn counts(state: &State) -> BTreeMap<u32, u64> {
+    let mut counts = BTreeMap::new();
+    for (_, instance) in state.instances() {
+        instance.counts.add_to(&mut counts);
+    }
+    counts
+}
+
 /// What all instances saw together. O(hits of all instances + units of all variants).
 pub(crate) fn profile(campaign: &Campaign, state: &State) -> Profile {
     let seen = seen(state);
-    let watched = watched(state);
+    let (watched, counts) = (watched(state), counts(state));
+    // Sums stay at the largest number.
+    let count = |unit: u32| counts.get(&unit).copied().filter(|sum| *sum < u64::MAX);
     Profile {
         campaign: campaign.id,
         units: campaign.units,
         instances: state.instances().len() as u64,
         totals: all_runs(state),
         variants: by_variant(state, &watched),
+        chains: chains::of(state),
         unseen: unseen(campaign, &seen, &watched),
         seen: seen
             .into_iter()
@@ -58,6 +72,7 @@ pub(crate) fn profile(campaign: &Campaign, state: &State) -> Profile {
                 unit,
                 first,
                 instances,
+                count: count(unit),
             })
             .collect(),
     }

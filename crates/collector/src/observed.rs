@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use tomo_protocol::{Campaign, InstanceId, Name, News, Since, Units};
-use tomo_wire::report::ReportView;
+use tomo_wire::report::{NO_ROOM, ReportView};
 
 use crate::hunt::Hunt;
 use crate::segment::Entry;
-use crate::state::State;
+use crate::state::{Keeps, State};
 
 /// Blocks of runs (64 each) that one instance may have beside its hits. More would be 64 million runs
 /// of one installation, or numbers of runs that are made up.
@@ -16,6 +16,9 @@ const MOST_BLOCKS: usize = 1 << 20;
 /// Blocks of runs that an instance may have without a word on all earlier runs: an instance gives
 /// numbers out one after the other, and may have lost many of its reports.
 const MOST_SPARSE: u64 = 1 << 14;
+
+/// Counts that are kept of one instance at most, of runs that are not all over: 64 MB.
+const MOST_ROWS: u64 = 1 << 22;
 
 /// Instances that are copied at a time, while reports wait.
 pub(crate) const CHUNK: usize = 64;
@@ -95,6 +98,10 @@ pub(crate) enum Objection {
     NoSuchVariant,
     #[error("it names units that its variant does not carry")]
     ForeignUnits,
+    #[error("it counts what this campaign does not, or does not count what it does")]
+    OtherCounts,
+    #[error("the installation has reported more of runs that are not all over than is kept of one")]
+    TooManyCounts,
     #[error("runs are numbered from 1, one after the other")]
     OddRun,
     #[error("the campaign has been retired")]
@@ -103,11 +110,20 @@ pub(crate) enum Objection {
     TooManyInstances,
 }
 
+/// What is to be kept of it.
+fn keeps(campaign: &Campaign) -> Keeps {
+    Keeps {
+        evidence: campaign.search.is_some(),
+        counts: campaign.is_counted(),
+        chains: campaign.has_chains(),
+    }
+}
+
 impl Observed {
     /// A campaign of which nothing is known yet; `epoch` names its list of news.
     pub(crate) fn new(campaign: Campaign, hunt: Option<Hunt>, epoch: Name) -> Self {
         let live = Live {
-            state: State::of(hunt.is_some()),
+            state: State::of(keeps(&campaign)),
             retired: None,
             covered: BTreeMap::new(),
             damaged: BTreeMap::new(),
@@ -143,7 +159,11 @@ impl Observed {
         if header.plans.get() != campaign.plans.0 {
             return Some(Objection::OtherPlans);
         }
-        let have = |units: &Units| units.have(report.hits.iter().map(|hit| hit.get()));
+        let have = |units: &Units| {
+            let mut called = report.links.iter().map(|link| link.unit.get());
+            units.have(report.hits.iter().map(|hit| hit.get()))
+                && called.all(|unit| unit == NO_ROOM || units.has(unit))
+        };
         let number = header.variant.get();
         let has_all = match self.hunt() {
             Some(hunt) => hunt.units(number).map(have),
@@ -156,6 +176,12 @@ impl Observed {
             None => return Some(Objection::NoSuchVariant),
             Some(false) => return Some(Objection::ForeignUnits),
             Some(true) => {}
+        }
+        let is_other = report.counts.is_empty() == campaign.is_counted();
+        if (is_other && !report.hits.is_empty())
+            || (!campaign.has_chains() && !report.links.is_empty())
+        {
+            return Some(Objection::OtherCounts);
         }
         (header.run.get() == 0).then_some(Objection::OddRun)
     }
@@ -191,7 +217,7 @@ impl Observed {
             let instances: Vec<_> = live.state.instances().map(|(id, _)| id).collect();
             (instances, live.retired.is_some())
         };
-        let mut state = State::of(self.hunt.is_some());
+        let mut state = State::of(keeps(&self.campaign));
         for chunk in instances.chunks(CHUNK) {
             let live = self.live();
             for &id in chunk {
@@ -227,7 +253,12 @@ impl Live {
             .saturating_add(MOST_SPARSE)
             .saturating_mul(64);
         let odd = run > plausible || blocks >= MOST_BLOCKS;
-        (odd && !known.runs.has_block_of(run)).then_some(Objection::OddRun)
+        if odd && !known.runs.has_block_of(run) {
+            return Some(Objection::OddRun);
+        }
+        let new = report.counts.len() as u64 + 2 * report.links.len() as u64;
+        let rows = known.counts.rows() + known.chained.rows() + new;
+        (rows > MOST_ROWS).then_some(Objection::TooManyCounts)
     }
 
     /// Whether there are so many instances that no other may come.

@@ -66,7 +66,8 @@ impl Collector {
             }
         }
         self.count(&verdicts, unread.is_some());
-        let piggyback = observed.campaign.policy.piggyback;
+        // Who counts goes on counting what others have seen.
+        let piggyback = observed.campaign.policy.piggyback && !observed.campaign.is_counted();
         Ok(Answer {
             verdicts,
             unread,
@@ -184,7 +185,7 @@ impl Collector {
     ) -> Assignment {
         let campaign = &observed.campaign;
         let mut news = observed.news(since);
-        if observed.hunt.is_some() {
+        if observed.hunt.is_some() || campaign.is_counted() {
             // What one has seen says nothing of the runs of others.
             news.units = Units::default();
         }

@@ -42,7 +42,7 @@ use crate::state::{Instance, State};
 
 const MAGIC: [u8; 8] = *b"TOMOSEG\n";
 /// Version of the form. It changes with the form of [`Instance`], too.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]

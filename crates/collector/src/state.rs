@@ -8,11 +8,15 @@
 //! One promise of instances enters: a run has at most one final report. Where an instance breaks it,
 //! what is wrong is the length of its own runs, and nothing else.
 
+mod chained;
+mod counts;
 mod evidence;
 mod hits;
 mod instance;
 mod runs;
 
+pub use chained::{ChainName, Chained, Step};
+pub use counts::Counts;
 pub use evidence::{Crashed, Evidence, Evidences};
 pub use hits::Hits;
 pub use instance::{Instance, Latest};
@@ -32,16 +36,26 @@ pub struct State {
     instances: BTreeMap<[u8; 16], Instance>,
     /// Of a search: what was decided, by number, and when; of several decisions of one number the earliest counts.
     editions: BTreeMap<u32, (i64, Edition)>,
-    /// Whether what runs say is kept run by run, as a search wants it.
-    searched: bool,
+    keeps: Keeps,
+}
+
+/// What is kept beside what each run says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keeps {
+    /// What runs say one by one, as a search wants it.
+    pub evidence: bool,
+    /// How often units were hit.
+    pub counts: bool,
+    /// By which chains of calls.
+    pub chains: bool,
 }
 
 impl State {
-    /// Of nothing; `searched` where there is a search.
+    /// Of nothing.
     #[must_use]
-    pub fn of(searched: bool) -> Self {
+    pub fn of(keeps: Keeps) -> Self {
         Self {
-            searched,
+            keeps,
             ..Self::default()
         }
     }
@@ -67,7 +81,7 @@ impl State {
     /// hit before.
     pub fn report(&mut self, report: &ReportView<'_>, at: i64) -> Vec<u32> {
         let instance = self.instances.entry(report.header.instance).or_default();
-        instance.report(report, at, self.searched)
+        instance.report(report, at, self.keeps)
     }
 
     /// Takes an assignment that was made at this time.
@@ -97,14 +111,16 @@ impl State {
         for (at, edition) in other.editions.into_values() {
             self.edition(edition, at);
         }
-        self.searched |= other.searched;
+        self.keeps.evidence |= other.keeps.evidence;
+        self.keeps.counts |= other.keeps.counts;
+        self.keeps.chains |= other.keeps.chains;
     }
 
     /// Whether a report would add nothing.
     #[must_use]
     pub fn knows(&self, report: &ReportView<'_>) -> bool {
         let instance = self.instances.get(&report.header.instance);
-        instance.is_some_and(|instance| instance.knows(report))
+        instance.is_some_and(|instance| instance.knows(report, self.keeps))
     }
 
     /// What is known of one instance.

@@ -45,7 +45,10 @@ pub use followed::{Followed, write_paths_document, write_paths_table};
 pub use located::{Place, places};
 pub use merged::{MergeError, write_merged};
 pub use module::{Located, ModuleError, locate};
-pub use path_counts::{FunctionPaths, PathBreak, PathCounts, PathEnd, RanPath, path_counts};
+pub use path_counts::{
+    FunctionPaths, NotAlike, PathBreak, PathCounts, PathEnd, PathName, RanPath,
+    merge as merge_paths, numbers_counted, path_counts, path_names,
+};
 pub use paths::{BadPattern, Paths};
 pub use picture::{
     Branch, Brief, File, Function, Line, Module, Observed, Picture, Row, Tally, Totals, Unobserved,

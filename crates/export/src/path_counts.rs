@@ -9,7 +9,12 @@
 //! A path that starts where another ended is started by that; others are counted as they start. What started
 //! and did not end was cut: by an exception, a `longjmp`, or the end of its thread.
 
+mod merging;
+mod names;
 mod table;
+
+pub use merging::{NotAlike, merge};
+pub use names::{PathName, numbers_counted, path_names};
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -137,18 +142,28 @@ fn read(
     row: &Function,
     values: &[u64],
 ) -> Option<FunctionPaths> {
+    let first = row.first.get() as usize;
+    let values = values.get(first..first + 1 + row.numbers.get() as usize)?;
+    let (entered, counts) = values.split_first()?;
+    looked_up(graphs, rows, row, |followed, table| {
+        followed.paths(table, *entered, counts)
+    })
+}
+
+/// What is looked up in the paths of a function; nothing where its counters are not those of its paths.
+fn looked_up<T>(
+    graphs: &Graphs<'_>,
+    rows: &Rows<'_>,
+    row: &Function,
+    look: impl FnOnce(&Followed<'_>, &Table<'_, '_>) -> Option<T>,
+) -> Option<T> {
     let function = graphs.function_starting_at(tomo_program::Address(row.entry.get()))?;
     let followed = Followed::of(function, rows.marks_of(row))?;
     let named = rows.named_of(row).iter().map(|number| number.get().into());
     let named: Vec<u64> = named.collect();
     let table = Table::of(&followed, row, &named)?;
-    if table.numbers() != u64::from(row.numbers.get()) {
-        return None;
-    }
-    let first = row.first.get() as usize;
-    let values = values.get(first..first + 1 + row.numbers.get() as usize)?;
-    let (entered, counts) = values.split_first()?;
-    followed.paths(&table, *entered, counts)
+    let is_alike = table.numbers() == u64::from(row.numbers.get());
+    is_alike.then(|| look(&followed, &table))?
 }
 
 fn listed(paths: BTreeMap<(Vec<BlockId>, PathEnd), u64>) -> Vec<RanPath> {

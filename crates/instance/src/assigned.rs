@@ -5,7 +5,7 @@
 //! probes. So the most that a collector can bring about is that fewer probes are armed than are safe.
 
 use tomo_launch::How;
-use tomo_protocol::{AssignedModule, Assignment, News, Units, paths};
+use tomo_protocol::{AssignedModule, Assignment, CHAINS, News, PATHS, Units, is_counted, paths};
 use tomo_weave::Placement;
 use tomo_wire::plan::Level;
 use tomo_wire::report::name_of_plans;
@@ -40,6 +40,10 @@ pub(crate) enum What {
     Probes(How),
     /// Its predicates.
     Predicates,
+    /// How often its acyclic paths run.
+    Paths,
+    /// By which chains of calls its functions are called.
+    Chains,
 }
 
 /// An assignment that says nothing impossible.
@@ -72,15 +76,21 @@ pub(crate) fn check(assignment: &Assignment) -> Result<Sound, NotAccepted> {
     if !assignment.units.are_below(units) {
         return hostile("it assigns units that there are not");
     }
-    let Some(what) = modules.iter().map(what).collect() else {
+    let what: Option<Vec<What>> = modules.iter().map(what).collect();
+    let Some(what) = what else {
         return hostile("it observes what cannot be observed");
     };
+    if what.len() > 1 && modules.iter().any(|one| is_counted(&one.level)) {
+        return hostile("it counts in several modules");
+    }
     Ok(Sound { what, units })
 }
 
 fn what(module: &AssignedModule) -> Option<What> {
     match (module.level.as_str(), module.placement.as_str()) {
         ("predicate", "all") => Some(What::Predicates),
+        (PATHS, "all") => Some(What::Paths),
+        (CHAINS, "all") => Some(What::Chains),
         _ => how(module).map(What::Probes),
     }
 }
@@ -142,7 +152,10 @@ mod tests {
     #[test]
     fn whatever_is_impossible_is_refused() {
         type Change = fn(&mut Assignment);
-        let changes: [Change; 8] = [
+        let changes: [Change; 9] = [
+            |a| {
+                a.modules[1].level = "path".into();
+            },
             |a| a.units = Units::of([30]),
             |a| a.units = Units::below(u32::MAX),
             |a| a.modules.clear(),

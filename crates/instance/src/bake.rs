@@ -2,6 +2,9 @@
 //! its plan asks (or taken from the cache), compared with the collector's plan, and written with the assigned
 //! probes only, less those that the fleet has seen.
 
+mod chains;
+mod paths;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -10,6 +13,7 @@ use std::path::Path;
 use tomo_launch::{
     Choice, ImageError, Images, Master, Observed, Target, VariantError, masters, modules,
 };
+use tomo_program::ModelError;
 use tomo_protocol::{AssignedModule, Assignment, Name, Units};
 use tomo_weave::Asked;
 use tomo_wire::predicates::Predicates;
@@ -24,6 +28,9 @@ pub enum BakeError {
     /// The assignment is not for this program.
     #[error(transparent)]
     NotAccepted(#[from] NotAccepted),
+    /// The model of a module is damaged.
+    #[error(transparent)]
+    Model(#[from] ModelError),
     /// The loader cannot be asked for the program's modules.
     #[error("asking the loader: {0}")]
     Loader(io::Error),
@@ -71,7 +78,7 @@ pub(crate) fn bake(
     let pairs = wanted.iter().copied().zip(&sound.what);
     let probed = pairs.filter_map(|(module, what)| match what {
         What::Probes(how) => Some((module, *how)),
-        What::Predicates => None,
+        What::Predicates | What::Paths | What::Chains => None,
     });
     let mut masters = masters(probed, images, &())?.into_iter();
     let mut baking = Baking {
@@ -85,6 +92,8 @@ pub(crate) fn bake(
     for ((module, asked), what) in wanted.iter().zip(&assignment.modules).zip(&sound.what) {
         match what {
             What::Predicates => baking.predicates(module, asked)?,
+            What::Paths => baking.paths(module, asked)?,
+            What::Chains => baking.chains(module, asked)?,
             What::Probes(_) => {
                 let master = masters.next();
                 let other = || NotAccepted::OtherVersion(asked.stem.clone());
@@ -124,6 +133,11 @@ impl Baking<'_> {
         self.assignment.units.has(unit) && !self.seen.has(unit)
     }
 
+    /// Whether a unit of the module is assigned. What is counted is so whatever others have seen.
+    fn is_assigned(&self, unit: u32) -> bool {
+        self.assignment.units.has(self.first + unit)
+    }
+
     /// A module whose functions, blocks or edges are observed: the master without the other probes.
     fn probes(&mut self, module: &AssignedModule, master: &Master) -> Result<(), BakeError> {
         if master.plan() != module.plan.0 || master.probes() != module.probes {
@@ -138,6 +152,8 @@ impl Baking<'_> {
             image: format!("{name}.image"),
             disposals: format!("{name}.disposals"),
             predicates: None,
+            tally: None,
+            memory: None,
             wanted: None,
             units: module.probes,
         };
@@ -158,10 +174,6 @@ impl Baking<'_> {
         observed: &Observed,
         module: &AssignedModule,
     ) -> Result<(), BakeError> {
-        let read = |path: &Path| {
-            let failed = |error| BakeError::State(StateError::Io(path.into(), error));
-            fs::read(path).map_err(failed)
-        };
         let (_, all) = self.images.marking(observed, Asked::All, &())?;
         let all = read(&all)?;
         let other = || NotAccepted::OtherVersion(module.stem.clone());
@@ -173,10 +185,6 @@ impl Baking<'_> {
         let asked = wanted.filter_map(|(_, row)| Some((row.kind()?, row.site.get(), row.case)));
         let apart = self.images.apart(self.state.folder())?;
         let (carried, file) = apart.marking(observed, Asked::Some(asked.collect()), &())?;
-        let name = |path: &Path| {
-            let name = path.file_name().unwrap_or_default();
-            name.to_string_lossy().into_owned()
-        };
         let known = KnownModule {
             stem: module.stem.clone(),
             plan: Name(carried.plan),
@@ -184,6 +192,8 @@ impl Baking<'_> {
             image: name(&carried.image),
             disposals: format!("{}.none", module.stem),
             predicates: Some(name(&file)),
+            tally: None,
+            memory: None,
             wanted: Some(Units::of((0..module.probes).filter(|row| self.wants(*row)))),
             units: module.probes,
         };
@@ -208,6 +218,17 @@ impl Baking<'_> {
         };
         Known::new(common, self.made, sanitized)
     }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, BakeError> {
+    let failed = |error| BakeError::State(StateError::Io(path.into(), error));
+    fs::read(path).map_err(failed)
+}
+
+/// What a file is called.
+fn name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// The cache may be emptied at any time, so what is needed while programs run is kept beside their images: by
@@ -246,9 +267,9 @@ pub(crate) fn remove_others(state: &State) {
         let mut modules = known.modules.iter();
         modules.any(|module| {
             let moved = Path::new(&module.image).with_extension("moved");
-            let predicates = module.predicates.as_deref();
+            let others = [module.predicates.as_deref(), module.tally.as_deref()];
             let files = [module.image.as_str(), module.disposals.as_str()];
-            files.contains(&name) || predicates == Some(name) || moved == Path::new(name)
+            files.contains(&name) || others.contains(&Some(name)) || moved == Path::new(name)
         })
     };
     let entries = fs::read_dir(state.file("images")).into_iter().flatten();

@@ -9,7 +9,7 @@ use tomo_protocol::{CampaignId, Name, Policy, Units};
 
 use crate::state::{State, StateError, replace};
 
-const SCHEMA: &str = "tomo.known/3";
+const SCHEMA: &str = "tomo.known/4";
 
 /// What is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +41,10 @@ pub(crate) struct KnownModule {
     pub(crate) disposals: String,
     /// Where predicates are observed: the file there that says what marks mean.
     pub(crate) predicates: Option<String>,
+    /// Where it is counted: the file there that says which unit each counter counts.
+    pub(crate) tally: Option<String>,
+    /// Where chains of calls are noted: bytes of a slab.
+    pub(crate) memory: Option<u32>,
     /// Which of its predicates were assigned: at sites of which one was, others have marks, too.
     pub(crate) wanted: Option<Units>,
     /// Units of the campaign that are this module's.
@@ -104,7 +108,8 @@ impl Known {
             && known.version == env!("CARGO_PKG_VERSION")
             && known.modules.iter().all(|module| {
                 let files = [&module.image, &module.disposals].into_iter();
-                files.chain(&module.predicates).all(plain)
+                let files = files.chain(&module.predicates);
+                files.chain(&module.tally).all(plain)
             });
         sound.then_some(known)
     }
@@ -128,9 +133,13 @@ impl Known {
         each.filter_map(|module| {
             let image = image_path(state, &module.image);
             let carried = Carried::of(&image, &module.stem, module.plan.0, module.probes)?;
-            Some(Carried {
+            let carried = Carried {
                 alone: module.predicates.is_some(),
                 ..carried
+            };
+            Some(match module.memory {
+                Some(memory) => carried.with_chains(memory),
+                None => carried,
             })
         })
         .collect()

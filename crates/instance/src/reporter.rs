@@ -196,7 +196,7 @@ impl<'c> Work<'c> {
                 Err(RecvTimeoutError::Timeout) => {}
                 _ => return,
             }
-            let full = |buffer: u32| folder.look().0.len() >= told + buffer.max(1) as usize;
+            let full = |buffer: u32| folder.look().0.units.len() >= told + buffer.max(1) as usize;
             let gap = last.elapsed() >= SHORTEST;
             let is_full = looks && gap && self.policy.buffer.is_some_and(full);
             if is_full || last.elapsed() >= due {

@@ -4,6 +4,7 @@
 //! The folder is locked as long as the launcher lives, and stays until the run's final report is in the spool;
 //! whoever finds one that is not locked finishes it (`leftover.rs`).
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -11,15 +12,19 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::fcntl::Flock;
 use serde::{Deserialize, Serialize};
-use tomo_launch::{CRASHES, Ended, crashes, equip, read_record};
+use tomo_export::chains::trees;
+use tomo_launch::{CRASHES, Ended, SLABS, crashes, equip, read_record};
 use tomo_protocol::{CampaignId, InstanceId, Name, Units};
+use tomo_wire::counting::sums;
 use tomo_wire::predicates::{Predicates, values};
-use tomo_wire::record::Live;
-use tomo_wire::report::{Frame, MOST_FRAMES, Outcome, Report, Told};
+use tomo_wire::record::{Live, Reason};
+use tomo_wire::report::{Follows, Frame, Link, MOST_FRAMES, NO_ROOM, Outcome, Report, Told};
+use tomo_wire::tally::{NONE, Tally};
 use zerocopy::IntoBytes as _;
-use zerocopy::little_endian::U32;
+use zerocopy::little_endian::{U32, U64};
 
 use crate::clock;
+use crate::forest::Forest;
 use crate::known::{Known, image_path};
 use crate::state::{State, StateError, replace};
 
@@ -46,6 +51,10 @@ struct Part {
     /// Its image, and where predicates are observed the file that says what marks mean.
     image: PathBuf,
     predicates: Option<PathBuf>,
+    /// Where it is counted: the file that says which unit each counter counts.
+    tally: Option<PathBuf>,
+    /// Whether it is by chains of calls.
+    has_chains: bool,
     /// Which predicates are told of.
     wanted: Option<Units>,
 }
@@ -62,6 +71,17 @@ pub(crate) struct Progress {
     /// Its process, and when that was started; see [`clock::birth`].
     pub(crate) process: u32,
     pub(crate) birth: u64,
+}
+
+/// What the program has hit so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hit {
+    /// The units, ascending.
+    pub(crate) units: Vec<U32>,
+    /// How often each, where that is counted.
+    counts: Vec<U64>,
+    /// By which chains of calls, where they are noted.
+    links: Vec<Link>,
 }
 
 /// A folder of a run, whoever's it is.
@@ -125,34 +145,74 @@ impl RunFolder {
         replace(&self.file("progress"), &serde_json::to_vec(progress)?)
     }
 
-    /// What the program has hit so far, ascending, and what the agent says of each module. A record that cannot
-    /// be read says nothing.
-    pub(crate) fn look(&self) -> (Vec<U32>, Vec<Observed>) {
-        let mut hits = Vec::new();
+    /// What the program has hit so far, and what the agent says of each module. A record that cannot be read says
+    /// nothing.
+    pub(crate) fn look(&self) -> (Hit, Vec<Observed>) {
+        let mut hit = Hit::default();
         let mut modules = Vec::new();
         for part in &self.description.modules {
             let record = self.file(&format!("{}.record", part.stem));
-            let before = hits.len();
-            let live = read_record(&record, |view| {
-                let file = part.predicates.as_deref().map(fs::read);
-                let hit = match file {
-                    None => marked(view.marks),
-                    Some(file) => true_rows(&file.unwrap_or_default(), view.marks),
-                };
-                let told = |unit: &u32| part.wanted.as_ref().is_none_or(|units| units.has(*unit));
-                let hit = hit.into_iter().filter(told);
-                hits.extend(hit.map(|unit| U32::from(part.first + unit)));
-                view.live
+            let before = hit.units.len();
+            let live = read_record(&record, |view| match &part.tally {
+                Some(tally) => Some(counted(view.live, self.count(part, tally, &mut hit)?)),
+                None => {
+                    hit.units.extend(part.marked(view.marks));
+                    Some(view.live)
+                }
             });
-            if let Ok(live) = live {
+            if let Ok(Some(live)) = live {
                 modules.push(Observed {
                     stem: part.stem.clone(),
                     live,
-                    hits: hits.len() - before,
+                    hits: hit.units.len() - before,
                 });
             }
         }
-        (hits, modules)
+        (hit, modules)
+    }
+
+    /// Adds what the counters of a module, or its trees of calls, say, and gives how many threads they say nothing of. What
+    /// adds up to more than 64 bits hold is told as the largest number.
+    fn count(&self, part: &Part, tally: &Path, hit: &mut Hit) -> Option<u64> {
+        let tally = fs::read(tally).ok()?;
+        let (header, units) = Tally::read(&tally).ok()?;
+        let mut all: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut add = |unit: u32, count: u64| {
+            let sum = all.entry(unit).or_default();
+            *sum = sum.saturating_add(count);
+        };
+        let slabs = self.file(SLABS);
+        let lost = match part.has_chains {
+            true => {
+                let mut forest = Forest::default();
+                let lost = trees(&slabs, |nodes| forest.add(nodes, units, part.first)).ok()?;
+                hit.links = forest.links();
+                let called = hit.links.iter().filter(|link| link.unit.get() != NO_ROOM);
+                called.for_each(|link| add(link.unit.get(), link.calls.get()));
+                lost
+            }
+            false => {
+                let mut counted = vec![0u64; units.len()];
+                let count = |counter: usize, value: u64| {
+                    if let Some(sum) = counted.get_mut(counter) {
+                        *sum = sum.saturating_add(value);
+                    }
+                };
+                let bytes = fs::read(slabs).ok()?;
+                let lost = sums(&bytes, header.at.get(), count, units.len()).ok()?;
+                let told = units
+                    .iter()
+                    .zip(counted)
+                    .filter(|(unit, _)| unit.get() != NONE);
+                told.for_each(|(unit, count)| add(part.first + unit.get(), count));
+                lost
+            }
+        };
+        all.retain(|_, count| *count > 0);
+        hit.units.extend(all.keys().map(|unit| U32::new(*unit)));
+        hit.counts
+            .extend(all.values().map(|count| U64::new(*count)));
+        Some(lost)
     }
 
     /// The run's report, as things stand.
@@ -210,7 +270,7 @@ impl RunFolder {
     /// The run's report on what was seen when somebody looked.
     fn report_of(
         &self,
-        (hits, modules): &(Vec<U32>, Vec<Observed>),
+        (hit, modules): &(Hit, Vec<Observed>),
         instance: InstanceId,
         dropped: u64,
         progress: &Progress,
@@ -247,8 +307,20 @@ impl RunFolder {
                 frames = found;
             }
         }
-        let body = [hits.as_bytes(), frames.as_bytes()].concat();
-        let head = report.sealed_over(hits.len() as u32, frames.len() as u32, &body);
+        let follows = Follows {
+            hits: hit.units.len() as u32,
+            counts: hit.counts.len() as u32,
+            links: hit.links.len() as u32,
+            frames: frames.len() as u32,
+        };
+        let body = [
+            hit.units.as_bytes(),
+            hit.counts.as_bytes(),
+            hit.links.as_bytes(),
+            frames.as_bytes(),
+        ];
+        let body = body.concat();
+        let head = report.sealed_over(follows, &body);
         [head.as_slice(), &body].concat()
     }
 
@@ -258,8 +330,33 @@ impl RunFolder {
     }
 }
 
+impl Part {
+    /// The units that its marks say were hit, ascending.
+    fn marked(&self, marks: &[u8]) -> impl Iterator<Item = U32> {
+        let hit = match self.predicates.as_deref().map(fs::read) {
+            None => marked(marks),
+            Some(file) => true_rows(&file.unwrap_or_default(), marks),
+        };
+        let told = |unit: &u32| self.wanted.as_ref().is_none_or(|units| units.has(*unit));
+        let hit = hit.into_iter().filter(told);
+        hit.map(|unit| U32::from(self.first + unit))
+    }
+}
+
 /// What the program may tell how it went into, in the folder of its run.
 const OUTCOME: &str = "outcome";
+
+/// What the agent says of a module, so many of whose threads were not counted.
+fn counted(live: Live, lost: u64) -> Live {
+    match lost {
+        0 => live,
+        _ => Live {
+            refused: (live.refused.get().saturating_add(lost)).into(),
+            reason: (Reason::NoSlab as u32).into(),
+            ..live
+        },
+    }
+}
 
 /// The probes that were hit.
 fn marked(marks: &[u8]) -> Vec<u32> {
@@ -328,11 +425,14 @@ impl Run {
         for module in &known.modules {
             if carried.iter().any(|one| one.stem == module.stem) {
                 let predicates = module.predicates.as_ref();
+                let tally = module.tally.as_ref();
                 modules.push(Part {
                     stem: module.stem.clone(),
                     first,
                     image: image_path(state, &module.image),
                     predicates: predicates.map(|name| image_path(state, name)),
+                    tally: tally.map(|name| image_path(state, name)),
+                    has_chains: module.memory.is_some(),
                     wanted: module.wanted.clone(),
                 });
             }

@@ -191,7 +191,7 @@ impl RunFolder {
         memory: u32,
         progress: &dyn Progress,
     ) -> Result<(), FolderError> {
-        let baked = images.chains(module, progress)?;
+        let baked = images.chains(module, None, progress)?;
         self.contents = Contents::Chains;
         self.slab = baked.header.slab_end.get().max(memory);
         self.add(module, &baked, "functions")
@@ -202,15 +202,9 @@ impl RunFolder {
     /// # Errors
     /// Where it cannot be written.
     pub fn make_slabs(&mut self) -> Result<(), FolderError> {
-        let path = self.path.join("slabs");
-        let make = || -> io::Result<()> {
-            let header = Slabs::of(self.slab.into(), self.contents);
-            let header = header.ok_or_else(|| io::Error::other("too many counters"))?;
-            let file = private::create(&path)?;
-            private::allocate(&file, Slabs::head())?;
-            file.write_all_at(header.as_bytes(), 0)
-        };
-        make().map_err(|error| FolderError::Io(path.clone(), error))?;
+        let path = self.path.join(SLABS);
+        let written = write_slabs(&path, self.slab, self.contents);
+        written.map_err(|error| FolderError::Io(path.clone(), error))?;
         self.slabs = Some(path);
         Ok(())
     }
@@ -375,6 +369,18 @@ pub(crate) fn write_record(
     let file = private::create(path)?;
     private::allocate(&file, record.length().max(MARKS))?;
     file.write_all_at(&record.sealed(), 0)
+}
+
+/// What the file of slabs is called in the folder of a run.
+pub const SLABS: &str = "slabs";
+
+/// A new file of slabs of so many bytes each, none of them handed out.
+pub(crate) fn write_slabs(path: &Path, size: u32, contents: Contents) -> io::Result<()> {
+    let header = Slabs::of(size.into(), contents);
+    let header = header.ok_or_else(|| io::Error::other("too many counters"))?;
+    let file = private::create(path)?;
+    private::allocate(&file, Slabs::head())?;
+    file.write_all_at(header.as_bytes(), 0)
 }
 
 /// What the file of crashes is called in the folder of a run.

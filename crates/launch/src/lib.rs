@@ -47,7 +47,7 @@ mod variant;
 
 pub use agent::{Agent, AgentError};
 pub use attended::{Attended, Keep, Points, attend};
-pub use folder::{Armed, CRASHES, FolderError, Run, RunFolder};
+pub use folder::{Armed, CRASHES, FolderError, Run, RunFolder, SLABS};
 pub use forks::{Forks, records};
 pub use images::{ChosenPaths, How, ImageError, Images, Weighed};
 pub use live::{Live, LiveError};

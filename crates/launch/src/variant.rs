@@ -15,11 +15,15 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 use tomo_program::Progress;
+use tomo_wire::counting::Contents;
 use tomo_wire::image::Image;
 use tomo_wire::record::RecordView;
 use tomo_wire::{ModuleId, Refusal};
 
-use crate::folder::{CRASHES, Files, Listed, copy_text, roster_bytes, write_crashes, write_record};
+use crate::folder::{
+    CRASHES, Files, Listed, SLABS, copy_text, roster_bytes, write_crashes, write_record,
+    write_slabs,
+};
 use crate::images::{Baked, read_header};
 use crate::private::{self, NotPrivate};
 use crate::room::Room;
@@ -137,9 +141,24 @@ pub struct Carried {
     pub probes: u32,
     /// Whether each run has a copy of its text, because each is to tell by itself what happened in it.
     pub alone: bool,
+    /// How many bytes of a slab it needs, and what is in them, if it counts.
+    pub slab: Option<(u32, Contents)>,
 }
 
 impl Carried {
+    /// The image of `module` in the cache.
+    pub(crate) fn baked(baked: &Baked, module: &Observed) -> Self {
+        Self {
+            module: module.id,
+            stem: module.stem.clone(),
+            image: baked.image.clone(),
+            plan: baked.header.plan.get(),
+            probes: baked.header.probes.get(),
+            alone: false,
+            slab: slab(&baked.header),
+        }
+    }
+
     /// The image in the file `image`, if it is there, sound as far as its header tells, and of this plan.
     #[must_use]
     pub fn of(image: &Path, stem: &str, plan: u64, probes: u32) -> Option<Self> {
@@ -155,7 +174,18 @@ impl Carried {
             plan,
             probes,
             alone: false,
+            slab: slab(&header),
         })
+    }
+
+    /// The same where trees of calls are in slabs, of `memory` bytes each at least.
+    #[must_use]
+    pub fn with_chains(self, memory: u32) -> Self {
+        let least = self.slab.map_or(0, |(end, _)| end);
+        Self {
+            slab: Some((least.max(memory), Contents::Chains)),
+            ..self
+        }
     }
 
     /// The file of its record in the folder of a run.
@@ -178,6 +208,15 @@ impl Carried {
         copy().map_err(io_at(&path))?;
         Ok(Some(path.into_os_string()))
     }
+}
+
+fn slab(image: &Image) -> Option<(u32, Contents)> {
+    let contents = match image.shadowed.get() {
+        0 => Contents::Counters,
+        _ => Contents::Paths,
+    };
+    let end = image.slab_end.get();
+    (end > 0).then_some((end, contents))
 }
 
 /// Makes `path` a folder of this user's alone from which images may be executed; gives its real path.
@@ -205,7 +244,7 @@ pub fn new_folder(path: &Path) -> Result<(), VariantError> {
 }
 
 /// Writes what a run with these images needs into its `folder`: records without marks, texts of its own where they are
-/// wanted, a file for crashes, and the roster, whose path it gives.
+/// wanted, slabs if one of them counts, a file for crashes, and the roster, whose path it gives.
 ///
 /// # Errors
 /// Where they cannot be written.
@@ -228,9 +267,17 @@ pub fn equip(folder: &Path, run: [u8; 16], images: &[Carried]) -> Result<PathBuf
     let roster = folder.join("roster");
     let crashes = folder.join(CRASHES);
     write_crashes(&crashes, run).map_err(io_at(&crashes))?;
+    let slabs = folder.join(SLABS);
+    let counts = images
+        .iter()
+        .filter_map(|carried| carried.slab)
+        .max_by_key(|(end, _)| *end);
+    if let Some((end, contents)) = counts {
+        write_slabs(&slabs, end, contents).map_err(io_at(&slabs))?;
+    }
     let files = Files {
+        slabs: counts.map(|_| slabs.as_os_str()),
         crashes: Some(crashes.as_os_str()),
-        ..Files::default()
     };
     private::replace(&roster, &[&roster_bytes(entries, files)]).map_err(io_at(&roster))?;
     Ok(roster)

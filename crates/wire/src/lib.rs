@@ -14,6 +14,7 @@
 //! | [`moved`] | weaving | reports | what an image executes elsewhere, and where it was |
 //! | [`crash`] | launching, the agent, live | reports | where threads were when a fatal signal came |
 //! | [`roster`] | launching | the agent | which image arms which module, and where its record is |
+//! | [`tally`] | instances of a fleet | themselves | which unit of a campaign each counter counts |
 //! | [`report`] | instances of a fleet | the collector | what one run has hit so far |
 //!
 //! All numbers are little-endian, all headers have a magic number, a version, a length and a
@@ -39,6 +40,7 @@ pub mod predicates;
 pub mod record;
 pub mod report;
 pub mod roster;
+pub mod tally;
 pub mod tracing;
 
 pub use door::{Refusal, checksum};

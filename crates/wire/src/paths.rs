@@ -303,6 +303,16 @@ impl<'f> Rows<'f> {
         self.named.get(start..end).unwrap_or_default()
     }
 
+    /// The units of the paths of the function at this place among all: its counters, less those that count starts.
+    #[must_use]
+    pub fn units_of(&self, at: usize) -> core::ops::Range<u32> {
+        let Some(function) = self.functions.get(at) else {
+            return 0..0;
+        };
+        let first = function.first.get().saturating_sub(at as u32);
+        first..first.saturating_add(function.numbers.get())
+    }
+
     /// Whether each function's row says what may be said of paths asked for.
     fn ask_well(&self) -> bool {
         let mut named = 0u64;
@@ -342,6 +352,14 @@ impl Paths {
     #[must_use]
     pub fn name(&self) -> u64 {
         checksum(IntoBytes::as_bytes(self))
+    }
+
+    /// How many numbers of paths all functions have together. In a fleet these are the units: the numbers of the functions
+    /// before, then the path's number in its own; see [`Rows::units_of`].
+    #[must_use]
+    pub fn paths(&self) -> u32 {
+        let starts = self.functions.get();
+        self.counters.get().saturating_sub(starts)
     }
 
     /// Its bytes as they are written to a file, before those of the rows.

@@ -1,7 +1,7 @@
 //! The report: one run's word to the collector of the fleet.
 //!
-//! A header, then the units that the run has hit so far, as ascending numbers, then the frames of a crash, if there was
-//! one. A report is
+//! A header, then the units that the run has hit so far, as ascending numbers, then, where the campaign counts, how often
+//! it has hit each, then the [chains](Link) of calls that it has noted, then the frames of a crash, if there was one. A report is
 //! *cumulative*: a later one of the same run (its sequence is higher) says all that an earlier one
 //! said, so that any of them may be lost, come twice, or come in another order. It says how long
 //! it is, so a body of several is one after the other.
@@ -15,6 +15,7 @@ use core::mem::size_of;
 use zerocopy::little_endian::{I64, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
+use crate::chains::Way;
 use crate::checksum;
 use crate::door::{Header, Preamble, Refusal, part};
 
@@ -60,6 +61,39 @@ impl Frame {
     pub fn build_id(&self) -> &[u8] {
         let length = self.id_length.get() as usize;
         self.id.get(..length).unwrap_or_default()
+    }
+}
+
+/// Chains of one report at most.
+pub const MOST_LINKS: u32 = 1 << 18;
+/// The unit of a chain that stands for all those for which there was no room.
+pub const NO_ROOM: u32 = u32::MAX;
+
+/// A chain of calls: that of its parent, and one function more. What way and site are say the trees of threads
+/// ([`crate::chains`]); nothing is concluded from them before somebody reads them who has the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct Link {
+    /// The number of a chain before it, counted from 1; 0 if there is none above.
+    pub parent: U32,
+    /// How the function was entered: a [`Way`](crate::chains::Way).
+    pub way: U32,
+    /// From where.
+    pub site: U32,
+    /// The function, as a unit of the campaign, or [`NO_ROOM`].
+    pub unit: U32,
+    /// How often.
+    pub calls: U64,
+}
+
+impl Link {
+    /// Whether it may be the one behind so many others.
+    fn is_sound(&self, before: u32) -> bool {
+        let is_lost = self.unit.get() == NO_ROOM;
+        match Way::from_number(self.way.get()) {
+            Some(_) => self.parent.get() <= before && !is_lost,
+            None => is_lost && self.way.get() == 0 && self.parent.get() == 0,
+        }
     }
 }
 
@@ -135,8 +169,25 @@ pub struct Report {
     pub hits: U32,
     /// Frames of the crash.
     pub frames: U32,
-    /// Checksum of units and frames.
+    /// Counts: as many as units, or none.
+    pub counts: U32,
+    /// Chains.
+    pub links: U32,
+    /// Checksum of units, counts, chains and frames.
     pub body_checksum: U64,
+}
+
+/// How many rows of each kind follow the header of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Follows {
+    /// Units, ascending without repetition.
+    pub hits: u32,
+    /// How often each was hit, at least once: for all of them, or for none.
+    pub counts: u32,
+    /// Chains.
+    pub links: u32,
+    /// Frames.
+    pub frames: u32,
 }
 
 /// How a run ended.
@@ -180,8 +231,8 @@ pub fn name_of_plans(names: &[U64]) -> u64 {
 
 impl Header for Report {
     const MAGIC: [u8; 8] = *b"TOMORPT\n";
-    /// Before 2, nothing was said of outcomes and crashes.
-    const VERSION: u32 = 2;
+    /// Before 2, nothing was said of outcomes and crashes; before 3, nothing was counted.
+    const VERSION: u32 = 3;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -198,15 +249,20 @@ impl Report {
     /// Its header as it is sent, before `hits`, which ascend without repetition.
     #[must_use]
     pub fn sealed(self, hits: &[U32]) -> [u8; size_of::<Self>()] {
-        self.sealed_over(hits.len() as u32, 0, hits.as_bytes())
+        let follows = Follows {
+            hits: hits.len() as u32,
+            ..Follows::default()
+        };
+        self.sealed_over(follows, hits.as_bytes())
     }
 
-    /// Its header before `body`, which is so many units, ascending without repetition, and behind them so many
-    /// frames.
+    /// Its header before `body`, which is what follows, kind by kind.
     #[must_use]
-    pub fn sealed_over(mut self, hits: u32, frames: u32, body: &[u8]) -> [u8; size_of::<Self>()] {
-        self.hits = hits.into();
-        self.frames = frames.into();
+    pub fn sealed_over(mut self, follows: Follows, body: &[u8]) -> [u8; size_of::<Self>()] {
+        self.hits = follows.hits.into();
+        self.counts = follows.counts.into();
+        self.links = follows.links.into();
+        self.frames = follows.frames.into();
         self.body_checksum = checksum(body).into();
         self.seal();
         zerocopy::transmute!(self)
@@ -242,6 +298,10 @@ pub struct ReportView<'f> {
     pub told: Told,
     /// The units that were hit, ascending.
     pub hits: &'f [U32],
+    /// How often each was hit, where that is counted.
+    pub counts: &'f [U64],
+    /// The chains of calls that it has noted, those above before those below.
+    pub links: &'f [Link],
     /// Where it crashed, the innermost frame first.
     pub frames: &'f [Frame],
     /// All its bytes.
@@ -256,22 +316,36 @@ impl<'f> ReportView<'f> {
     /// itself.
     pub fn read(bytes: &'f [u8]) -> Result<(Self, &'f [u8]), Refusal> {
         let header = <Report as Header>::open(bytes)?;
-        if header.hits.get() > MOST_HITS || header.frames.get() > MOST_FRAMES {
+        if header.hits.get() > MOST_HITS
+            || header.frames.get() > MOST_FRAMES
+            || header.links.get() > MOST_LINKS
+            || ![0, header.hits.get()].contains(&header.counts.get())
+        {
             return Err(Refusal::Inconsistent);
         }
         let start = size_of::<Report>() as u64;
-        let units = u64::from(header.hits.get()) * size_of::<U32>() as u64;
-        let size = units + u64::from(header.frames.get()) * size_of::<Frame>() as u64;
-        let hits = part(bytes, start, units)?;
-        let frames = part(bytes, start + units, size - units)?;
+        let mut size = 0;
+        let mut next = |count: U32, row: usize| {
+            let length = u64::from(count.get()) * row as u64;
+            size += length;
+            part(bytes, start + size - length, length)
+        };
+        let hits = next(header.hits, size_of::<U32>())?;
+        let counts = next(header.counts, size_of::<U64>())?;
+        let links = next(header.links, size_of::<Link>())?;
+        let frames = next(header.frames, size_of::<Frame>())?;
         if checksum(part(bytes, start, size)?) != header.body_checksum.get() {
             return Err(Refusal::Damaged);
         }
         let frames = <[Frame]>::ref_from_bytes(frames).map_err(|_| Refusal::Inconsistent)?;
+        let links = <[Link]>::ref_from_bytes(links).map_err(|_| Refusal::Inconsistent)?;
+        let counts = <[U64]>::ref_from_bytes(counts).map_err(|_| Refusal::Inconsistent)?;
         let hits = <[U32]>::ref_from_bytes(hits).map_err(|_| Refusal::Inconsistent)?;
         let outcome = Outcome::from_number(header.outcome.get()).ok_or(Refusal::Inconsistent)?;
         let told = Told::from_number(header.told.get()).ok_or(Refusal::Inconsistent)?;
-        if !hits.is_sorted_by(|a, b| a.get() < b.get()) {
+        let ascend = hits.is_sorted_by(|a, b| a.get() < b.get());
+        let counted = counts.iter().all(|count| count.get() > 0);
+        if !ascend || !counted || !links.iter().zip(0..).all(|(link, at)| link.is_sound(at)) {
             return Err(Refusal::Inconsistent);
         }
         let (bytes, rest) = bytes
@@ -282,6 +356,8 @@ impl<'f> ReportView<'f> {
             outcome,
             told,
             hits,
+            counts,
+            links,
             frames,
             bytes,
         };

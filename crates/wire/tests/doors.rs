@@ -236,6 +236,45 @@ fn a_report_whose_units_do_not_ascend_is_refused() {
 }
 
 #[test]
+fn counts_are_of_all_units_or_of_none_and_never_zero() {
+    let file = reported::counted(&[3, 5], &[7, u64::MAX]);
+    let (report, rest) = ReportView::read(&file).expect("a report");
+    assert!(
+        report
+            .counts
+            .iter()
+            .map(|count| count.get())
+            .eq([7, u64::MAX])
+            && rest.is_empty()
+    );
+    for counts in [&[7][..], &[7, 0], &[7, 8, 9]] {
+        let file = reported::counted(&[3, 5], counts);
+        let refusal = ReportView::read(&file).map(|_| ()).unwrap_err();
+        assert_eq!(refusal, Refusal::Inconsistent, "{counts:?}");
+    }
+}
+
+#[test]
+fn chains_come_behind_those_above_them() {
+    let none = u32::MAX;
+    let file = reported::chained(&[[0, 3, 0, 5, 1], [1, 1, 9, 6, 2], [0, 0, 0, none, 4]]);
+    let (report, _) = ReportView::read(&file).expect("a report");
+    assert_eq!(report.links.len(), 3);
+    for links in [
+        &[[1, 3, 0, 5, 1]][..],
+        &[[0, 3, 0, 5, 1], [3, 1, 9, 6, 2]],
+        &[[0, 5, 0, 5, 1]],
+        &[[0, 0, 0, 5, 1]],
+        &[[0, 1, 0, none, 1]],
+        &[[0, 3, 0, 5, 1], [1, 0, 0, none, 2]],
+    ] {
+        let file = reported::chained(links);
+        let refusal = ReportView::read(&file).map(|_| ()).unwrap_err();
+        assert_eq!(refusal, Refusal::Inconsistent, "{links:?}");
+    }
+}
+
+#[test]
 fn a_report_without_a_known_outcome_is_refused() {
     let (mut header, _) = reported::report(&[]);
     header.outcome = 4.into();

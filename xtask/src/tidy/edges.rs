@@ -71,6 +71,7 @@ const ROWS: [Row; 17] = [
     Row {
         name: "tomo-instance",
         may_use: &[
+            "tomo-export",
             "tomo-program",
             "tomo-protocol",
             "tomo-weave",

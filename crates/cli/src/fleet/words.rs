@@ -142,6 +142,7 @@ mod tests {
             unit,
             first: START + 1_000_000_000 * i64::from(unit),
             instances: 1 + unit % 2,
+            count: None,
         };
         let unseen = |first: u32, instances, duration| Unseen {
             units: Units::of(first..first + 100),
@@ -164,6 +165,7 @@ mod tests {
                 unseen(210, 2, 30_000_000_000),
                 unseen(310, 0, 0),
             ],
+            chains: Vec::new(),
         };
         insta::assert_snapshot!(super::profile(&profile));
     }

@@ -1,65 +1,17 @@
 //! Fleets that observe predicates: which were true anywhere, and which predict failure.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde_json::Value;
-use tomo_testkit::corpus::compiled;
 
-use crate::site::Site;
+use crate::instances::Fleet;
 
-/// A campaign over the program with planted bugs, and the token of its instances.
-struct Fleet {
-    site: Site,
-    program: PathBuf,
-    id: String,
-    token: PathBuf,
-}
-
-impl Fleet {
-    fn new(source: &str, words: &[&str]) -> Self {
-        let site = Site::new();
-        let program = compiled("gcc", source, &["-O0", "-g"]).expect("built");
-        let path = program.to_str().expect("UTF-8").to_owned();
-        let id = site.tomo(&[words, &[&path]].concat()).trim().to_owned();
-        let token = site.path("instance.token");
-        std::fs::write(&token, site.tomo(&["campaign", "token", &id])).expect("a token");
-        Self {
-            site,
-            program,
-            id,
-            token,
-        }
-    }
-
-    /// `tomo run` on the installation with this number.
-    fn tomo(&self, instance: usize, flags: &[&str], words: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tomo"));
-        command
-            .args(["run", "--collector", &self.site.url, "--token-file"])
-            .arg(&self.token)
-            .args(["--flush-timeout", "60", "--state"])
-            .arg(self.site.path(&format!("state-{instance}")))
-            .args(flags)
-            .arg("--")
-            .arg(&self.program)
-            .args(words)
-            .env("TOMO_CACHE_DIR", self.site.path("cache"));
-        command.output().expect("tomo")
-    }
-
-    /// Fetches what is to be observed.
-    fn prepare(&self, instance: usize) {
-        let output = self.tomo(instance, &["--prepare"], &[]);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
-    }
-
-    /// How the search stands.
-    fn found(&self) -> Value {
-        let output = self.site.output(&["fleet", "isolate", &self.id, "--json"]);
-        serde_json::from_slice(&output.stdout).expect("JSON")
-    }
+/// How the search stands.
+fn standing(fleet: &Fleet) -> Value {
+    let output = fleet
+        .site
+        .output(&["fleet", "isolate", &fleet.id, "--json"]);
+    serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
 /// The line of the program with this text.
@@ -102,7 +54,7 @@ fn a_fleet_finds_the_planted_bug() {
                 assert_eq!(output.status.code(), Some(code), "{round}: {output:?}");
             }
         }
-        found = fleet.found();
+        found = standing(&fleet);
         if found["groups"][0]["answer"]["complete"] == true {
             break;
         }
@@ -121,7 +73,7 @@ fn a_fleet_finds_the_planted_bug() {
     assert!(text.contains("Cause 1: SIGSEGV\n    look_up at "), "{text}");
     assert!(text.contains("`number == 66` was true"), "{text}");
     // Asked again, it is told as before.
-    let again = fleet.found();
+    let again = standing(&fleet);
     assert_eq!(again, found);
 }
 
@@ -142,7 +94,7 @@ fn programs_and_their_errors_say_how_runs_went() {
         }
     }
     // What the errors say and what the program says have the same words; the words themselves stay where they are.
-    let found = fleet.found();
+    let found = standing(&fleet);
     let groups = found["groups"].as_array().expect("groups");
     assert_eq!(groups.len(), 1, "{found:#}");
     assert_eq!(groups[0]["cause"]["cause"], "told", "{found:#}");
@@ -182,7 +134,8 @@ fn predicates_are_observed_in_parts() {
     let words = [
         "campaign",
         "new",
-        "--predicates",
+        "--observe",
+        "predicates",
         "--probes",
         "20",
         "--strategy",

@@ -3,12 +3,18 @@
 use tomo_protocol::{
     Bound, CampaignId, Cause, Choice, InstanceId, Routine, Search, Terrain, Towards,
 };
-use tomo_wire::report::{Frame, Outcome, Report, ReportView};
+use tomo_wire::report::{Follows, Frame, Outcome, Report, ReportView};
 use zerocopy::IntoBytes as _;
 use zerocopy::little_endian::U32;
 
 use super::{Change, Hunt};
-use crate::state::State;
+use crate::state::{Keeps, State};
+
+const SEARCHED: Keeps = Keeps {
+    evidence: true,
+    counts: false,
+    chains: false,
+};
 
 /// Two decisions, one after the other, so that there are four ways: a branch at block 0, and one at 1 or 2.
 fn terrain() -> Terrain {
@@ -76,7 +82,7 @@ impl Fleet {
     fn new(spec: &Search, bound: Bound) -> Self {
         Self {
             hunt: hunt(spec, bound),
-            state: State::of(true),
+            state: State::of(SEARCHED),
             runs: 0,
         }
     }
@@ -111,8 +117,13 @@ impl Fleet {
         } else {
             status.into()
         };
+        let follows = Follows {
+            hits: hits.len() as u32,
+            frames: frames.len() as u32,
+            ..Follows::default()
+        };
         let body = [hits.as_bytes(), frames.as_bytes()].concat();
-        let head = report.sealed_over(hits.len() as u32, frames.len() as u32, &body);
+        let head = report.sealed_over(follows, &body);
         let bytes = [head.as_slice(), &body].concat();
         let (view, _) = ReportView::read(&bytes).expect("a report");
         self.state
@@ -198,7 +209,7 @@ fn what_was_decided_is_the_same_again() {
     assert_eq!(again.edition(), fleet.hunt.edition());
     assert_eq!(again.editions, fleet.hunt.editions);
     // From the same evidence, in whatever order it was joined, the same is decided.
-    let mut joined = State::of(true);
+    let mut joined = State::of(SEARCHED);
     let instances: Vec<_> = fleet.state.instances().collect();
     for (id, known) in instances.into_iter().rev() {
         joined.join_instance(id, known.clone());

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tomo_wire::report::ReportView;
 
-use super::{Evidences, Hits, Runs};
+use super::{Chained, Counts, Evidences, Hits, Keeps, Runs, counts};
 
 /// The last report's particulars, by run and sequence. The order is that of the join.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -49,6 +49,10 @@ pub struct Instance {
     pub runs: Runs,
     /// What it hit.
     pub hits: Hits,
+    /// How often, where that is counted.
+    pub counts: Counts<u32>,
+    /// By which chains of calls, where they are observed.
+    pub chained: Chained,
     /// Of a search: what its runs say, one by one.
     pub evidence: Evidences,
 }
@@ -63,6 +67,8 @@ impl Default for Instance {
             latest: None,
             runs: Runs::default(),
             hits: Hits::default(),
+            counts: Counts::default(),
+            chained: Chained::default(),
             evidence: Evidences::default(),
         }
     }
@@ -78,7 +84,11 @@ impl Instance {
     /// Whether it is as joins leave it. What is read from a file is asked this before it is joined: of
     /// states in another form joins promise nothing.
     pub(crate) fn is_sound(&self) -> bool {
-        self.hits.are_sound() && self.runs.are_sound() && self.evidence.are_sound()
+        self.hits.are_sound()
+            && self.counts.are_sound()
+            && self.chained.are_sound()
+            && self.runs.are_sound()
+            && self.evidence.are_sound()
     }
 
     pub(super) fn assign(&mut self, variant: u32, at: i64) {
@@ -86,18 +96,27 @@ impl Instance {
         self.join_assigned(Some((at, variant)));
     }
 
-    pub(super) fn report(&mut self, report: &ReportView<'_>, at: i64, keep: bool) -> Vec<u32> {
-        if keep {
+    pub(super) fn report(&mut self, report: &ReportView<'_>, at: i64, keeps: Keeps) -> Vec<u32> {
+        if keeps.evidence {
             self.evidence.report(report, at);
         }
         self.heard(at, at);
         self.latest = self.latest.take().max(Some(Latest::of(report)));
         self.runs.report(report);
+        if keeps.counts {
+            self.counts.report(report, counts::of_units(report));
+        }
+        if keeps.chains {
+            self.chained.report(report);
+        }
         self.hits.add(report.hits, at)
     }
 
-    pub(super) fn knows(&self, report: &ReportView<'_>) -> bool {
-        self.runs.knows(report) && self.hits.have(report.hits)
+    pub(super) fn knows(&self, report: &ReportView<'_>, keeps: Keeps) -> bool {
+        self.runs.knows(report)
+            && self.hits.have(report.hits)
+            && (!keeps.counts || self.counts.knows(report, counts::of_units(report)))
+            && (!keeps.chains || self.chained.knows(report))
     }
 
     pub(super) fn join(&mut self, other: Self) -> Vec<u32> {
@@ -106,6 +125,8 @@ impl Instance {
         self.latest = self.latest.take().max(other.latest);
         self.runs.join(other.runs);
         self.evidence.join(other.evidence);
+        self.counts.join(other.counts);
+        self.chained.join(other.chained);
         self.hits.join(&other.hits)
     }
 

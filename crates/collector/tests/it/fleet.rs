@@ -8,10 +8,10 @@ use tomo_protocol::{
     NewModule, NewToken, Plan, Policy, Program, Role, Settings, Strategy, Token, paths,
 };
 use tomo_wire::plan::{Entry, Level, Tactic};
-use tomo_wire::report::{Outcome, Report};
+use tomo_wire::report::{Follows, Outcome, Report};
 use tomo_wire::{ModuleId, plan};
 use zerocopy::IntoBytes as _;
-use zerocopy::little_endian::U32;
+use zerocopy::little_endian::{U32, U64};
 
 /// The build that the campaigns here observe.
 pub(crate) const STEM: &str = "ab01-00000000000000ff";
@@ -73,6 +73,8 @@ pub(crate) fn request(plan: Name, variants: u32, bound: Bound) -> NewCampaign {
             placement: "all".into(),
             plan,
             clusters: Vec::new(),
+            events: Vec::new(),
+            only: None,
         }],
         strategy: Strategy::BalancedProbes,
         variants,
@@ -246,6 +248,8 @@ pub(crate) struct Word {
     pub(crate) outcome: Outcome,
     pub(crate) duration: u64,
     pub(crate) hits: Vec<u32>,
+    /// How often each, where that is counted.
+    pub(crate) counts: Vec<u64>,
 }
 
 impl Word {
@@ -259,6 +263,7 @@ impl Word {
             outcome: Outcome::Exited,
             duration: 1_000_000_000,
             hits: hits.to_vec(),
+            counts: Vec::new(),
         }
     }
 
@@ -280,6 +285,13 @@ impl Word {
         report.armed = 1.into();
         report.version = Report::version_of("0.1.0");
         let hits: Vec<U32> = self.hits.iter().map(|&hit| hit.into()).collect();
-        [report.sealed(&hits).as_slice(), hits.as_bytes()].concat()
+        let counts: Vec<U64> = self.counts.iter().map(|&count| count.into()).collect();
+        let follows = Follows {
+            hits: hits.len() as u32,
+            counts: counts.len() as u32,
+            ..Follows::default()
+        };
+        let body = [hits.as_bytes(), counts.as_bytes()].concat();
+        [report.sealed_over(follows, &body).as_slice(), &body].concat()
     }
 }

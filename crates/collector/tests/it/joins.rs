@@ -85,6 +85,7 @@ fn words() -> impl Strategy<Value = Vec<Event>> {
                     },
                     duration: 100 * (sequence as u64 + 1) + run,
                     hits: so_far.clone(),
+                    counts: Vec::new(),
                 };
                 let at = times[(run as usize + sequence) % times.len()];
                 events.push(Event::Word(word, at));

@@ -1,6 +1,7 @@
 //! The collector from outside: what joins promise, what the store keeps, what the API says and refuses.
 
 mod api;
+mod counted;
 mod faults;
 mod fleet;
 mod joins;

@@ -54,14 +54,14 @@ impl<'f, 'g> Table<'f, 'g> {
     }
 
     /// The path that a counter counts, unless it is that of others: no path at all is a contradiction.
-    fn counted(&self, counter: u64) -> Option<Option<Vec<ArcId>>> {
+    pub(super) fn counted(&self, counter: u64) -> Option<Option<Vec<ArcId>>> {
         let Some(sums) = &self.sums else {
             return self.along(counter).map(Some);
         };
         Some(sums.path(&self.followed.dag, counter))
     }
 
-    fn is_asked(&self, arcs: &[ArcId]) -> bool {
+    pub(super) fn is_asked(&self, arcs: &[ArcId]) -> bool {
         let is_named = || self.named.contains(&self.followed.numbering.number(arcs));
         match self.asked {
             Asked::All => true,

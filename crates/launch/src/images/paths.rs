@@ -1,12 +1,14 @@
 //! Images that count paths.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use tomo_program::{FunctionView, Progress};
-use tomo_weave::{Ask, NamedPath, PathsOf, weave_paths};
+use tomo_weave::{Ask, NamedPath, PathEnds, PathsOf, weave_paths};
 
 use super::{Baked, ImageError, Images};
 use crate::Observed;
+use crate::variant::Carried;
 
 /// The paths that are counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub enum ChosenPaths {
     Some(BTreeMap<u64, PathsOf>),
     /// All but some of the functions with these entries, and all of all others.
     AllBut(BTreeMap<u64, PathsOf>),
+    /// All of the functions with these entries, which end as they ended elsewhere, and some of others.
+    Drawn(BTreeMap<u64, PathEnds>, BTreeMap<u64, PathsOf>),
 }
 
 impl ChosenPaths {
@@ -31,6 +35,10 @@ impl ChosenPaths {
             Self::Of(_) => Ask::Nothing,
             Self::Some(paths) => paths.get(&entry).map_or(Ask::Nothing, Ask::Some),
             Self::AllBut(paths) => paths.get(&entry).map_or(Ask::All, Ask::Some),
+            Self::Drawn(whole, paths) => match whole.get(&entry) {
+                Some(ends) => Ask::Whole(ends),
+                None => paths.get(&entry).map_or(Ask::Nothing, Ask::Some),
+            },
         }
     }
 
@@ -42,6 +50,11 @@ impl ChosenPaths {
             Self::Of(entries) => put(&mut bytes, 0, entries.iter().copied()),
             Self::Some(paths) => put_all(&mut bytes, 1, paths),
             Self::AllBut(paths) => put_all(&mut bytes, 2, paths),
+            Self::Drawn(whole, paths) => {
+                put(&mut bytes, 3, whole.keys().copied());
+                whole.values().for_each(|ends| put_ends(&mut bytes, ends));
+                put_all(&mut bytes, 4, paths);
+            }
         }
         tomo_wire::checksum(&bytes)
     }
@@ -67,12 +80,16 @@ fn put_all(bytes: &mut Vec<u8>, kind: u64, functions: &BTreeMap<u64, PathsOf>) {
             put(bytes, end.unwrap_or(u64::MAX), blocks.iter().copied());
         }
         if let Some(ends) = &paths.ends {
-            let broken = ends.broken.iter().flat_map(|(from, to)| [*from, *to]);
-            let broken: Vec<u64> = broken.collect();
-            put(bytes, 1, broken.into_iter());
-            put(bytes, 1, ends.unfollowed.iter().copied());
+            put_ends(bytes, ends);
         }
     }
+}
+
+fn put_ends(bytes: &mut Vec<u8>, ends: &PathEnds) {
+    let broken = ends.broken.iter().flat_map(|(from, to)| [*from, *to]);
+    let broken: Vec<u64> = broken.collect();
+    put(bytes, 1, broken.into_iter());
+    put(bytes, 1, ends.unfollowed.iter().copied());
 }
 
 impl Images {
@@ -89,6 +106,21 @@ impl Images {
     ) -> Result<(), ImageError> {
         // The first of a run's modules has its counters at the start of slabs.
         self.paths(module, 0, chosen, progress).map(drop)
+    }
+
+    /// The image in which those paths of `module` are counted that are `chosen`, for many runs to share, and the file
+    /// that says what its counters count.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn following(
+        &self,
+        module: &Observed,
+        chosen: &ChosenPaths,
+        progress: &dyn Progress,
+    ) -> Result<(Carried, PathBuf), ImageError> {
+        let baked = self.paths(module, 0, chosen, progress)?;
+        Ok((Carried::baked(&baked, module), baked.plan))
     }
 
     /// The image in which those paths of `module` are counted that are `chosen`, its counters `slab` bytes into each

@@ -90,12 +90,8 @@ impl Images {
         let recorded = Recorded::Marks;
         let baked = self.predicates(module, 0, &Wanted { asked, recorded }, progress)?;
         let carried = Carried {
-            module: module.id,
-            stem: module.stem.clone(),
-            image: baked.image,
-            plan: baked.header.plan.get(),
-            probes: baked.header.probes.get(),
             alone: true,
+            ..Carried::baked(&baked, module)
         };
         Ok((carried, baked.plan))
     }

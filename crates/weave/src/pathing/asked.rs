@@ -13,7 +13,7 @@ use tomo_graph::EdgeId;
 use tomo_plan::paths::selective::Sums;
 use tomo_plan::paths::{ArcId, DagNode, Interest, PathDag, Way};
 use tomo_program::{PathEdge, PathGraph};
-use tomo_wire::paths::{Asked, Reason};
+use tomo_wire::paths::{Asked, Mark, MarkKind, Reason};
 
 use super::{Counters, Drawn, Planned, Planner};
 
@@ -24,6 +24,8 @@ pub enum Ask<'a> {
     Nothing,
     /// All its paths.
     All,
+    /// All its paths, which end as they ended elsewhere.
+    Whole(&'a PathEnds),
     /// Some of them.
     Some(&'a PathsOf),
 }
@@ -57,10 +59,26 @@ pub struct PathEnds {
     pub unfollowed: BTreeSet<u64>,
 }
 
+impl PathEnds {
+    /// Where paths end by these marks of their function: drawn so, it has the same marks, and its paths the same numbers.
+    #[must_use]
+    pub fn of(marks: &[Mark]) -> Self {
+        let of_kind = |kind: MarkKind| marks.iter().filter(move |mark| mark.kind() == Some(kind));
+        let edge = |mark: &Mark| (mark.from.get(), mark.to.get());
+        Self {
+            broken: of_kind(MarkKind::Broken).map(edge).collect(),
+            unfollowed: of_kind(MarkKind::Unfollowed)
+                .map(|mark| mark.from.get())
+                .collect(),
+        }
+    }
+}
+
 impl<'a> Ask<'a> {
     pub(super) fn ends(self) -> Option<&'a PathEnds> {
         match self {
             Self::Some(paths) => paths.ends.as_ref(),
+            Self::Whole(ends) => Some(ends),
             Self::Nothing | Self::All => None,
         }
     }

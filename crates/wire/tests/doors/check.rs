@@ -9,8 +9,9 @@ use tomo_wire::moved::{Moved, origin};
 use tomo_wire::plan::{Entry, Level, Plan, PlanView};
 use tomo_wire::predicates::{self, Predicates, Sinks, Told, values};
 use tomo_wire::record::{Record, RecordView};
-use tomo_wire::report::{Report, ReportView};
+use tomo_wire::report::{Follows, Link, Report, ReportView};
 use tomo_wire::roster::{self, Roster, RosterView};
+use tomo_wire::tally::Tally;
 use tomo_wire::{ModuleId, PAGE, Refusal, checksum};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
@@ -29,6 +30,7 @@ pub(crate) fn check(data: &[u8]) {
     predicates(data);
     crashes(data);
     moved(data);
+    tally(data);
     resealed(data);
 }
 
@@ -97,6 +99,12 @@ fn moved(data: &[u8]) {
     }
 }
 
+fn tally(data: &[u8]) {
+    if let Some((header, units)) = told(Tally::read(data)) {
+        assert_eq!(header.counters.get() as usize, units.len());
+    }
+}
+
 fn plan(data: &[u8]) {
     if let Some(plan) = told(PlanView::read(data)) {
         assert!(plan.header.probes.get() as usize <= plan.units.len());
@@ -130,6 +138,10 @@ fn reports(data: &[u8]) {
         read += report.bytes.len();
         assert_eq!(report.hits.len(), report.header.hits.get() as usize);
         assert!(report.hits.is_sorted_by(|a, b| a.get() < b.get()));
+        assert!([0, report.hits.len()].contains(&report.counts.len()));
+        assert!(report.counts.iter().all(|count| count.get() > 0));
+        let mut links = (0..).zip(report.links);
+        assert!(links.all(|(at, link)| link.parent.get() <= at));
         assert!(report.header.version().len() <= 16);
     }
     assert_eq!(read == data.len(), !refused);
@@ -199,6 +211,9 @@ fn resealed(data: &[u8]) {
         let hits = <[U32]>::ref_from_bytes(&rest[..whole]).unwrap_or_default();
         let sealed = [header.sealed(hits).as_slice(), hits.as_bytes()].concat();
         reports(&[sealed.as_slice(), &sealed, data].concat());
+        counted(&header, rest);
+        let header = Tally::sealed(1, 0, hits);
+        tally(&[header.as_slice(), hits.as_bytes()].concat());
     }
     if let Ok((module, rest)) = ModuleId::read_from_prefix(data) {
         let whole = rest.len() / size_of::<Entry>() * size_of::<Entry>();
@@ -223,4 +238,23 @@ fn resealed(data: &[u8]) {
             roster(&[header.as_slice(), data].concat());
         }
     }
+}
+
+/// Reports that say how often each unit was hit, and by which chains of calls.
+fn counted(header: &Report, data: &[u8]) {
+    let hits = (data.len() / 12) as u32;
+    let body = &data[..hits as usize * 12];
+    let follows = Follows {
+        hits,
+        counts: hits,
+        ..Follows::default()
+    };
+    reports(&[header.sealed_over(follows, body).as_slice(), body].concat());
+    let links = (data.len() / size_of::<Link>()) as u32;
+    let body = &data[..links as usize * size_of::<Link>()];
+    let follows = Follows {
+        links,
+        ..Follows::default()
+    };
+    reports(&[header.sealed_over(follows, body).as_slice(), body].concat());
 }

@@ -116,7 +116,7 @@ fn reports_of_another_version_are_refused_and_say_which() {
     report[8] = 9;
     let why = fleet.send(&report).unread.expect("a reason");
     assert!(
-        why.contains("version 9") && why.contains("version 2"),
+        why.contains("version 9") && why.contains("version 3"),
         "{why}"
     );
 }

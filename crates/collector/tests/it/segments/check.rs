@@ -12,7 +12,7 @@ const ID: CampaignId = CampaignId([0; 16]);
 pub(crate) fn check(data: &[u8]) {
     one(data);
     let mut head = b"TOMOSEG\n".to_vec();
-    head.extend(1_u32.to_le_bytes());
+    head.extend(3_u32.to_le_bytes());
     head.extend([0; 20]);
     one(&[head.as_slice(), data].concat());
     // A frame of any kind around the rest.

@@ -1,0 +1,117 @@
+//! Installations of a program that take part in a campaign.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use tomo_protocol::{Client, Settings};
+use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build, compiled};
+
+use crate::site::Site;
+
+/// A campaign over a program, and the token of its instances.
+pub(crate) struct Fleet {
+    pub(crate) site: Site,
+    pub(crate) program: PathBuf,
+    pub(crate) id: String,
+    token: PathBuf,
+}
+
+impl Fleet {
+    /// Over a program of the tests'.
+    pub(crate) fn new(source: &str, words: &[&str]) -> Self {
+        let program = compiled("gcc", source, &["-O0", "-g"]).expect("built");
+        Self::of(Site::new(), program, words)
+    }
+
+    /// What these words begin, over this program.
+    pub(crate) fn of(site: Site, program: PathBuf, words: &[&str]) -> Self {
+        let path = program.to_str().expect("UTF-8").to_owned();
+        let id = site.tomo(&[words, &[&path]].concat()).trim().to_owned();
+        let token = site.path("instance.token");
+        std::fs::write(&token, site.tomo(&["campaign", "token", &id])).expect("a token");
+        Self {
+            site,
+            program,
+            id,
+            token,
+        }
+    }
+
+    /// `tomo run` on the installation with this number.
+    pub(crate) fn tomo(&self, instance: usize, flags: &[&str], words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tomo"));
+        command
+            .args(["run", "--collector", &self.site.url, "--token-file"])
+            .arg(&self.token)
+            .args(["--flush-timeout", "60", "--state"])
+            .arg(self.site.path(&format!("state-{instance}")))
+            .args(flags)
+            .arg("--")
+            .arg(&self.program)
+            .args(words)
+            .env("TOMO_CACHE_DIR", self.site.path("cache"));
+        command.output().expect("tomo")
+    }
+
+    /// All runs of `subject` on each of so many installations.
+    pub(crate) fn run_all(&self, subject: &Subject, instances: usize) {
+        for instance in 0..instances {
+            self.prepare(instance);
+            for words in &subject.runs {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                let output = self.tomo(instance, &[], &words);
+                assert!(output.status.success(), "{output:?}");
+            }
+        }
+    }
+
+    /// Fetches what is to be observed.
+    pub(crate) fn prepare(&self, instance: usize) {
+        let output = self.tomo(instance, &["--prepare"], &[]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+    }
+
+    /// A client that takes part by itself.
+    pub(crate) fn client(&self) -> Client {
+        let settings = Settings {
+            url: self.site.url.clone(),
+            token: Some(
+                std::fs::read_to_string(&self.token)
+                    .expect("a token")
+                    .trim()
+                    .to_owned(),
+            ),
+            authorities: None,
+            timeout: Duration::from_secs(60),
+        };
+        Client::new(&settings).expect("a client")
+    }
+}
+
+/// A program, and the words of some runs of it that do the same each time.
+pub(crate) struct Subject {
+    pub(crate) program: PathBuf,
+    pub(crate) runs: Vec<Vec<String>>,
+}
+
+/// bzip2, which compresses and expands files in `site`.
+pub(crate) fn bzip2(site: &Site) -> Subject {
+    let recipe = Recipe::new(Source::Bzip2, Compiler::Gcc, Level::O2);
+    let program = build(&recipe).expect("bzip2").program;
+    let words = |number: usize| format!("{number} {} of {}\n", number * number % 77, number % 13);
+    let text: String = (0..2000).map(words).collect();
+    let (plain, runs) = (site.path("plain"), site.path("repeated"));
+    std::fs::write(&plain, text).expect("a file");
+    std::fs::write(&runs, "a".repeat(5000)).expect("a file");
+    let compressed = Command::new(&program).arg("-c").arg(&plain).output();
+    let compressed = compressed.expect("bzip2").stdout;
+    let packed = site.path("packed.bz2");
+    std::fs::write(&packed, compressed).expect("a file");
+    let run = |flags: &str, file: &PathBuf| vec![flags.to_owned(), file.display().to_string()];
+    Subject {
+        program,
+        runs: vec![run("-c", &plain), run("-c1", &runs), run("-dc", &packed)],
+    }
+}
