@@ -48,6 +48,15 @@ pub(crate) enum Study {
         #[arg(long)]
         no_write: bool,
     },
+    /// What it costs to put traces together from several runs
+    ///
+    /// Builds the programs in tests/subjects, runs `tomo study tracing`, and rewrites docs/STUDIES.md and its plots. Takes
+    /// less than a quarter of an hour.
+    Tracing {
+        /// Leave the page alone: only tables and plots in target/study
+        #[arg(long)]
+        no_write: bool,
+    },
 }
 
 impl Study {
@@ -57,6 +66,7 @@ impl Study {
             Self::Isolation { no_write } => ("isolation", no_write),
             Self::Distribution { no_write } => ("distribution", no_write),
             Self::Paths { no_write } => ("paths", no_write),
+            Self::Tracing { no_write } => ("tracing", no_write),
         };
         packages::ensure(false)?;
         let tomo = house::build_tomo()?;

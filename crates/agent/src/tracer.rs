@@ -14,7 +14,7 @@ use crate::names::Name;
 use crate::system::{self, Access};
 
 /// The commands, as the kernel calls their processes, that pass all signals on.
-const PASS_ON: [&[u8]; 1] = [b"strace\n"];
+const PASS_ON: [&[u8]; 2] = [b"strace\n", b"tomo\n"];
 
 /// Whether somebody traces this process who would keep its traps for himself. Where the system does not
 /// tell, nobody does.

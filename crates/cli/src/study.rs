@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use tomo_lab::disposal::{self, Effort, Subject};
 use tomo_lab::isolation::{self, Source, Workshop};
-use tomo_lab::{distribution, paths};
+use tomo_lab::{distribution, paths, tracing};
 use tomo_launch::Agent;
 use tomo_program::Progress;
 
@@ -25,6 +25,7 @@ pub(crate) enum Study {
     Isolation(Isolation),
     Distribution(Distribution),
     Paths(Paths),
+    Tracing(Tracing),
     /// Run one program and write what it took into a file; studies call this.
     #[command(hide = true)]
     Measure(Measure),
@@ -144,6 +145,33 @@ pub(crate) struct Paths {
     selections: u16,
 }
 
+/// What it costs to put traces together from several runs.
+///
+/// The study of Saha, Dhoolia and Paul, Distributed Program Tracing: witnesses distributed over one to seven
+/// machines by three strategies, on several inputs of real programs, by the printed algorithm and by ours:
+/// tables and plots, with the paper's figures beside ours.
+#[derive(Args)]
+#[command(after_long_help = "\
+Programs and their inputs are those of `tomo study isolation`, without faults. What is
+built is kept in DIR/built.")]
+pub(crate) struct Tracing {
+    /// Write tables and plots into DIR; start with its tracing.md.
+    #[arg(short, long, value_name = "DIR", default_value = "tomo-study")]
+    output: PathBuf,
+
+    /// Study the programs in this folder.
+    #[arg(long, value_name = "DIR")]
+    subjects: Option<PathBuf>,
+
+    /// Study only programs whose name contains this.
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+
+    /// On how many inputs each program is run, evenly from all of its cases.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    inputs: u16,
+}
+
 /// What studies have in common.
 #[derive(Args)]
 pub(crate) struct Common {
@@ -180,6 +208,7 @@ pub(crate) fn run(study: &Study) -> Result<()> {
         Study::Isolation(arguments) => study_isolation(arguments),
         Study::Distribution(arguments) => study_distribution(arguments),
         Study::Paths(arguments) => study_paths(arguments),
+        Study::Tracing(arguments) => study_tracing(arguments),
         Study::Measure(Measure { into, command }) => {
             let (program, arguments) = command.split_first().context("no program")?;
             Ok(disposal::measured(into, program, arguments)?)
@@ -262,6 +291,41 @@ fn study_paths(arguments: &Paths) -> Result<()> {
     }
 }
 
+fn study_tracing(arguments: &Tracing) -> Result<()> {
+    tomo_launch::keep_going();
+    let teller = Teller(Bar::new());
+    let built = workshop_folder(&arguments.output)?;
+    let mut subjects = faulty(arguments.subjects.as_deref())?;
+    if let Some(only) = &arguments.only {
+        subjects.retain(|subject| subject.name.contains(only.as_str()));
+    }
+    ensure!(
+        !subjects.is_empty(),
+        "there is no such program in the folder"
+    );
+    let packages = packages_of(&subjects, &teller)?;
+    let workshop = Workshop {
+        folder: &built,
+        packages: &|name| packages.get(name).cloned(),
+    };
+    let mut prepared = Vec::new();
+    for subject in &subjects {
+        teller.stage(&format!("{}: building", subject.name), 0);
+        let inputs = arguments.inputs.into();
+        prepared.push(tracing::prepare(subject, &workshop, inputs)?);
+    }
+    let effort = tracing::Effort {
+        machines: 7,
+        runs: 6,
+        bounds: vec![10, 20, 30, 40],
+    };
+    let tomo = std::env::current_exe().context("where this command is")?;
+    let folder = in_memory()?;
+    let results = tracing::run(&prepared, &effort, &tomo, folder.path(), &teller)?;
+    let files = tracing::render(&results)?;
+    publish(&teller, &arguments.output, "tracing", files)
+}
+
 /// What a study needs.
 struct Laboratory {
     subjects: Vec<Subject>,
@@ -293,28 +357,55 @@ impl Laboratory {
 
     /// Writes what a study of this name gives to read.
     fn publish(&self, output: &Path, name: &str, files: Vec<(String, String)>) -> Result<()> {
-        self.teller.0.finish();
-        fs::create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
-        for (name, text) in files {
-            let path = output.join(name);
-            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        }
-        println!("{}", output.join(format!("{name}.md")).display());
-        Ok(())
+        publish(&self.teller, output, name, files)
+    }
+}
+
+/// Writes what a study of this name gives to read.
+fn publish(teller: &Teller, output: &Path, name: &str, files: Vec<(String, String)>) -> Result<()> {
+    teller.0.finish();
+    fs::create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
+    for (name, text) in files {
+        let path = output.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    println!("{}", output.join(format!("{name}.md")).display());
+    Ok(())
+}
+
+/// Where a study that writes to `output` keeps the programs that it builds.
+fn workshop_folder(output: &Path) -> Result<PathBuf> {
+    let built = output.join("built");
+    fs::create_dir_all(&built).with_context(|| format!("cannot make {}", built.display()))?;
+    Ok(fs::canonicalize(&built)?)
+}
+
+/// The programs in `folder` that may have faults, or those of the source tree.
+fn faulty(folder: Option<&Path>) -> Result<Vec<isolation::Subject>> {
+    let folder = match folder {
+        Some(folder) => folder.to_owned(),
+        None => tree()?.join("subjects"),
+    };
+    Ok(isolation::read_subjects(&fs::canonicalize(&folder)?)?)
+}
+
+/// Where the packages lie that these are built from.
+fn packages_of(
+    subjects: &[isolation::Subject],
+    progress: &dyn Progress,
+) -> Result<HashMap<String, PathBuf>> {
+    let of_packages = |subject: &isolation::Subject| matches!(subject.source, Source::Package(..));
+    match subjects.iter().any(of_packages) {
+        true => packages(progress),
+        false => Ok(HashMap::new()),
     }
 }
 
 fn study_isolation(arguments: &Isolation) -> Result<()> {
     tomo_launch::keep_going();
-    let built = arguments.output.join("built");
-    fs::create_dir_all(&built).with_context(|| format!("cannot make {}", built.display()))?;
-    let built = fs::canonicalize(&built)?;
+    let built = workshop_folder(&arguments.output)?;
     let teller = Teller(Bar::new());
-    let folder = match &arguments.subjects {
-        Some(folder) => folder.clone(),
-        None => tree()?.join("subjects"),
-    };
-    let mut subjects = isolation::read_subjects(&fs::canonicalize(&folder)?)?;
+    let mut subjects = faulty(arguments.subjects.as_deref())?;
     if let Some(only) = &arguments.only {
         for subject in &mut subjects {
             let name = &subject.name;
@@ -327,11 +418,7 @@ fn study_isolation(arguments: &Isolation) -> Result<()> {
         !subjects.is_empty(),
         "there is no such program in the folder"
     );
-    let of_packages = |subject: &isolation::Subject| matches!(subject.source, Source::Package(..));
-    let packages = match subjects.iter().any(of_packages) {
-        true => packages(&teller)?,
-        false => HashMap::new(),
-    };
+    let packages = packages_of(&subjects, &teller)?;
     let store = Store::open()?;
     let laboratory = isolation::Laboratory {
         workshop: Workshop {
@@ -343,12 +430,8 @@ fn study_isolation(arguments: &Isolation) -> Result<()> {
         progress: &teller,
     };
     let results = isolation::run(&subjects, &laboratory)?;
-    teller.0.finish();
-    for (name, text) in isolation::render(&results)? {
-        let path = arguments.output.join(name);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    println!("{}", arguments.output.join("isolation.md").display());
+    let files = isolation::render(&results)?;
+    publish(&teller, &arguments.output, "isolation", files)?;
     match results.refused.len() {
         0 => Ok(()),
         refused => bail!("{refused} variants could not be studied; the page names them"),

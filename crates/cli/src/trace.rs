@@ -43,6 +43,18 @@ With several runs arguments, environment, directory and standard input are the
 same in each, and addresses are not randomised; where the runs differ
 nevertheless, that is said, and no trace is claimed for what lies behind.
 
+With --calm what the program asks of the system about time, its process numbers
+and random numbers is answered alike in each run: clock_gettime, gettimeofday,
+time, getrandom, /dev/urandom, /dev/random, and what the kernel hands it at its
+start. Time goes on by a tenth of a millisecond with each question of a thread,
+and by as much as it sleeps; the program is process 2 of a namespace of its own
+where the system allows that, which is said otherwise. Threads, and processes
+that it makes, have time and random numbers of their own, which depend on who
+made them. The program ends with `tomo`, which waits for all of its processes;
+it gains no privileges by what it starts. What stays as it is: rdtsc, rdrand,
+the processor time that getrusage and times tell, files and their times, the
+network, and how threads take turns.
+
 Exit code: the program's own; 128 and its number where a signal ended it; 2
 where it cannot be traced at all, 127 where it is not found.";
 
@@ -81,6 +93,14 @@ struct Traced {
     /// No more than K witnesses on ways a run, or breakpoints at all, in as many runs as that takes.
     #[arg(long, value_name = "K")]
     limit: Option<u32>,
+
+    /// Answer time, process ids and random numbers alike in each run.
+    #[arg(long)]
+    calm: bool,
+
+    /// Let time begin at this moment, in seconds since 1970, as an earlier trace has it in its trace.json; else now.
+    #[arg(long, value_name = "SECONDS", requires = "calm")]
+    moment: Option<u64>,
 
     /// Trace only functions of this NAME; may be given several times.
     #[arg(long, value_name = "NAME")]

@@ -76,6 +76,12 @@ pub enum StudyError {
     /// Probes cannot be distributed.
     #[error(transparent)]
     Distribution(#[from] tomo_plan::distribution::DistributionError),
+    /// Functions that are no program to trace.
+    #[error(transparent)]
+    Program(#[from] tomo_plan::witnesses::ProgramError),
+    /// Witnesses cannot be distributed.
+    #[error(transparent)]
+    Witnesses(#[from] tomo_plan::witnesses::DistributionError),
     /// A program cannot be armed.
     #[error("{path} cannot be armed: {1}", path = .0.display())]
     NotArmed(PathBuf, String),

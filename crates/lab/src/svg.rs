@@ -67,6 +67,8 @@ pub enum Shape {
     Faint(Vec<(f64, f64)>),
     /// A straight line from the first to the last point.
     Line(Vec<(f64, f64)>),
+    /// Straight lines from point to point.
+    Curve(Vec<(f64, f64)>),
     /// Dots.
     Points(Vec<(f64, f64)>),
     /// A box with a line in it and whiskers.
@@ -90,7 +92,7 @@ impl Shape {
     fn extent(&self) -> Vec<(f64, f64)> {
         match self {
             Self::Steps(points) | Self::Faint(points) => points.clone(),
-            Self::Line(points) | Self::Points(points) => points.clone(),
+            Self::Line(points) | Self::Curve(points) | Self::Points(points) => points.clone(),
             Self::Box(one) => vec![(one.at, one.ends.0), (one.at, one.ends.1)],
         }
     }
@@ -215,6 +217,11 @@ fn draw(layer: &Layer, frame: &Frame, svg: &mut String) {
                 writeln!(svg, r#"<path class="{class} curve dashed" d="M{:.1} {:.1}L{:.1} {:.1}"/>"#, x(a.0), y(a.1), x(b.0), y(b.1))
             })
         }
+        Shape::Curve(points) => {
+            let corners = points.iter().map(|point| format!("{:.1} {:.1}", x(point.0), y(point.1)));
+            let path = corners.collect::<Vec<_>>().join("L");
+            writeln!(svg, r#"<path class="{class} curve" d="M{path}"><title>{name}</title></path>"#)
+        }
         Shape::Points(points) => points.iter().try_for_each(|point| {
             writeln!(svg, r#"<circle class="{class} dot" cx="{:.1}" cy="{:.1}" r="4.5"><title>{name}</title></circle>"#, x(point.0), y(point.1))
         }),
@@ -314,6 +321,7 @@ mod tests {
             Shape::Steps(points.clone()),
             Shape::Faint(Vec::new()),
             Shape::Line(points.clone()),
+            Shape::Curve(points.clone()),
             Shape::Points(points),
             Shape::Box(one),
         ] {

@@ -16,10 +16,18 @@
 //! |---|---|
 //! | a program started and attended to its end | this |
 //! | what happens to its threads | `attended/events.rs` |
+//! | time and random numbers, alike in each run | `attended/calm.rs` |
+//! | process numbers, alike in each run | `attended/apart.rs` |
 //! | its memory with the breakpoints | `attended/space.rs` |
 //! | what is recorded | `attended/tracks.rs` |
 //! | system calls | `attended/system.rs` |
 
+#[expect(
+    unsafe_code,
+    reason = "makes a namespace of processes between fork and exec; SAFETY.md argues it"
+)]
+mod apart;
+mod calm;
 mod events;
 mod space;
 #[expect(
@@ -42,9 +50,12 @@ use tomo_weave::Breakpoint;
 
 use crate::start::{Extra, Forwarding};
 use crate::{Ended, Observed, StartError, Target, inherited};
+use calm::Calming;
 use events::Attending;
 use space::Wanted;
+use system::Held;
 
+pub use calm::Calm;
 pub use tracks::Keep;
 
 /// What is attended to.
@@ -69,7 +80,17 @@ pub struct Attended {
     pub problem: Option<io::Error>,
 }
 
-/// Runs `target`, called as `name`, and attends to its breakpoints until it ends; what its threads record goes to `keep`.
+/// How a program is attended to.
+#[derive(Debug, Default)]
+pub struct Attendance<'p> {
+    /// Its breakpoints, if it has any.
+    pub points: Option<Points<'p>>,
+    /// How it is calmed, if it is.
+    pub calm: Option<Calm>,
+}
+
+/// Runs `target`, called as `name`, and attends to it until it ends, or all its processes if it is calmed; what its threads
+/// record at breakpoints goes to `keep`.
 ///
 /// # Errors
 /// Where it does not start, or cannot be waited for.
@@ -77,52 +98,77 @@ pub fn attend(
     (target, name): (&Target, &OsStr),
     arguments: &[OsString],
     extra: Extra,
-    points: Points<'_>,
+    attendance: Attendance<'_>,
     keep: Keep<'_>,
 ) -> Result<Attended, StartError> {
     let failed = |error| StartError::NotStarted(target.command.clone(), error);
+    let Attendance { points, calm } = attendance;
+    let apart = calm.as_ref().and_then(|calm| calm.apart.clone());
+    let is_apart = apart.is_some();
     let mut command = Command::new(&target.command);
     command.arg0(name).args(arguments);
     extra.hand_on(&mut command);
     inherited::hand_on(&mut command);
     let (mut hear, tell) = io::pipe().map_err(failed)?;
     let (told, mut permit) = io::pipe().map_err(failed)?;
-    system::hold_back(&mut command, tell, told, permit.as_raw_fd());
+    let held = Held {
+        tell,
+        told,
+        other: permit.as_raw_fd(),
+        calmed: calm.is_some(),
+        apart,
+    };
+    system::hold_back(&mut command, held);
     let forwarding = Forwarding::prepare().map_err(StartError::Lost)?;
     std::thread::scope(|scope| {
         // It comes back when the program has started, which waits for this thread. With the command goes its end of the pipe.
-        let spawning = scope.spawn(move || command.spawn().map(drop));
+        let mut spawning = Some(scope.spawn(move || command.spawn()));
+        let mut spawned = || spawning.take()?.join().ok();
         let mut number = [0; 4];
         let process = match hear.read_exact(&mut number) {
             Ok(()) => i32::from_le_bytes(number),
             Err(error) => {
-                let spawned = spawning.join().unwrap_or(Ok(()));
-                return Err(failed(spawned.err().unwrap_or(error)));
+                return Err(failed(spawned().and_then(Result::err).unwrap_or(error)));
             }
         };
-        let options = Options::PTRACE_O_TRACEEXEC
-            | Options::PTRACE_O_TRACECLONE
-            | Options::PTRACE_O_TRACEFORK
-            | Options::PTRACE_O_TRACEVFORK
-            | Options::PTRACE_O_TRACEVFORKDONE;
-        let seized = ptrace::seize(Pid::from_raw(process), options);
-        permit.write_all(&[1]).map_err(StartError::Lost)?;
-        if seized.is_err() || !starts(process) {
-            let spawned = spawning.join().unwrap_or(Ok(()));
-            if let Err(error) = spawned {
-                return Err(failed(error));
-            }
+        let seized = ptrace::seize(Pid::from_raw(process), options(calm.is_some()));
+        let answer = match seized {
+            Ok(()) => system::ATTENDED,
+            Err(_) => system::ALONE,
+        };
+        permit.write_all(&[answer]).map_err(StartError::Lost)?;
+        if (seized.is_err() || !starts(process))
+            && let Some(Err(error)) = spawned()
+        {
+            return Err(failed(error));
         }
         let _forwarding = forwarding.to(process, scope);
-        let wanted = Wanted {
+        let wanted = points.map(|points| Wanted {
             module: &points.module.path,
             entry: points.entry,
             points: points.points,
-        };
-        let attending = Attending::new(process, wanted, keep);
+        });
+        let attending = Attending::new(process, wanted, calm.map(Calming::new), keep);
         let attended = attending.complete(seized.err().map(io::Error::from));
+        if is_apart && let Some(Ok(mut child)) = spawned() {
+            // Who waited for the program, and is over.
+            let _ = child.wait();
+        }
         attended.map_err(StartError::Lost)
     })
+}
+
+/// What is asked of the system about a program. One that is calmed cannot go on if nobody answers, so it ends with this process.
+fn options(is_calmed: bool) -> Options {
+    let always = Options::PTRACE_O_TRACEEXEC
+        | Options::PTRACE_O_TRACECLONE
+        | Options::PTRACE_O_TRACEFORK
+        | Options::PTRACE_O_TRACEVFORK
+        | Options::PTRACE_O_TRACEVFORKDONE;
+    let calmed = Options::PTRACE_O_TRACESECCOMP
+        | Options::PTRACE_O_TRACESYSGOOD
+        | Options::PTRACE_O_EXITKILL;
+    if is_calmed { always | calmed } else { always }
 }
 
 /// Waits until a process that was held back becomes the program; whether it does.

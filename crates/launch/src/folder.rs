@@ -82,6 +82,8 @@ pub struct RunFolder {
     /// What is in slabs.
     contents: Contents,
     forks: Forks,
+    /// Where the program finds the open files of this process, if not where others do.
+    window: Option<PathBuf>,
 }
 
 impl RunFolder {
@@ -110,6 +112,7 @@ impl RunFolder {
             slab: 0,
             contents: Contents::Counters,
             forks: Forks::default(),
+            window: None,
         })
     }
 
@@ -265,8 +268,8 @@ impl RunFolder {
     pub fn roster(&mut self) -> Result<PathBuf, FolderError> {
         let entries = self.modules.iter().map(|armed| Listed {
             module: armed.module.id,
-            image: path_of(&armed.image).into_os_string(),
-            text: (self.forks == Forks::Shared).then(|| path_of(&armed.text).into_os_string()),
+            image: self.seen(&armed.image).into_os_string(),
+            text: (self.forks == Forks::Shared).then(|| self.seen(&armed.text).into_os_string()),
             record: armed.record.as_os_str().to_os_string(),
             late: armed.module.late,
             forks: self.forks,
@@ -279,9 +282,22 @@ impl RunFolder {
         let failed = |error| FolderError::Io(self.path.clone(), error);
         let mut file = memory_file(c"tomo:roster").map_err(failed)?;
         file.write_all(&bytes).map_err(failed)?;
-        let path = path_of(&file);
+        let path = self.seen(&file);
         self.roster = Some(file);
         Ok(path)
+    }
+
+    /// The program finds the open files of this process in the folder `window`.
+    pub fn see_through(&mut self, window: PathBuf) {
+        self.window = Some(window);
+    }
+
+    /// Where the program finds an open file of this process.
+    fn seen(&self, file: &File) -> PathBuf {
+        match &self.window {
+            Some(window) => window.join(file.as_raw_fd().to_string()),
+            None => path_of(file),
+        }
     }
 
     /// Writes what is known about the run; once when it begins, and once when it has ended.

@@ -15,7 +15,7 @@
 //! | `unwound.rs` | where runs crashed, unwound afterwards |
 //! | `private.rs` | files and folders that nobody else can write |
 //! | `inherited.rs` | how broken pipes are to be handled |
-//! | `attended.rs` | a program whose breakpoints this process attends to |
+//! | `attended.rs` | a program that this process attends to: breakpoints, calm |
 //! | `start.rs` | the program runs, signals are passed on, its end is noted |
 
 #![deny(unsafe_code)]
@@ -46,7 +46,7 @@ mod unwound;
 mod variant;
 
 pub use agent::{Agent, AgentError};
-pub use attended::{Attended, Keep, Points, attend};
+pub use attended::{Attendance, Attended, Calm, Keep, Points, attend};
 pub use folder::{Armed, CRASHES, FolderError, Run, RunFolder, SLABS};
 pub use forks::{Forks, records};
 pub use images::{ChosenPaths, How, ImageError, Images, Weighed};

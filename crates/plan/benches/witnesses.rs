@@ -82,6 +82,7 @@ fn distribution(dice: &mut Dice) {
     let alone = Machines {
         count: 1,
         bound: None,
+        besides: 0,
     };
     // In some programs a node calls its own function again and then chooses to leave.
     let fits = |made: &Program| {
@@ -98,6 +99,7 @@ fn distribution(dice: &mut Dice) {
         let machines = Machines {
             count: 4,
             bound: None,
+            besides: 0,
         };
         let run = || distribute(&made, weigh, strategy, machines, Ends::Returns);
         let (result, seconds) = clock::timed(run).expect("the kernel tells");

@@ -57,7 +57,7 @@ pub mod check;
 
 pub use criterion::{Criterion, Undecided};
 pub use distribution::{
-    Distribution, DistributionError, Machines, Profile, Strategy, WitnessId, distribute,
+    Distribution, DistributionError, Machines, Placed, Profile, Strategy, WitnessId, distribute,
 };
 pub use first::{Clash, Firsts};
 pub use flow::{Ends, Entered, Flow, Place};

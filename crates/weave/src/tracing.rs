@@ -125,19 +125,23 @@ pub(crate) fn all<'f>(
             .is_none_or(|&(at, _)| subjects[at].entry() != entry)
     });
     let untraced = untraced.map(|function| function.entry().0).collect();
-    let distribution = distribution(&subjects, tracing);
+    let besides = weight_of_arrivals(around, &subjects, &places, &open);
+    let distribution = distribution(&subjects, tracing, besides);
     Traced {
         subjects,
         distribution,
         places,
         open,
         collect: tracing.collect,
-        first_run: match tracing.collect {
-            Collect::Breakpoint if tracing.limit.is_some() => 1,
-            _ => 0,
-        },
+        first_run: first_run(tracing),
         untraced,
     }
+}
+
+/// The run of the first profile: arrivals have one of their own where that is bounded as a whole.
+fn first_run(tracing: &Tracing<'_>) -> u32 {
+    let is_alone = tracing.collect == Collect::Breakpoint && tracing.limit.is_some();
+    u32::from(is_alone)
 }
 
 fn is_called(function: &FunctionView<'_>, name: &str) -> bool {
@@ -213,7 +217,32 @@ fn open(subjects: &[Subject<'_>], places: &Places) -> Vec<bool> {
     }
 }
 
-fn distribution(subjects: &[Subject<'_>], tracing: &Tracing<'_>) -> Distribution {
+/// What recording all arrivals costs, as far as it is known how often things ran.
+fn weight_of_arrivals(
+    around: &Surroundings<'_>,
+    subjects: &[Subject<'_>],
+    places: &Places,
+    open: &[bool],
+) -> u64 {
+    let mut calls: HashMap<Address, u64> = HashMap::new();
+    let called = subjects.iter().flat_map(Subject::called);
+    for (callee, times) in called {
+        let sum = calls.entry(callee).or_default();
+        *sum = sum.saturating_add(times);
+    }
+    let each = subjects.par_iter().map(|subject| {
+        let arrivals = subject.arrivals(around, |end| is_closed(end, subjects, places, open));
+        let weight = |block| subject.weight_of_arrivals(block, &calls);
+        arrivals
+            .into_iter()
+            .map(weight)
+            .fold(0, u64::saturating_add)
+    });
+    each.reduce(|| 0, u64::saturating_add)
+}
+
+/// Shares the witnesses on ways; the first run has something to do `besides`.
+fn distribution(subjects: &[Subject<'_>], tracing: &Tracing<'_>, besides: u64) -> Distribution {
     let none = || Distribution::new(&vec![(0, Vec::new()); tracing.runs.max(1) as usize]);
     let loose = subjects.iter().map(Subject::loose).collect();
     let Ok(program) = Program::of_loose(loose) else {
@@ -229,6 +258,10 @@ fn distribution(subjects: &[Subject<'_>], tracing: &Tracing<'_>) -> Distribution
     let machines = Machines {
         count: tracing.runs,
         bound: tracing.limit,
+        besides: match first_run(tracing) {
+            0 => besides,
+            _ => 0,
+        },
     };
     let distribution = distribute(&program, weight, tracing.strategy, machines, Ends::Returns);
     distribution.unwrap_or_else(|_| none())

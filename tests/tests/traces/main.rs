@@ -2,6 +2,7 @@
 //! executes the same run instruction by instruction.
 
 mod attended;
+mod calm;
 mod generated;
 mod kit;
 mod lacking;

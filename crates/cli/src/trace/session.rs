@@ -13,8 +13,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use tomo_export::traced::{Packer, Taking};
 use tomo_launch::{
-    Agent, Arming, Ended, Extra, Observed, Points, Run, RunFolder, Target, TraceImages, Weighed,
-    attend, start_with,
+    Agent, Arming, Attendance, Calm, Ended, Extra, Observed, Points, Run, RunFolder, Target,
+    TraceImages, Weighed, attend, start_with,
 };
 use tomo_weave::Breakpoints;
 
@@ -42,6 +42,8 @@ pub(super) struct Session<'a> {
     sanitized: bool,
     way: Way,
     folder: PathBuf,
+    /// The moment at which time begins, if the program is calmed.
+    moment: Option<u64>,
     told: Mutex<Told>,
 }
 
@@ -52,6 +54,8 @@ struct Told {
     runs: Vec<Value>,
     input: Value,
     differences: Vec<String>,
+    /// What could not be calmed.
+    restless: Option<&'static str>,
 }
 
 impl<'a> Session<'a> {
@@ -85,6 +89,7 @@ impl<'a> Session<'a> {
             sanitized,
             way,
             folder: folder(&arguments.output)?,
+            moment: moment(arguments)?,
             told: Mutex::default(),
         };
         session.tell(|told| told.runs = vec![Value::Null; session.runs()]);
@@ -106,6 +111,9 @@ impl<'a> Session<'a> {
 
     /// Runs the program as often as it takes.
     pub(super) fn run(&self, command: &Command<'_>) -> Result<Ended> {
+        if self.runs() > 1 || self.moment.is_some() {
+            tomo_launch::keep_addresses().context("addresses cannot be kept the same")?;
+        }
         match self.runs() {
             1 => self.run_once(command, 0, Extra::default()),
             runs => self.run_all(command, runs),
@@ -114,7 +122,6 @@ impl<'a> Session<'a> {
 
     /// Runs the program again and again, with the same input, some at a time; its output appears once.
     fn run_all(&self, command: &Command<'_>, runs: usize) -> Result<Ended> {
-        tomo_launch::keep_addresses().context("addresses cannot be kept the same")?;
         let mut copy = File::create(self.folder.join("input"))?;
         if !std::io::stdin().is_terminal() {
             std::io::copy(&mut std::io::stdin().lock(), &mut copy)?;
@@ -225,14 +232,38 @@ impl<'a> Session<'a> {
         let own = own.to_string_lossy().into_owned();
         self.tell(|told| told.runs[number] = own.into());
         self.describe(target)?;
+        let quiet = folder.path().join("calm");
+        let calm = self.calm(&quiet)?;
+        if let Some(window) = calm.as_ref().and_then(Calm::window) {
+            folder.see_through(window);
+        }
         let ended = match &self.way {
-            Way::Detours(agent, _) => self.run_armed(command, agent, &mut folder, extra)?,
+            Way::Detours(agent, _) => self.run_armed(command, agent, &mut folder, (extra, calm))?,
             Way::Breakpoints(points) => {
-                self.run_attended(command, points, number, &folder, extra)?
+                self.run_attended(command, (points, number), &folder, (extra, calm))?
             }
         };
+        if self.moment.is_some() {
+            fs::remove_dir_all(&quiet).with_context(|| quiet.display().to_string())?;
+        }
         folder.describe(target, &run, Some(ended))?;
         Ok(ended)
+    }
+
+    /// How the program is calmed, if it is; what is needed is made in the folder `quiet`.
+    fn calm(&self, quiet: &Path) -> Result<Option<Calm>> {
+        let Some(moment) = self.moment else {
+            return Ok(None);
+        };
+        let calm = Calm::beginning(moment, quiet);
+        let calm = calm.with_context(|| quiet.display().to_string())?;
+        self.tell(|told| {
+            let before = std::mem::replace(&mut told.restless, calm.restless());
+            if let (None, Some(restless)) = (before, told.restless) {
+                eprintln!("tomo: not calm: {restless}");
+            }
+        });
+        Ok(Some(calm))
     }
 
     /// Runs the program with an agent in it, and takes what its threads record meanwhile.
@@ -241,7 +272,7 @@ impl<'a> Session<'a> {
         command: &Command<'_>,
         agent: &Agent,
         folder: &mut RunFolder,
-        extra: Extra,
+        (extra, calm): (Extra, Option<Calm>),
     ) -> Result<Ended> {
         let roster = folder.roster()?;
         let arming = Arming {
@@ -256,14 +287,15 @@ impl<'a> Session<'a> {
                 let taken = take(&mut taking, &is_over);
                 taken.map(|()| taking)
             });
-            let started = start_with(
-                &command.target,
-                command.name,
-                command.rest,
-                Some(arming),
-                extra,
-            );
-            let ended = started.and_then(tomo_launch::Started::wait);
+            let ended = match calm {
+                None => {
+                    let (target, rest) = (&command.target, command.rest);
+                    let started = start_with(target, command.name, rest, Some(arming), extra);
+                    let ended = started.and_then(tomo_launch::Started::wait);
+                    ended.map_err(anyhow::Error::from)
+                }
+                Some(calm) => calmed(command, arming, (extra, calm)),
+            };
             is_over.store(true, Ordering::Relaxed);
             (ended, taking.join())
         });
@@ -293,10 +325,9 @@ impl<'a> Session<'a> {
     fn run_attended(
         &self,
         command: &Command<'_>,
-        points: &Breakpoints,
-        number: usize,
+        (points, number): (&Breakpoints, usize),
         folder: &RunFolder,
-        extra: Extra,
+        (extra, calm): (Extra, Option<Calm>),
     ) -> Result<Ended> {
         let path = folder.path().join("tracks.zst");
         let file = File::create(&path).with_context(|| path.display().to_string())?;
@@ -309,10 +340,13 @@ impl<'a> Session<'a> {
             (&command.target, command.name),
             command.rest,
             extra,
-            Points {
-                module: &self.module,
-                entry: points.entry,
-                points: &points.runs[number],
+            Attendance {
+                points: Some(Points {
+                    module: &self.module,
+                    entry: points.entry,
+                    points: &points.runs[number],
+                }),
+                calm,
             },
             &mut keep,
         )?;
@@ -355,6 +389,10 @@ impl<'a> Session<'a> {
             "input": told.input,
             "runs": told.runs,
             "differences": told.differences,
+            "calm": self.moment.map(|moment| json!({
+                "moment": moment,
+                "restless": told.restless,
+            })),
         });
         let path = self.folder.join("trace.json");
         let part = path.with_extension("part");
@@ -364,6 +402,40 @@ impl<'a> Session<'a> {
         let mut file = options.open(&part)?;
         file.write_all(format!("{document:#}\n").as_bytes())?;
         fs::rename(&part, &path).with_context(|| path.display().to_string())
+    }
+}
+
+/// Runs a program that is armed and calmed.
+fn calmed(
+    command: &Command<'_>,
+    arming: Arming<'_>,
+    (mut extra, calm): (Extra, Calm),
+) -> Result<Ended> {
+    let variables = arming.variables(|name| std::env::var_os(name));
+    extra.variables.extend(variables);
+    let attendance = Attendance {
+        points: None,
+        calm: Some(calm),
+    };
+    let target = (&command.target, command.name.as_os_str());
+    let attended = attend(target, command.rest, extra, attendance, &mut |_, _, _| {
+        Ok(())
+    })?;
+    if let Some(problem) = attended.problem {
+        eprintln!("tomo: the program was not calm to its end: {problem}");
+    }
+    Ok(attended.ended)
+}
+
+/// The moment at which the time of a program begins that is calmed.
+fn moment(arguments: &Traced) -> Result<Option<u64>> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = now.map_or(0, |since| since.as_secs());
+    match arguments.moment {
+        Some(moment) if moment > now => {
+            bail!("--moment {moment} is not yet; who waits until then would wait long")
+        }
+        asked => Ok(arguments.calm.then(|| asked.unwrap_or(now))),
     }
 }
 

@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 use tomo_weave::Breakpoint;
 
 use super::Attended;
+use super::calm::{Answer, Calming, Lane, Renamed};
 use super::space::{Space, Wanted};
 use super::system::{self, Go, Status};
 use super::tracks::{Keep, Tracks};
@@ -30,12 +31,17 @@ struct Thread<'p> {
     waits: bool,
     /// The instruction before which it is about to enter a handler.
     enters: Option<u64>,
+    /// What it is answered, where it is calmed.
+    lane: Lane,
+    /// What it opens meanwhile in place of something else.
+    renamed: Option<Renamed>,
 }
 
 /// A run in progress.
 pub(super) struct Attending<'p, 'k> {
     first: i32,
-    wanted: Wanted<'p>,
+    wanted: Option<Wanted<'p>>,
+    calming: Option<Calming>,
     threads: HashMap<i32, Thread<'p>>,
     /// Threads that were heard of before whoever made them said so.
     early: HashSet<i32>,
@@ -75,12 +81,20 @@ fn code(thread: i32) -> Option<i32> {
 const BY_KERNEL: i32 = 0x80;
 /// A step was made.
 const BY_STEP: i32 = 2;
+/// A system call is over.
+const CALL: i32 = libc::SIGTRAP | 0x80;
 
 impl<'p, 'k> Attending<'p, 'k> {
-    pub(super) fn new(first: i32, wanted: Wanted<'p>, keep: Keep<'k>) -> Self {
+    pub(super) fn new(
+        first: i32,
+        wanted: Option<Wanted<'p>>,
+        calming: Option<Calming>,
+        keep: Keep<'k>,
+    ) -> Self {
         let mut attending = Self {
             first,
             wanted,
+            calming,
             threads: HashMap::new(),
             early: HashSet::new(),
             later: VecDeque::new(),
@@ -89,24 +103,32 @@ impl<'p, 'k> Attending<'p, 'k> {
             ended: None,
             problem: None,
         };
-        attending.threads.insert(first, Thread::of(first));
+        let thread = Thread::of(first, Lane::first());
+        attending.threads.insert(first, thread);
         attending
     }
 
     /// Attends to it until its first process has ended; as it is, where that was not allowed.
     pub(super) fn complete(mut self, refused: Option<io::Error>) -> io::Result<Attended> {
+        if refused.is_some() {
+            // Nobody attends to it, so nobody stops it.
+            self.calming = None;
+        }
         self.problem = refused;
         let ended = loop {
-            if let Some(ended) = self.ended {
+            // Who is calmed cannot do without answers.
+            if let Some(ended) = self.ended
+                && (self.calming.is_none() || self.threads.is_empty())
+            {
                 break ended;
             }
             let (thread, status) = match self.later.pop_front() {
                 Some(happened) => happened,
-                None => system::wait(self.problem.as_ref().map(|_| self.first))?,
+                None => self.wait()?,
             };
             if let Err(error) = self.happens(thread, status) {
                 self.problem.get_or_insert(error);
-                self.give_up();
+                self.give_up_after(thread);
             }
         };
         self.give_up();
@@ -118,6 +140,27 @@ impl<'p, 'k> Attending<'p, 'k> {
             handlers: self.handlers,
             problem: self.tracks.failed.or(self.problem),
         })
+    }
+
+    /// Waits for what happens next.
+    fn wait(&self) -> io::Result<(i32, Status)> {
+        let is_alone = self.problem.is_some() && self.calming.is_none();
+        system::wait(is_alone.then_some(self.first))
+    }
+
+    /// Attends no longer, since something went wrong with a thread; but for what a calmed program cannot do without.
+    fn give_up_after(&mut self, thread: i32) {
+        if self.calming.is_none() {
+            self.give_up();
+            return;
+        }
+        for known in self.threads.values_mut() {
+            if let Some(space) = known.space.take() {
+                let _ = space.borrow().disarm();
+            }
+        }
+        self.wanted = None;
+        let _ = self.resume(thread, Go::On, 0);
     }
 
     fn happens(&mut self, thread: i32, status: Status) -> io::Result<()> {
@@ -133,6 +176,7 @@ impl<'p, 'k> Attending<'p, 'k> {
             Status::Killed(signal) => self.ends(thread, Ended::Killed(signal)),
             Status::Event(event, signal) => return self.event(thread, event, signal),
             Status::Signal(libc::SIGTRAP) => return self.trap(thread),
+            Status::Signal(CALL) => return self.has_called(thread),
             Status::Signal(signal) => return self.deliver(thread, signal),
         }
         Ok(())
@@ -157,6 +201,7 @@ impl<'p, 'k> Attending<'p, 'k> {
     fn event(&mut self, thread: i32, event: i32, signal: i32) -> io::Result<()> {
         match event {
             libc::PTRACE_EVENT_EXEC => self.becomes(thread)?,
+            libc::PTRACE_EVENT_SECCOMP => return self.asks(thread),
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
                 self.makes(thread, event)?;
             }
@@ -174,8 +219,56 @@ impl<'p, 'k> Attending<'p, 'k> {
         self.resume(thread, Go::On, 0)
     }
 
+    /// A thread is about to ask the system for something that is to be alike in each run.
+    fn asks(&mut self, thread: i32) -> io::Result<()> {
+        let Some(mut registers) = registers(thread)? else {
+            return Ok(());
+        };
+        let known = self.threads.get_mut(&thread);
+        let Some((known, calming)) = known.zip(self.calming.as_mut()) else {
+            return self.resume(thread, Go::On, 0);
+        };
+        let answer = calming.answer(thread, &mut known.lane, &mut registers);
+        let how = match answer {
+            Answer::Made => return self.resume(thread, Go::On, 0),
+            Answer::Given(_) => Go::On,
+            Answer::Renamed(renamed) => {
+                known.renamed = Some(renamed);
+                Go::Over
+            }
+        };
+        let set = ptrace::setregs(Pid::from_raw(thread), registers);
+        unless_gone(set.map_err(io::Error::from))?;
+        self.resume(thread, how, 0)
+    }
+
+    /// A thread has made a call that was changed.
+    fn has_called(&mut self, thread: i32) -> io::Result<()> {
+        let renamed = self.threads.get_mut(&thread);
+        let renamed = renamed.and_then(|known| known.renamed.take());
+        if let Some((renamed, mut registers)) = renamed.zip(registers(thread)?) {
+            renamed.over(&mut registers);
+            let set = ptrace::setregs(Pid::from_raw(thread), registers);
+            unless_gone(set.map_err(io::Error::from))?;
+        }
+        self.resume(thread, Go::On, 0)
+    }
+
+    /// The lane of the thread that has become another program, which it was under another number if it was not the first of
+    /// its process.
+    fn lane_of(&self, process: i32) -> Lane {
+        let before = ptrace::getevent(Pid::from_raw(process));
+        let before = before.map_or(process, |number| number as i32);
+        let known = self.threads.get(&before).or(self.threads.get(&process));
+        known.map_or_else(Lane::first, |known| known.lane)
+    }
+
     /// A process has become another program; its other threads are gone.
     fn becomes(&mut self, process: i32) -> io::Result<()> {
+        let mut lane = self.lane_of(process);
+        if let Some((calming, registers)) = self.calming.as_ref().zip(registers(process)?) {
+            calming.begins(process, &mut lane, &registers)?;
+        }
         let is_other =
             |(number, one): (&i32, &Thread<'_>)| one.process == process && *number != process;
         let others: Vec<i32> = self
@@ -189,8 +282,9 @@ impl<'p, 'k> Attending<'p, 'k> {
                 self.tracks.hand_on(track);
             }
         }
-        let mut thread = Thread::of(process);
-        if let Some(space) = Space::arm(process, self.wanted)? {
+        let mut thread = Thread::of(process, lane);
+        let space = self.wanted.map(|wanted| Space::arm(process, wanted));
+        if let Some(space) = space.transpose()?.flatten() {
             thread.space = Some(Rc::new(RefCell::new(space)));
             thread.track = Some(self.tracks.begin(process, process));
         }
@@ -204,7 +298,9 @@ impl<'p, 'k> Attending<'p, 'k> {
         let Some(number) = unless_gone(number)?.map(|number| number as i32) else {
             return Ok(());
         };
-        let mut thread = Thread::of(number);
+        let lane = self.threads.get_mut(&parent);
+        let lane = lane.map_or_else(Lane::first, |maker| maker.lane.next());
+        let mut thread = Thread::of(number, lane);
         // Its first stop may have been seen before this was, and comes only once.
         thread.runs =
             !self.early.contains(&number) && !self.later.iter().any(|(other, _)| *other == number);
@@ -500,7 +596,7 @@ impl<'p, 'k> Attending<'p, 'k> {
 
 impl Thread<'_> {
     /// A thread of which nothing is known, the first of its process.
-    fn of(number: i32) -> Self {
+    fn of(number: i32, lane: Lane) -> Self {
         Self {
             process: number,
             space: None,
@@ -508,6 +604,8 @@ impl Thread<'_> {
             runs: true,
             waits: false,
             enters: None,
+            lane,
+            renamed: None,
         }
     }
 }

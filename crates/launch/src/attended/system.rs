@@ -8,6 +8,9 @@ use std::process::Command;
 
 use nix::libc;
 
+use super::apart::Apart;
+use super::calm::ASKED;
+
 /// What happened to a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
@@ -58,6 +61,8 @@ pub(super) enum Go {
     On,
     /// For one instruction.
     Step,
+    /// Until the system call that it makes is over.
+    Over,
     /// Not at all, as its whole process; it is told of what ends that.
     Stay,
     /// Unattended.
@@ -69,6 +74,7 @@ pub(super) fn go(thread: i32, how: Go, signal: i32) -> io::Result<()> {
     let request = match how {
         Go::On => libc::PTRACE_CONT,
         Go::Step => libc::PTRACE_SINGLESTEP,
+        Go::Over => libc::PTRACE_SYSCALL,
         Go::Stay => libc::PTRACE_LISTEN,
         Go::Free => libc::PTRACE_DETACH,
     };
@@ -81,16 +87,90 @@ pub(super) fn go(thread: i32, how: Go, signal: i32) -> io::Result<()> {
     }
 }
 
-/// Has the process that `command` starts say its number to `tell`, and wait for a byte from `told`, whose other end is
-/// `other`, before it becomes the program.
-pub(super) fn hold_back(command: &mut Command, tell: PipeWriter, told: PipeReader, other: RawFd) {
+/// What a process that was held back is told.
+pub(super) const ATTENDED: u8 = 1;
+pub(super) const ALONE: u8 = 0;
+
+/// What a process does that is held back before it becomes the program.
+pub(super) struct Held {
+    /// Where it says its number.
+    pub(super) tell: PipeWriter,
+    /// From where it is told to go on.
+    pub(super) told: PipeReader,
+    /// The other end of that.
+    pub(super) other: RawFd,
+    /// Whether it is stopped at the system calls that are answered, if somebody attends.
+    pub(super) calmed: bool,
+    /// Whether it has process numbers of its own.
+    pub(super) apart: Option<Apart>,
+}
+
+/// Has the process that `command` starts wait before it becomes the program.
+pub(super) fn hold_back(command: &mut Command, held: Held) {
+    let filter = filter();
     // SAFETY: between fork and exec the closure only makes system calls, which are async-signal-safe.
     unsafe {
         command.pre_exec(move || {
-            (&tell).write_all(&libc::getpid().to_le_bytes())?;
+            let number = match &held.apart {
+                Some(apart) => apart.enter()?,
+                None => libc::getpid(),
+            };
+            (&held.tell).write_all(&number.to_le_bytes())?;
             // Else nothing would end the wait if who attends were gone.
-            libc::close(other);
-            (&told).read(&mut [0]).map(|_| ())
+            libc::close(held.other);
+            let mut answer = [ALONE];
+            (&held.told).read(&mut answer)?;
+            match held.calmed && answer == [ATTENDED] {
+                true => install(&filter),
+                false => Ok(()),
+            }
         });
+    }
+}
+
+/// A program for the kernel that stops a thread at the calls that are answered, and nowhere else.
+fn filter() -> Vec<libc::sock_filter> {
+    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    /// Of `struct seccomp_data`.
+    const NUMBER_AT: u32 = 0;
+    const ARCHITECTURE_AT: u32 = 4;
+    const X86_64: u32 = 0xc000_003e;
+    let one = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let count = ASKED.len() as u8;
+    let mut filter = vec![
+        one(LOAD, 0, 0, ARCHITECTURE_AT),
+        one(EQUAL, 0, count + 1, X86_64),
+        one(LOAD, 0, 0, NUMBER_AT),
+    ];
+    // Each leads to the last but for those behind it and the one that lets all others pass.
+    let asked = (1..).zip(ASKED);
+    filter.extend(asked.map(|(at, call)| one(EQUAL, count - at + 1, 0, call as u32)));
+    filter.push(one(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
+    filter.push(one(RETURN, 0, 0, libc::SECCOMP_RET_TRACE));
+    filter
+}
+
+/// Puts this thread, and all that come of it, behind a filter.
+fn install(filter: &[libc::sock_filter]) -> io::Result<()> {
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_ptr().cast_mut(),
+    };
+    // SAFETY: the kernel reads the filter, which is as long as is said.
+    let done = unsafe {
+        match libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) {
+            0 => libc::prctl(
+                libc::PR_SET_SECCOMP,
+                libc::SECCOMP_MODE_FILTER,
+                &raw const program,
+            ),
+            refused => refused,
+        }
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }

@@ -157,6 +157,8 @@ pub struct Machines {
     pub count: u32,
     /// How many witnesses a profile may have; each machine then has as many profiles as it needs.
     pub bound: Option<u32>,
+    /// What the first of them has to do besides.
+    pub besides: u64,
 }
 
 /// Why witnesses cannot be distributed.
@@ -202,15 +204,42 @@ pub fn distribute(
     machines: Machines,
     ends: Ends,
 ) -> Result<Distribution, DistributionError> {
-    if machines.count == 0 {
-        return Err(DistributionError::NoMachines);
+    Placed::of(program, weight, ends)?.distribute(strategy, machines)
+}
+
+/// A program with witnesses that tell everything apart, to be distributed in several ways.
+pub struct Placed<'p> {
+    program: &'p Program,
+    works: Vec<FunctionWork>,
+}
+
+impl<'p> Placed<'p> {
+    /// The cheapest witnesses that were found.
+    pub fn of(
+        program: &'p Program,
+        weight: impl Fn(FunctionId, Place) -> Weight,
+        ends: Ends,
+    ) -> Result<Self, DistributionError> {
+        let works = program.ids();
+        let works = works.map(|id| FunctionWork::of(program, id, &weight, ends));
+        Ok(Self {
+            program,
+            works: works.collect::<Result<_, _>>()?,
+        })
     }
-    let mut works = Vec::new();
-    for id in program.ids() {
-        works.push(FunctionWork::of(program, id, &weight, ends)?);
+
+    /// As [`distribute`].
+    pub fn distribute(
+        &self,
+        strategy: Strategy,
+        machines: Machines,
+    ) -> Result<Distribution, DistributionError> {
+        if machines.count == 0 {
+            return Err(DistributionError::NoMachines);
+        }
+        let jobs = jobs::of(self.program, &self.works, strategy)?;
+        machine::assign(&self.works, jobs, machines)
     }
-    let jobs = jobs::of(program, &works, &weight, strategy)?;
-    machine::assign(&works, jobs, machines)
 }
 
 /// A function with a placement that tells everything apart, from which machines take.

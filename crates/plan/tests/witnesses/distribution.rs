@@ -49,6 +49,7 @@ fn distributions_satisfy_the_criterion() {
         let machines = Machines {
             count: 1 + dice.below(5) as u32,
             bound: (round % 2 == 0).then(|| 1 + dice.below(9) as u32),
+            besides: 0,
         };
         let ends = [Ends::All, Ends::Returns][round % 3 % 2];
         let strategy = STRATEGIES[round % 3];
@@ -82,7 +83,11 @@ fn machines_share_the_load() {
         let program = program(&mut dice, SHAPE);
         for (strategy, sums) in STRATEGIES.into_iter().zip(&mut sums) {
             for (count, sum) in [1, 2, 4].into_iter().zip(sums) {
-                let machines = Machines { count, bound: None };
+                let machines = Machines {
+                    count,
+                    bound: None,
+                    besides: 0,
+                };
                 let made = distribute(&program, weight, strategy, machines, Ends::Returns);
                 let loads = made.map(|made| made.loads(count, weight));
                 *sum += loads.unwrap_or_default().into_iter().max().unwrap_or(0);
@@ -107,6 +112,7 @@ fn fine_grained_splits_a_function() {
     let machines = Machines {
         count: 2,
         bound: None,
+        besides: 0,
     };
     let loads = |strategy| {
         let made = distribute(&program, one, strategy, machines, Ends::All);
@@ -117,6 +123,26 @@ fn fine_grained_splits_a_function() {
     assert_eq!(loads(Strategy::FunctionWise), [2, 0]);
 }
 
+/// What a machine has to do besides is counted: the first gets no more witnesses until the others have as much.
+#[test]
+fn who_has_something_to_do_besides_gets_less() {
+    let (graph, _) = named("a>b a>c b>d c>d d>e d>f e>g f>g g>h g>i h>j i>j");
+    let program = alone(&graph);
+    let one = |_, _| Weight::Finite(1);
+    let loads = |besides| {
+        let machines = Machines {
+            count: 2,
+            bound: None,
+            besides,
+        };
+        let made = distribute(&program, one, Strategy::FineGrained, machines, Ends::All);
+        made.expect("all places are allowed").loads(2, one)
+    };
+    assert_eq!(loads(0), [2, 1]);
+    assert_eq!(loads(1), [1, 2]);
+    assert_eq!(loads(9), [0, 3]);
+}
+
 #[test]
 fn what_cannot_be_distributed_is_said() {
     let (graph_of_two, _) = named("a>b a>c b>d c>d");
@@ -125,7 +151,11 @@ fn what_cannot_be_distributed_is_said() {
         let strategy = Strategy::FineGrained;
         distribute(&program, |_, _| weight, strategy, machines, Ends::All)
     };
-    let machines = |count, bound| Machines { count, bound };
+    let machines = |count, bound| Machines {
+        count,
+        bound,
+        besides: 0,
+    };
     let one = Weight::Finite(1);
     assert_eq!(
         ask(machines(0, None), one),
@@ -161,6 +191,7 @@ fn targets_are_told_by_their_entries() {
     let machines = Machines {
         count: 2,
         bound: None,
+        besides: 0,
     };
     let one = |_, _| Weight::Finite(1);
     let made = distribute(&program, one, Strategy::Grouped, machines, Ends::All);

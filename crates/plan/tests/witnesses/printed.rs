@@ -1,12 +1,14 @@
 //! What DPT prints, held against executions: it fails, and how often.
 
-use tomo_graph::{Budget, NodeId, Weight};
+use tomo_graph::{Budget, EdgeId, NodeId, Weight};
 use tomo_plan::witnesses::check::Dice;
-use tomo_plan::witnesses::printed::{figure_11, theorem_1, theorem_2};
-use tomo_plan::witnesses::{Criterion, Effort, Ends, Entered, Flow, Place, place};
+use tomo_plan::witnesses::printed::{figure_7, figure_11, theorem_1, theorem_2};
+use tomo_plan::witnesses::{
+    Criterion, Distribution, Effort, Ends, Entered, Flow, Machines, Place, Strategy, place,
+};
 
 use super::brute::alike;
-use super::graphs::{alone, graph, of_nodes, random, some_nodes};
+use super::graphs::{alone, graph, named, of_nodes, random, some_nodes};
 
 const PLENTY: Budget = Budget {
     items: 1000,
@@ -132,4 +134,70 @@ fn figure_11_against_the_optimum() {
     }
     println!("{wrong} wrong, {right} right, {optimal} optimal, cost {theirs} to {best}");
     assert!(wrong > 200 && optimal < right && theirs > best);
+}
+
+/// The text on Figure 6 (a): the first diamond takes two witnesses in the first machine, the third, once that is broken, one.
+#[test]
+fn figure_7_does_what_the_text_says() {
+    let (graph, names) = named(
+        "entry>b1 b1>b2 b1>exit b2>b3 b2>b4 b3>b5 b4>b5 b5>b6 b5>b7 b6>b8 b7>b8 b8>b9 b8>b10 b9>b11 b10>b11 b11>b1",
+    );
+    let listed = figure_7::Listed::of(&graph, PLENTY).expect("few diamonds");
+    assert_eq!((listed.diamonds.len(), listed.cycles.len()), (3, 1));
+    let machines = Machines {
+        count: 2,
+        bound: None,
+        besides: 0,
+    };
+    let light = |at: u32| {
+        [("b3", "b5"), ("b4", "b5"), ("b10", "b11")]
+            .into_iter()
+            .any(|(from, to)| graph.edges()[at as usize] == (names[from], names[to]))
+    };
+    let weight = |_, edge: EdgeId| if light(edge.0) { 1 } else { 2 };
+    let made = figure_7::distribute(&[&listed], weight, Strategy::FineGrained, machines);
+    let edge = |from: &str, to: &str| {
+        let ends = (names[from], names[to]);
+        let at = graph.edges().iter().position(|edge| *edge == ends);
+        Place::Edge(EdgeId(at.expect("an edge") as u32))
+    };
+    let first: Vec<Place> = made[0].1.iter().map(|(_, place)| *place).collect();
+    // Of the way out, and in again when it is called once more, the text says nothing.
+    let text = [("b1", "exit"), ("b3", "b5"), ("b4", "b5"), ("b10", "b11")];
+    assert_eq!(first, text.map(|(from, to)| edge(from, to)));
+    let second: Vec<Place> = made[1].1.iter().map(|(_, place)| *place).collect();
+    assert!(second.contains(&edge("b6", "b8")) && second.contains(&edge("b7", "b8")));
+}
+
+/// How often Figure 7 yields what our criterion accepts, on one machine and on three.
+#[test]
+fn figure_7_against_the_criterion() {
+    let mut dice = Dice(12);
+    let mut told = [[0; 2]; 3];
+    for _ in 0..1000 {
+        let graph = random(&mut dice, 8);
+        let listed = figure_7::Listed::of(&graph, PLENTY).expect("few diamonds");
+        let strategies = [
+            Strategy::FineGrained,
+            Strategy::FunctionWise,
+            Strategy::Grouped,
+        ];
+        for (strategy, told) in strategies.into_iter().zip(&mut told) {
+            for (count, told) in [1, 3].into_iter().zip(told) {
+                let machines = Machines {
+                    count,
+                    bound: None,
+                    besides: 0,
+                };
+                let weight = |_, edge: EdgeId| u64::from(edge.0 % 5);
+                let made = figure_7::distribute(&[&listed], weight, strategy, machines);
+                let made = Distribution::new(&made);
+                *told += u32::from(Criterion::of(&alone(&graph), &made, Ends::All).is_ok());
+            }
+        }
+    }
+    println!("{told:?}");
+    // All in one profile is a spanning tree's complement.
+    assert_eq!(told.map(|told| told[0]), [1000; 3]);
+    assert!(told[0][1] < 1000, "{told:?}");
 }

@@ -1,6 +1,6 @@
 //! A function that may be traced: its graph, its code, and how its blocks end.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use tomo_graph::{EdgeId, FlowArc, FlowGraph, NodeId, Weight};
 use tomo_plan::counting::Frequencies;
@@ -234,6 +234,34 @@ impl<'f> Subject<'f> {
             }
             _ => Weight::Infinite,
         }
+    }
+
+    /// Where it leads to other functions directly, and how often.
+    pub(super) fn called(&self) -> impl Iterator<Item = (Address, u64)> {
+        let ends = self.ends.iter().zip(&self.frequencies);
+        ends.flat_map(|(end, &times)| {
+            let callee = end.callee.filter(|_| end.calls);
+            let away = end.tail.iter().copied().chain(callee);
+            away.map(move |to| (to, times))
+        })
+    }
+
+    /// What it costs to record who arrives at a block: how often it ran, but for those who came there directly, from
+    /// within or by `calls`.
+    pub(super) fn weight_of_arrivals(&self, block: usize, calls: &HashMap<Address, u64>) -> u64 {
+        let code = &self.codes[block];
+        let times = self.frequencies[block];
+        if self.collect == Collect::Breakpoint {
+            return times;
+        }
+        let inside = self.edges.iter().filter(|edge| edge.to == block);
+        let directly = inside
+            .filter(|edge| !edge.is_by_address())
+            .map(|edge| edge.frequency)
+            .chain(calls.get(&code.start()).copied());
+        let directly = directly.fold(0, u64::saturating_add);
+        let times = times.saturating_sub(directly);
+        times.saturating_mul(code.cost_of_word())
     }
 
     /// The blocks at which control arrives from code that is not traced, or perhaps so; what `is_closed` says of a

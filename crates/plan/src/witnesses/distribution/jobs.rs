@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tomo_graph::{Components, ControlDependence, FlowGraph, Graph, NodeId, PostDominators, Weight};
 
 use super::{DistributionError, FunctionWork, Strategy};
-use crate::witnesses::{FunctionId, Place, Program};
+use crate::witnesses::{FunctionId, Program};
 
 /// Branches of more ways are told as a whole, not two ways at a time.
 pub const MANY: usize = 16;
@@ -35,7 +35,6 @@ pub(super) enum Job {
 pub(super) fn of(
     program: &Program,
     works: &[FunctionWork],
-    weight: &impl Fn(FunctionId, Place) -> Weight,
     strategy: Strategy,
 ) -> Result<Vec<Job>, DistributionError> {
     let mut jobs = Vec::new();
@@ -53,7 +52,7 @@ pub(super) fn of(
     for id in program.ids() {
         for call in &program.function(id).calls {
             if call.targets.len() > 1 && known.insert(call.targets.clone()) {
-                let targets = entries(program, &call.targets, weight)?;
+                let targets = entries(program, works, &call.targets)?;
                 jobs.push(Job::Targets(id, call.node, targets));
             }
         }
@@ -64,12 +63,12 @@ pub(super) fn of(
 /// The entries of functions, as places.
 fn entries(
     program: &Program,
+    works: &[FunctionWork],
     targets: &[FunctionId],
-    weight: &impl Fn(FunctionId, Place) -> Weight,
 ) -> Result<Vec<(FunctionId, u32)>, DistributionError> {
     let entry = |&target: &FunctionId| {
         let node = program.function(target).graph.entry();
-        match weight(target, Place::Node(node)) {
+        match works[target.index()].weights[node.index()] {
             Weight::Infinite => Err(DistributionError::UnpatchableEntry(target)),
             Weight::Finite(_) => Ok((target, node.0)),
         }

@@ -42,14 +42,13 @@ pub(super) fn assign(
     jobs.sort_by_key(|job| std::cmp::Reverse(job.0));
     let mut drafts: Vec<Vec<Draft>> = vec![vec![Draft::default()]; machines.count as usize];
     for (_, job) in jobs {
-        let load = |drafts: &Vec<Draft>| {
-            drafts
-                .iter()
-                .map(|each| each.cost)
-                .fold(0, u64::saturating_add)
+        let load = |(number, drafts): &(usize, &mut Vec<Draft>)| {
+            let costs = drafts.iter().map(|each| each.cost);
+            let besides = if *number == 0 { machines.besides } else { 0 };
+            costs.fold(besides, u64::saturating_add)
         };
-        let idlest = drafts.iter_mut().min_by_key(|drafts| load(drafts));
-        if let Some(machine) = idlest {
+        let idlest = drafts.iter_mut().enumerate().min_by_key(load);
+        if let Some((_, machine)) = idlest {
             give(works, machine, job, machines.bound)?;
         }
     }
