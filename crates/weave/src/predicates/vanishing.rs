@@ -2,10 +2,14 @@
 //!
 //! A way of a branch is observed in place where nobody comes but who goes it: in the displacement of the branch, or in the
 //! block to which it leads, if there is no other way into that. Such a probe is that of coverage (`place.rs`) and is gone
-//! once it was hit. Where a way has no place of its own, as those of loops, the end of its block is executed elsewhere, up to
-//! the branch; if only one way is to be told there alone, it restores the window over that end once it was gone, and all
-//! is as it was. Up to then the way taken, which the displacement tells of in place, is told there too. A displacement that is
-//! fetched in two parts is never restored: who takes the branch goes by way of the mark each time. What is to be looked at each time stays: the block behind a call whose result is told. It marks on
+//! once it was hit. A displacement that is fetched in two parts is never restored: who takes the branch goes by way of the
+//! mark each time.
+//!
+//! Where a way has no place of its own, as those of loops, the end of its block is executed elsewhere, up to the branch. If
+//! only one way is to be told there alone, it restores the window over that end once it was gone, and all is as it
+//! was; up to then the way taken, which the displacement tells of in place, is told there too.
+//!
+//! What is to be looked at each time stays: the block behind a call whose result is told. It marks on
 //! the ways of its branch, too, and what is told by the block itself.
 //!
 //! What is moved may take another's place away, so more is moved until all have one. Where that does not come to
