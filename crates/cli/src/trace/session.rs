@@ -255,7 +255,8 @@ impl<'a> Session<'a> {
         let Some(moment) = self.moment else {
             return Ok(None);
         };
-        let calm = Calm::beginning(moment, quiet);
+        let has_agent = matches!(self.way, Way::Detours(..));
+        let calm = Calm::beginning(moment, quiet, has_agent);
         let calm = calm.with_context(|| quiet.display().to_string())?;
         self.tell(|told| {
             let before = std::mem::replace(&mut told.restless, calm.restless());

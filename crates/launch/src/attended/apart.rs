@@ -3,7 +3,8 @@
 //! The process that is to become the program makes two others: the first of the namespace, which waits for all who lose
 //! their parents there, and the program, which goes on. So the program is process 2, and its parent is 1. It gets a `/proc` of its own, which
 //! knows these numbers. In the [`WINDOW`] there it finds the open files of the launcher, which it would have found in
-//! the old one, and which it takes from nowhere else. Without privileges all that takes a namespace of users, too, in which the user keeps his number.
+//! the old one, and which it takes from nowhere else. Without privileges all that takes a namespace of users, too, in which the user keeps his number;
+//! who is in one may not open the files of the launcher, so a program that has an agent in it stays where it is then.
 //!
 //! Everything here happens between fork and exec.
 
@@ -26,6 +27,8 @@ pub(super) const WINDOW: &CStr = c"/proc/fs";
 /// What is prepared before the fork.
 #[derive(Clone, Debug)]
 pub(super) struct Apart {
+    /// Whether there may be a namespace of users.
+    users: bool,
     /// Which users and groups there are, and what is written for that.
     maps: [(&'static str, String); 3],
     /// Where the launcher's open files are, and a folder through which they come into the new `/proc`.
@@ -37,11 +40,12 @@ pub(super) struct Apart {
 const WELL: i32 = libc::EALREADY;
 
 impl Apart {
-    /// If that is possible here; `passage` is an empty folder.
-    pub(super) fn possible(passage: &Path) -> Option<Self> {
+    /// If that is possible here, with a namespace of `users` if need be; `passage` is an empty folder.
+    pub(super) fn possible(passage: &Path, users: bool) -> Option<Self> {
         let (user, group) = (geteuid(), getegid());
         let files = format!("/proc/{}/fd", std::process::id());
         let apart = Self {
+            users,
             maps: [
                 ("/proc/self/setgroups", "deny".into()),
                 ("/proc/self/uid_map", format!("{user} {user} 1")),
@@ -71,7 +75,9 @@ impl Apart {
         let flags = libc::CLONE_NEWPID | libc::CLONE_NEWNS;
         // SAFETY: these calls touch no memory but the strings that are given.
         unsafe {
-            if libc::unshare(flags) != 0 {
+            if !self.users {
+                told(libc::unshare(flags))?;
+            } else if libc::unshare(flags) != 0 {
                 told(libc::unshare(flags | libc::CLONE_NEWUSER))?;
                 self.map()?;
             }

@@ -57,17 +57,18 @@ pub struct Calm {
 }
 
 impl Calm {
-    /// One whose time begins at this moment, in seconds since 1970; what is needed is made in `folder`, which is new.
+    /// One whose time begins at this moment, in seconds since 1970; what is needed is made in `folder`, which is new. An
+    /// agent in the program opens files of this process.
     ///
     /// # Errors
     /// Where the folder cannot be made.
-    pub fn beginning(moment: u64, folder: &Path) -> io::Result<Self> {
+    pub fn beginning(moment: u64, folder: &Path, has_agent: bool) -> io::Result<Self> {
         let passage = folder.join("passage");
         fs::create_dir_all(&passage)?;
         Ok(Self {
             moment: moment.saturating_mul(SECOND),
             folder: folder.into(),
-            apart: Apart::possible(&passage),
+            apart: Apart::possible(&passage, !has_agent),
         })
     }
 
@@ -83,7 +84,7 @@ impl Calm {
     pub fn restless(&self) -> Option<&'static str> {
         let is_possible = self.apart.is_some();
         (!is_possible).then_some(
-            "process ids, for the system does not let the program have numbers of its own",
+            "process ids, for the system does not let the program have numbers of its own (with --collect breakpoint it might)",
         )
     }
 }

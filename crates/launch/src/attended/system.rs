@@ -119,8 +119,8 @@ pub(super) fn hold_back(command: &mut Command, held: Held) {
             // Else nothing would end the wait if who attends were gone.
             libc::close(held.other);
             let mut answer = [ALONE];
-            (&held.told).read(&mut answer)?;
-            match held.calmed && answer == [ATTENDED] {
+            let heard = (&held.told).read(&mut answer)?;
+            match held.calmed && heard == 1 && answer == [ATTENDED] {
                 true => install(&filter),
                 false => Ok(()),
             }
