@@ -121,6 +121,7 @@ impl Site {
                 placement: "all".into(),
                 plan: name,
                 clusters: Vec::new(),
+                events: Vec::new(),
                 only: None,
             }],
             strategy: Strategy::BalancedProbes,

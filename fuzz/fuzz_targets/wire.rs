@@ -21,6 +21,7 @@ fuzz_target!(|data: &[u8]| {
         samples::roster(2),
         reported::report(&[1, 2, 3]).1,
         reported::counted(&[1, 2, 3], &[4, 5, 6]),
+        reported::chained(&[[0, 3, 0, 5, 1], [1, 1, 9, 6, 2]]),
         samples::disposals(9),
     ];
     for mut changed in sound {

@@ -10,6 +10,7 @@ use tomo_protocol::{
     Bound, Calibration, Campaign, CampaignId, Choice, Client, Name, NewCampaign, NewModule,
     NewToken, Policy, Role, Search, Strategy, Summary, Token, Towards, paths,
 };
+use tomo_wire::chains::Functions;
 use tomo_wire::paths::Paths;
 use tomo_wire::plan::PlanView;
 use tomo_wire::predicates::Predicates;
@@ -18,7 +19,7 @@ use zerocopy::little_endian::U64;
 use crate::calibrate::share;
 use crate::observe::What;
 use crate::paths::Select;
-use crate::program::{add_paths, add_predicates, add_program, add_terrain};
+use crate::program::{add_chains, add_paths, add_predicates, add_program, add_terrain};
 use crate::remote::Remote;
 
 /// Say what a fleet observes, and who takes part.
@@ -56,7 +57,8 @@ struct New {
     what: What,
 
     /// Observe something else of the executable than which of its code runs: `predicates`, which way its branches went,
-    /// and whether what its calls returned was negative, zero or positive; `paths`, how often its acyclic paths run.
+    /// and whether what its calls returned was negative, zero or positive; `paths`, how often its acyclic paths run;
+    /// `chains`, by which chains of calls its functions are called, and how often.
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["level", "placement", "disposal", "module", "overhead"])]
     observe: Option<Observe>,
 
@@ -87,8 +89,15 @@ struct New {
     #[arg(long, value_name = "N")]
     variants: Option<u32>,
 
-    /// How they are shared out; by default by `balanced-clusters` where paths are observed, else by `balanced-probes`.
-    /// Clusters are functions; of paths each counts as a probe.
+    /// Chains of calls that instances are to see whole, for the strategies for events: those of earlier runs, in FILE as
+    /// `tomo chains --json` writes it. May be given several times. Without it they are all chains that the program's
+    /// direct calls allow, if these are not too many.
+    #[arg(long, value_name = "FILE", requires = "observe")]
+    events: Vec<PathBuf>,
+
+    /// How they are shared out; by default by `balanced-clusters` where paths or chains are observed, else by
+    /// `balanced-probes`. Clusters are functions; of paths each counts as a probe. Of chains each function does, and clusters
+    /// are what one function reaches that no other calls.
     #[arg(long, value_enum)]
     strategy: Option<StrategyName>,
 
@@ -119,6 +128,7 @@ Examples:
   tomo campaign new --level function ./prog        all functions in every instance
   tomo campaign new --probes 500 --variants 37 --strategy balanced-clusters ./prog
   tomo campaign new --observe paths --probes 300 ./prog
+  tomo campaign new --observe chains --probes 100 ./prog
   tomo campaign new --observe paths --select hot:20 --of tomo-paths/run-1 ./prog";
 
 /// Begin a search for what predicts that a program fails: instances carry a few of its branches and results
@@ -171,6 +181,7 @@ struct Isolate {
 enum Observe {
     Predicates,
     Paths,
+    Chains,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -303,7 +314,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 fn begin(client: &Client, new: &New) -> Result<()> {
     let usual = match new.observe {
-        Some(Observe::Paths) => StrategyName::BalancedClusters,
+        Some(Observe::Paths | Observe::Chains) => StrategyName::BalancedClusters,
         Some(Observe::Predicates) | None => StrategyName::BalancedProbes,
     };
     let strategy = new.strategy.unwrap_or(usual).strategy();
@@ -311,7 +322,13 @@ fn begin(client: &Client, new: &New) -> Result<()> {
     if new.select.is_some() && new.observe != Some(Observe::Paths) {
         bail!("--select selects paths; say --observe paths");
     }
+    if !new.events.is_empty()
+        && (new.observe, strategy.is_for_events()) != (Some(Observe::Chains), true)
+    {
+        bail!("--events names chains; say --observe chains, and a --strategy for events");
+    }
     let modules = match new.observe {
+        Some(Observe::Chains) => vec![add_chains(client, &new.program, strategy, &new.events)?],
         Some(Observe::Predicates) => vec![add_predicates(client, &new.program, clusters)?],
         Some(Observe::Paths) => {
             let select = new
@@ -417,14 +434,16 @@ fn affordable(file: &Path, share: f64, modules: &[NewModule]) -> Result<u64> {
     Ok(probes.into())
 }
 
-/// Says how many clusters no variant can carry.
+/// Says how many clusters or events no variant can carry.
 fn say_too_large(modules: &[NewModule], probes: Option<u64>) {
     let most = probes.unwrap_or(u64::MAX);
-    let clusters = modules.iter().flat_map(|module| &module.clusters);
-    let large = clusters.filter(|cluster| cluster.len() > most).count();
+    let sets = |module: &NewModule| [module.clusters.clone(), module.events.clone()].concat();
+    let sets: Vec<_> = modules.iter().flat_map(sets).collect();
+    let large = sets.iter().filter(|set| set.len() > most).count();
     if large > 0 {
+        let all = sets.len();
         eprintln!(
-            "tomo: {large} clusters have more than the {most} probes that an instance carries: they are in no variant"
+            "tomo: {large} of {all} clusters or events have more than the {most} probes that an instance carries: they are in no variant"
         );
     }
 }
@@ -449,6 +468,9 @@ fn enough(client: &Client, modules: &[NewModule], probes: u64) -> Result<u32> {
 /// How many probes a plan has.
 fn probes_of(plan: &[u8]) -> Result<u64> {
     if let Ok((_, rows)) = Predicates::read(plan) {
+        return Ok(rows.len() as u64);
+    }
+    if let Ok((_, rows)) = Functions::read(plan) {
         return Ok(rows.len() as u64);
     }
     if let Ok((header, _)) = Paths::read(plan) {

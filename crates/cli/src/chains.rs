@@ -145,6 +145,14 @@ const ROWS: usize = 20;
 const FRAMES: usize = 6;
 
 fn table(stacks: &Stacks, called: &Called) -> Result<String> {
+    let graphs = called.located.model.graphs()?;
+    let all = graphs.functions().count() as u64;
+    let unobserved = all.saturating_sub(called.observed.len() as u64);
+    Ok(rows(stacks) + &notes(called, unobserved))
+}
+
+/// The chains that were called most.
+pub(crate) fn rows(stacks: &Stacks) -> String {
     let mut order: Vec<_> = stacks.stacks.iter().collect();
     order.sort_by_key(|stack| std::cmp::Reverse(stack.calls));
     let mut text = format!("{:>16}  function, from which it was called\n", "calls");
@@ -161,13 +169,14 @@ fn table(stacks: &Stacks, called: &Called) -> Result<String> {
     if let Some(more) = order.len().checked_sub(ROWS).filter(|more| *more > 0) {
         text += &format!("{:>16}  {more} more chains\n", "");
     }
-    let graphs = called.located.model.graphs()?;
-    let all = graphs.functions().count() as u64;
+    text
+}
+
+/// What is not known, where so many functions could not be observed.
+pub(crate) fn notes(called: &Called, unobserved: u64) -> String {
+    let mut text = String::new();
     for (count, what) in [
-        (
-            all.saturating_sub(called.observed.len() as u64),
-            "functions could not be observed; they are gaps",
-        ),
+        (unobserved, "functions could not be observed; they are gaps"),
         (
             called.unplaced(),
             "calls have nobody knows what above them: [unplaced]",
@@ -185,5 +194,5 @@ fn table(stacks: &Stacks, called: &Called) -> Result<String> {
             text += &format!("{count} {what}\n");
         }
     }
-    Ok(text)
+    text
 }

@@ -15,13 +15,15 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use tomo_instance::{Measured, calibrate};
 use tomo_launch::{Chosen, How, Images, Observed, Target, masters};
-use tomo_protocol::{Bound, Calibration, Cost, Name, NewModule};
+use tomo_protocol::{Bound, Calibration, Cost, Name};
 use tomo_weave::Placement;
 use tomo_wire::plan::Level;
 
 use fleet::Fleet;
 use words::Lines;
 use work::Work;
+
+use crate::program::new_module;
 
 /// Show what this is about: a fleet of instances of a real program, each carrying a few probes, and the one
 /// profile that they make together.
@@ -79,14 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
     let server = server::start(&folder.path().join("collector"))?;
     lines.say(&format!("A collector listens at {}.", server.url()));
-    let observed = NewModule {
-        stem: module.stem.clone(),
-        level: how.level.name().into(),
-        placement: how.placement.name().into(),
-        plan: Name(master.plan()),
-        clusters: Vec::new(),
-        only: None,
-    };
+    let observed = new_module(&module, Name(master.plan()), how, Vec::new());
     let fleet = Fleet {
         server: &server,
         module: observed,

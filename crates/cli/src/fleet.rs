@@ -1,5 +1,6 @@
 //! `tomo fleet`: what a fleet has seen.
 
+mod chains;
 mod isolate;
 mod paths;
 mod plot;
@@ -9,12 +10,12 @@ mod status;
 mod words;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
-use tomo_protocol::{Client, Growth, PATHS, Profile, paths as api};
+use tomo_protocol::{Campaign, Client, Growth, ModuleOf, PATHS, Profile, paths as api};
 
 use crate::campaign;
 use crate::remote::Remote;
@@ -54,7 +55,8 @@ struct Status {
 /// All that `tomo report` shows, of all instances together; then, unless the format is one for other
 /// programs, when what was seen was seen first and by how many instances, and for what was never seen, for
 /// how long and by how many instances it was watched. "Not run" means: never seen by those who
-/// watched. Of a campaign over paths it shows how often each ran, as `tomo paths` does (text or JSON).
+/// watched. Of a campaign over paths it shows how often each ran, as `tomo paths` does, and of one over chains of calls
+/// which were called, as `tomo chains` does, and which can be inferred but may be false (text or JSON).
 #[derive(Args)]
 struct Report {
     /// The campaign, or how its name begins.
@@ -114,6 +116,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
+/// What a campaign that counts has counted.
+fn show_counted(
+    client: &Client,
+    (campaign, profile, module): (&Campaign, &Profile, &ModuleOf),
+    folder: &Path,
+    show: &report::Show,
+) -> Result<()> {
+    let with_profile = |text: String| Ok(text + &words::profile(profile));
+    if module.level == PATHS {
+        let seen = paths::seen(client, campaign, profile, module, folder)?;
+        return show.write_plain(|| with_profile(seen.text()?), || seen.json());
+    }
+    let seen = chains::seen(client, campaign, profile, module, folder)?;
+    show.write_plain(|| with_profile(seen.text()?), || seen.json())
+}
+
 fn show_report(client: &Client, asked: &Report) -> Result<ExitCode> {
     let campaign = campaign::campaign(client, &asked.campaign)?;
     let profile: Profile = client.get(&api::of_campaign(api::PROFILE, campaign.id))?;
@@ -123,11 +141,10 @@ fn show_report(client: &Client, asked: &Report) -> Result<ExitCode> {
         fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
     }
     if let [module] = campaign.modules.as_slice()
-        && module.level == PATHS
+        && campaign.is_counted()
     {
-        let seen = paths::seen(client, &campaign, &profile, module, folder.path())?;
-        let text = || Ok(seen.text()? + &words::profile(&profile));
-        asked.show.write_plain(text, || seen.json())?;
+        let all = (&campaign, &profile, module);
+        show_counted(client, all, folder.path(), &asked.show)?;
         return Ok(ExitCode::SUCCESS);
     }
     if campaign

@@ -1,27 +1,27 @@
 //! `tomo program`: the builds that a collector knows.
 
+mod counted;
+
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use tomo_export::locate;
 use tomo_export::predicates::Sites;
 use tomo_isolate::terrain;
-use tomo_launch::{Chosen, ChosenPaths, How, Observed, Target, masters};
+use tomo_launch::{Chosen, How, Observed, Target, masters};
 use tomo_program::{Cache, Graphs, Model, Request, load};
-use tomo_protocol::{Client, Name, NewModule, PATHS, Plan, Program, Units, paths};
+use tomo_protocol::{Client, Name, NewModule, Plan, Program, Units, paths};
 use tomo_weave::Asked;
-use tomo_wire::paths::Paths;
 use tomo_wire::plan::PlanView;
 use tomo_wire::predicates::Predicates;
 
+pub(crate) use counted::{add_chains, add_paths};
+
 use crate::bar::Bar;
 use crate::observe::{Store, What};
-use crate::paths::{Select, units_of};
 use crate::remote::Remote;
-use crate::session::located;
 
 /// Tell a collector of the builds of a program.
 #[derive(Args)]
@@ -168,42 +168,6 @@ pub(crate) fn add_predicates(
     Ok(of_predicates(&module, name, clusters))
 }
 
-/// The same for the paths of the executable, or those of them that are selected.
-pub(crate) fn add_paths(
-    client: &Client,
-    program: &OsString,
-    clusters: bool,
-    select: Option<(&Select, &[PathBuf])>,
-) -> Result<NewModule> {
-    let (store, bar) = (Store::open()?, Bar::new());
-    let target = Target::find(program, std::env::var_os("PATH").as_deref())?;
-    let module = Observed::of(&Chosen::executable(&target))?;
-    let (carried, file) = store.images.following(&module, &ChosenPaths::All, &bar)?;
-    let (name, bytes) = (Name(carried.plan), fs::read(file)?);
-    add_plan(client, (&module, name, &bytes), (&store, &bar))?;
-    let (_, rows) = Paths::read(&bytes).map_err(anyhow::Error::msg)?;
-    let only = match select {
-        Some(select) => {
-            let located = located(&module, &store, &bar)?;
-            Some(units_of(select, &module, &located, &rows, &store)?)
-        }
-        None => None,
-    };
-    let of_function = |at: usize| {
-        let is_meant = |unit: &u32| only.as_ref().is_none_or(|only| only.has(*unit));
-        Units::of(rows.units_of(at).filter(is_meant))
-    };
-    let each = 0..if clusters { rows.functions.len() } else { 0 };
-    let clusters = each.map(of_function).filter(|one| !one.is_empty());
-    let clusters = clusters.collect();
-    bar.finish();
-    Ok(NewModule {
-        level: PATHS.into(),
-        only,
-        ..of_predicates(&module, name, clusters)
-    })
-}
-
 /// The same, with the program as a search sees it.
 pub(crate) fn add_terrain(client: &Client, program: &OsString) -> Result<NewModule> {
     let (store, bar) = (Store::open()?, Bar::new());
@@ -241,11 +205,18 @@ fn of_predicates(module: &Observed, plan: Name, clusters: Vec<Units>) -> NewModu
         placement: "all".into(),
         plan,
         clusters,
+        events: Vec::new(),
         only: None,
     }
 }
 
-fn new_module(module: &Observed, plan: Name, how: How, clusters: Vec<Units>) -> NewModule {
+/// What a campaign asks for that observes a module so.
+pub(crate) fn new_module(
+    module: &Observed,
+    plan: Name,
+    how: How,
+    clusters: Vec<Units>,
+) -> NewModule {
     let placement = match how.placement {
         tomo_weave::Placement::All => "all",
         tomo_weave::Placement::Reduced => "reduced",
@@ -256,6 +227,7 @@ fn new_module(module: &Observed, plan: Name, how: How, clusters: Vec<Units>) -> 
         placement: placement.into(),
         plan,
         clusters,
+        events: Vec::new(),
         only: None,
     }
 }

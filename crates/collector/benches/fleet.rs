@@ -181,6 +181,7 @@ fn new_campaign(admin: &Client) -> Result<Campaign, Failure> {
             placement: "all".into(),
             plan: name,
             clusters: Vec::new(),
+            events: Vec::new(),
             only: None,
         }],
         strategy: Strategy::BalancedProbes,

@@ -1,5 +1,7 @@
 //! What people ask of a campaign, derived from its state: nothing here is kept.
 
+mod chains;
+
 use std::collections::BTreeMap;
 
 use tomo_protocol::{
@@ -62,6 +64,7 @@ pub(crate) fn profile(campaign: &Campaign, state: &State) -> Profile {
         instances: state.instances().len() as u64,
         totals: all_runs(state),
         variants: by_variant(state, &watched),
+        chains: chains::of(state),
         unseen: unseen(campaign, &seen, &watched),
         seen: seen
             .into_iter()

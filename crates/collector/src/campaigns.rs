@@ -5,9 +5,10 @@ use std::sync::PoisonError;
 use axum::http::StatusCode;
 use bytes::Bytes;
 use tomo_protocol::{
-    Campaign, CampaignId, ModuleOf, Name, NewCampaign, NewToken, PATHS, Plan, Program, Role,
-    Summary, Terrain, Token, Units, Variant, is_counted,
+    CHAINS, Campaign, CampaignId, ModuleOf, Name, NewCampaign, NewToken, PATHS, Plan, Program,
+    Role, Summary, Terrain, Token, Units, Variant, is_counted,
 };
+use tomo_wire::chains::Functions;
 use tomo_wire::paths::Paths;
 use tomo_wire::plan::{Level, PlanView};
 use tomo_wire::predicates::{Predicates, Row, Told};
@@ -212,7 +213,8 @@ impl Collector {
 
     /// What is asked for, as far as the modules tell.
     async fn modules(&self, new: &NewCampaign) -> Result<Asked, Denial> {
-        let (mut modules, mut units, mut clusters) = (Vec::new(), 0_u32, Vec::new());
+        let (mut modules, mut units) = (Vec::new(), 0_u32);
+        let (mut clusters, mut events) = (Vec::new(), Vec::new());
         let mut observable = Vec::new();
         let counted = new.modules.iter().any(|module| is_counted(&module.level));
         if counted && new.modules.len() > 1 {
@@ -240,15 +242,18 @@ impl Collector {
                     "name level and placement as the plan was made",
                 ));
             }
-            for cluster in &module.clusters {
-                if !cluster.are_below(plan.probes) {
-                    let error = format!(
-                        "a cluster names more than the {} probes of its plan",
-                        plan.probes
-                    );
-                    return Err(refuse(error, "make clusters of the plan's own probes"));
+            for (sets, all) in [
+                (&module.clusters, &mut clusters),
+                (&module.events, &mut events),
+            ] {
+                if !sets.iter().all(|set| set.are_below(plan.probes)) {
+                    let probes = plan.probes;
+                    let error = format!("a set names more than the {probes} probes of its plan");
+                    let advice = "make clusters and events of the plan's own probes";
+                    return Err(refuse(error, advice));
                 }
-                clusters.push(Units::of(cluster.iter().map(|unit| unit + units)));
+                let moved = |set: &Units| Units::of(set.iter().map(|unit| unit + units));
+                all.extend(sets.iter().map(moved));
             }
             modules.push(ModuleOf {
                 stem: module.stem.clone(),
@@ -273,6 +278,7 @@ impl Collector {
             units,
             observable,
             clusters,
+            events,
         })
     }
 
@@ -389,6 +395,7 @@ struct Asked {
     observable: Vec<u32>,
     /// In units of the campaign.
     clusters: Vec<Units>,
+    events: Vec<Units>,
 }
 
 /// The variants that are asked for, over the units that can be observed.
@@ -399,10 +406,34 @@ async fn plan_variants(new: &NewCampaign, asked: &Asked) -> Result<Vec<Variant>,
         let each = (0..).zip(&observable);
         Units::of(each.filter(|(_, unit)| units.has(**unit)).map(|(at, _)| at))
     };
-    let clusters: Vec<Units> = asked.clusters.iter().map(among).collect();
-    let clusters: Vec<Units> = clusters.into_iter().filter(|one| !one.is_empty()).collect();
+    let chained = asked.modules.iter().any(|module| module.level == CHAINS);
+    if chained && strategy.is_for_events() && asked.events.is_empty() {
+        let error = format!(
+            "{} shares out chains, and the request has none",
+            strategy.name()
+        );
+        return Err(refuse(
+            error,
+            "name chains, or choose a strategy for clusters",
+        ));
+    }
+    let sets: Vec<Units> = match (strategy.is_for_clusters(), strategy.is_for_events()) {
+        (true, _) => asked.clusters.iter().map(among).collect(),
+        // An event is seen as a whole or not at all.
+        (_, true) => {
+            let whole = asked.events.iter().map(|event| (event.len(), among(event)));
+            let whole = whole.filter(|(length, event)| event.len() == *length);
+            whole.map(|(_, event)| event).collect()
+        }
+        _ => Vec::new(),
+    };
+    let sets: Vec<Units> = sets.into_iter().filter(|one| !one.is_empty()).collect();
+    if sets.is_empty() && strategy.is_for_events() && !asked.events.is_empty() {
+        let error = "none of the events can be observed";
+        return Err(refuse(error, "name others"));
+    }
     let number = observable.len() as u32;
-    let planning = move || variants(number, &clusters, strategy, count, bound, seed);
+    let planning = move || variants(number, &sets, strategy, count, bound, seed);
     let planned = tokio::task::spawn_blocking(planning).await;
     let planned = planned.map_err(|_| Denial::busy())?;
     let planned = planned.map_err(|error| refuse(error.to_string(), "change the request"))?;
@@ -435,6 +466,13 @@ fn read_plan(bytes: &[u8]) -> Result<Plan, Denial> {
         return Ok(Plan {
             name: Name(header.name()),
             level: "predicate".into(),
+            probes: rows.len() as u32,
+        });
+    }
+    if let Ok((header, rows)) = Functions::read(bytes) {
+        return Ok(Plan {
+            name: Name(header.name()),
+            level: CHAINS.into(),
             probes: rows.len() as u32,
         });
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use tomo_protocol::{Campaign, InstanceId, Name, News, Since, Units};
-use tomo_wire::report::ReportView;
+use tomo_wire::report::{NO_ROOM, ReportView};
 
 use crate::hunt::Hunt;
 use crate::segment::Entry;
@@ -98,9 +98,7 @@ pub(crate) enum Objection {
     NoSuchVariant,
     #[error("it names units that its variant does not carry")]
     ForeignUnits,
-    #[error(
-        "it counts how often units were hit in a campaign that does not, or does not in one that does"
-    )]
+    #[error("it counts what this campaign does not, or does not count what it does")]
     OtherCounts,
     #[error("the installation has reported more of runs that are not all over than is kept of one")]
     TooManyCounts,
@@ -117,6 +115,7 @@ fn keeps(campaign: &Campaign) -> Keeps {
     Keeps {
         evidence: campaign.search.is_some(),
         counts: campaign.is_counted(),
+        chains: campaign.has_chains(),
     }
 }
 
@@ -160,7 +159,11 @@ impl Observed {
         if header.plans.get() != campaign.plans.0 {
             return Some(Objection::OtherPlans);
         }
-        let have = |units: &Units| units.have(report.hits.iter().map(|hit| hit.get()));
+        let have = |units: &Units| {
+            let mut called = report.links.iter().map(|link| link.unit.get());
+            units.have(report.hits.iter().map(|hit| hit.get()))
+                && called.all(|unit| unit == NO_ROOM || units.has(unit))
+        };
         let number = header.variant.get();
         let has_all = match self.hunt() {
             Some(hunt) => hunt.units(number).map(have),
@@ -174,7 +177,10 @@ impl Observed {
             Some(false) => return Some(Objection::ForeignUnits),
             Some(true) => {}
         }
-        if !report.hits.is_empty() && report.counts.is_empty() == campaign.is_counted() {
+        let is_other = report.counts.is_empty() == campaign.is_counted();
+        if (is_other && !report.hits.is_empty())
+            || (!campaign.has_chains() && !report.links.is_empty())
+        {
             return Some(Objection::OtherCounts);
         }
         (header.run.get() == 0).then_some(Objection::OddRun)
@@ -250,10 +256,8 @@ impl Live {
         if odd && !known.runs.has_block_of(run) {
             return Some(Objection::OddRun);
         }
-        let rows = known
-            .counts
-            .rows()
-            .saturating_add(report.counts.len() as u64);
+        let new = report.counts.len() as u64 + 2 * report.links.len() as u64;
+        let rows = known.counts.rows() + known.chained.rows() + new;
         (rows > MOST_ROWS).then_some(Objection::TooManyCounts)
     }
 

@@ -8,12 +8,14 @@
 //! One promise of instances enters: a run has at most one final report. Where an instance breaks it,
 //! what is wrong is the length of its own runs, and nothing else.
 
+mod chained;
 mod counts;
 mod evidence;
 mod hits;
 mod instance;
 mod runs;
 
+pub use chained::{ChainName, Chained, Step};
 pub use counts::Counts;
 pub use evidence::{Crashed, Evidence, Evidences};
 pub use hits::Hits;
@@ -44,6 +46,8 @@ pub struct Keeps {
     pub evidence: bool,
     /// How often units were hit.
     pub counts: bool,
+    /// By which chains of calls.
+    pub chains: bool,
 }
 
 impl State {
@@ -109,6 +113,7 @@ impl State {
         }
         self.keeps.evidence |= other.keeps.evidence;
         self.keeps.counts |= other.keeps.counts;
+        self.keeps.chains |= other.keeps.chains;
     }
 
     /// Whether a report would add nothing.

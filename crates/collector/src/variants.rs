@@ -1,8 +1,8 @@
 //! How a campaign's probes are shared out over its variants: the techniques of PDT
 //! ([`tomo_plan::distribution`]) over the units of its master plans.
 //!
-//! What the strategies for events observe are single units here: each is one event, so those for
-//! probes and for events differ in how they fill variants only. Clusters come with the request.
+//! Clusters come with the request, and so may events; where it has none, each unit is an event, and the strategies for probes
+//! and for events differ in how they fill variants only.
 //!
 //! A campaign of as many units and variants as are allowed would be climbed for hours, so the climb
 //! ends after a number of moves that depends on the size alone: the same request gives the same
@@ -45,13 +45,13 @@ pub enum PlanningError {
     Empty(u64),
 }
 
-/// Shares out `units` units over variants.
+/// Shares out `units` units over variants; `sets` are the clusters or the events, by what the strategy is for.
 ///
 /// # Errors
 /// Where the request makes no sense.
 pub fn variants(
     units: u32,
-    clusters: &[Units],
+    sets: &[Units],
     strategy: Strategy,
     count: u32,
     bound: Bound,
@@ -65,11 +65,11 @@ pub fn variants(
         return Ok(vec![whole; count.max(1) as usize]);
     };
     check_size(count, limit.min(units.into()))?;
-    if strategy.is_for_clusters() && clusters.is_empty() {
+    if strategy.is_for_clusters() && sets.is_empty() {
         return Err(PlanningError::NoClusters(strategy));
     }
     let bound = distribution::Bound::probes(limit);
-    let distribution = distribute(units, clusters, strategy, count, &bound, seed)?;
+    let distribution = distribute(units, sets, strategy, count, &bound, seed)?;
     let of = |variant: &distribution::Variant| Variant {
         units: Units::of(variant.units().iter().map(|unit| unit.0)),
     };
@@ -90,16 +90,16 @@ fn check_size(variants: u32, probes: u64) -> Result<(), PlanningError> {
 
 fn distribute(
     units: u32,
-    clusters: &[Units],
+    given: &[Units],
     strategy: Strategy,
     count: u32,
     bound: &distribution::Bound,
     seed: u64,
 ) -> Result<distribution::Distribution, PlanningError> {
     let (all, count) = (units as usize, count as usize);
-    let sets = || match strategy.is_for_clusters() {
-        true => UnitSets::new(all, clusters.iter().map(members)),
-        false => UnitSets::new(all, (0..units).map(|unit| [UnitId(unit)])),
+    let sets = || match given.is_empty() {
+        false => UnitSets::new(all, given.iter().map(members)),
+        true => UnitSets::new(all, (0..units).map(|unit| [UnitId(unit)])),
     };
     Ok(match strategy {
         Strategy::RandomProbes => random_probes(all, bound, count, seed)?,

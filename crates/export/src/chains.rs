@@ -4,6 +4,8 @@
 //! |---|---|
 //! | what the threads of a run noted | `chains/read.rs` |
 //! | some of the chains | `chains/choose.rs` |
+//! | the direct calls of a program, and a run's chains along them | `chains/calls.rs` |
+//! | chains that may have run, put together of what different runs have shown | `chains/inferred.rs` |
 //! | a line a chain, as flame graph tools read it | `chains/folded.rs` |
 //! | a flame graph | `chains/flame.rs` |
 //! | the format of pprof | `chains/pprof.rs` |
@@ -11,10 +13,12 @@
 //!
 //! The weight of a chain is how often it was called, nothing else: neither time nor instructions.
 
+mod calls;
 mod choose;
 mod document;
 mod flame;
 mod folded;
+mod inferred;
 mod pprof;
 mod read;
 
@@ -23,12 +27,14 @@ use std::collections::HashMap;
 use tomo_profile::chains::{Chains, Entered};
 use tomo_program::{Address, CallView, Graphs, ModelError};
 
+pub use calls::{Calls, RanChain, RanChains};
 pub use choose::Choice;
 pub use document::document;
 pub use flame::write as write_flame_graph;
 pub use folded::write as write_folded;
+pub use inferred::{Inferred, InferredChain};
 pub use pprof::write as write_pprof;
-pub use read::{ReadError, read};
+pub use read::{ReadError, read, trees};
 
 use crate::Located;
 
@@ -116,7 +122,9 @@ impl Called {
         let mut frames: Vec<Frame> = Vec::new();
         for step in self.chains.steps(chain) {
             let at = match step.entered {
-                Entered::Call(back) | Entered::Outside(Some(back)) => back.wrapping_sub(1),
+                Entered::Call(back) | Entered::Perhaps(back) | Entered::Outside(Some(back)) => {
+                    back.wrapping_sub(1)
+                }
                 Entered::Tail(jump) => jump,
                 _ => 0,
             };
@@ -207,6 +215,7 @@ impl<'g> Names<'g> {
                 let name = caller.map_or_else(|| "unobserved".into(), |caller| caller.title());
                 Some(format!("[{name}]"))
             }
+            Entered::Perhaps(_) => Some("[perhaps others]".into()),
             Entered::Signal => Some("[signal]".into()),
             Entered::Unplaced(_) => Some("[unplaced]".into()),
             Entered::NoRoom => Some("[no room]".into()),

@@ -5,7 +5,7 @@
 //! probes. So the most that a collector can bring about is that fewer probes are armed than are safe.
 
 use tomo_launch::How;
-use tomo_protocol::{AssignedModule, Assignment, News, PATHS, Units, paths};
+use tomo_protocol::{AssignedModule, Assignment, CHAINS, News, PATHS, Units, is_counted, paths};
 use tomo_weave::Placement;
 use tomo_wire::plan::Level;
 use tomo_wire::report::name_of_plans;
@@ -42,6 +42,8 @@ pub(crate) enum What {
     Predicates,
     /// How often its acyclic paths run.
     Paths,
+    /// By which chains of calls its functions are called.
+    Chains,
 }
 
 /// An assignment that says nothing impossible.
@@ -78,7 +80,7 @@ pub(crate) fn check(assignment: &Assignment) -> Result<Sound, NotAccepted> {
     let Some(what) = what else {
         return hostile("it observes what cannot be observed");
     };
-    if what.len() > 1 && what.iter().any(|one| matches!(one, What::Paths)) {
+    if what.len() > 1 && modules.iter().any(|one| is_counted(&one.level)) {
         return hostile("it counts in several modules");
     }
     Ok(Sound { what, units })
@@ -88,6 +90,7 @@ fn what(module: &AssignedModule) -> Option<What> {
     match (module.level.as_str(), module.placement.as_str()) {
         ("predicate", "all") => Some(What::Predicates),
         (PATHS, "all") => Some(What::Paths),
+        (CHAINS, "all") => Some(What::Chains),
         _ => how(module).map(What::Probes),
     }
 }

@@ -2,6 +2,7 @@
 //! its plan asks (or taken from the cache), compared with the collector's plan, and written with the assigned
 //! probes only, less those that the fleet has seen.
 
+mod chains;
 mod paths;
 
 use std::collections::BTreeMap;
@@ -77,7 +78,7 @@ pub(crate) fn bake(
     let pairs = wanted.iter().copied().zip(&sound.what);
     let probed = pairs.filter_map(|(module, what)| match what {
         What::Probes(how) => Some((module, *how)),
-        What::Predicates | What::Paths => None,
+        What::Predicates | What::Paths | What::Chains => None,
     });
     let mut masters = masters(probed, images, &())?.into_iter();
     let mut baking = Baking {
@@ -92,6 +93,7 @@ pub(crate) fn bake(
         match what {
             What::Predicates => baking.predicates(module, asked)?,
             What::Paths => baking.paths(module, asked)?,
+            What::Chains => baking.chains(module, asked)?,
             What::Probes(_) => {
                 let master = masters.next();
                 let other = || NotAccepted::OtherVersion(asked.stem.clone());
@@ -131,6 +133,11 @@ impl Baking<'_> {
         self.assignment.units.has(unit) && !self.seen.has(unit)
     }
 
+    /// Whether a unit of the module is assigned. What is counted is so whatever others have seen.
+    fn is_assigned(&self, unit: u32) -> bool {
+        self.assignment.units.has(self.first + unit)
+    }
+
     /// A module whose functions, blocks or edges are observed: the master without the other probes.
     fn probes(&mut self, module: &AssignedModule, master: &Master) -> Result<(), BakeError> {
         if master.plan() != module.plan.0 || master.probes() != module.probes {
@@ -146,6 +153,7 @@ impl Baking<'_> {
             disposals: format!("{name}.disposals"),
             predicates: None,
             tally: None,
+            memory: None,
             wanted: None,
             units: module.probes,
         };
@@ -185,6 +193,7 @@ impl Baking<'_> {
             disposals: format!("{}.none", module.stem),
             predicates: Some(name(&file)),
             tally: None,
+            memory: None,
             wanted: Some(Units::of((0..module.probes).filter(|row| self.wants(*row)))),
             units: module.probes,
         };

@@ -43,6 +43,8 @@ pub(crate) struct KnownModule {
     pub(crate) predicates: Option<String>,
     /// Where it is counted: the file there that says which unit each counter counts.
     pub(crate) tally: Option<String>,
+    /// Where chains of calls are noted: bytes of a slab.
+    pub(crate) memory: Option<u32>,
     /// Which of its predicates were assigned: at sites of which one was, others have marks, too.
     pub(crate) wanted: Option<Units>,
     /// Units of the campaign that are this module's.
@@ -130,7 +132,11 @@ impl Known {
         let each = self.modules.iter();
         each.filter_map(|module| {
             let image = image_path(state, &module.image);
-            Carried::of(&image, &module.stem, module.plan.0, module.probes)
+            let carried = Carried::of(&image, &module.stem, module.plan.0, module.probes)?;
+            Some(match module.memory {
+                Some(memory) => carried.with_chains(memory),
+                None => carried,
+            })
         })
         .collect()
     }

@@ -21,6 +21,7 @@
 //! | `known.rs` | the last assignment that was made into images |
 //! | `listening.rs` | the program's errors, passed on and looked at, where somebody asked for it |
 //! | `run.rs` | one run: its folder, its records, its reports |
+//! | `forest.rs` | the trees of calls of its threads, put together |
 //! | `leftover.rs` | runs whose launcher did not come to the end |
 //! | `spool.rs` | final reports until they are settled |
 //! | `channel.rs` | one exchange with the collector, and what follows from the answer |
@@ -38,6 +39,7 @@ mod calibrate;
 mod channel;
 mod clock;
 mod farewell;
+mod forest;
 mod instance;
 mod known;
 mod leftover;

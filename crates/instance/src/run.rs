@@ -12,17 +12,19 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::fcntl::Flock;
 use serde::{Deserialize, Serialize};
+use tomo_export::chains::trees;
 use tomo_launch::{CRASHES, Ended, SLABS, crashes, equip, read_record};
 use tomo_protocol::{CampaignId, InstanceId, Name, Units};
 use tomo_wire::counting::sums;
 use tomo_wire::predicates::{Predicates, values};
 use tomo_wire::record::{Live, Reason};
-use tomo_wire::report::{Follows, Frame, MOST_FRAMES, Outcome, Report, Told};
+use tomo_wire::report::{Follows, Frame, Link, MOST_FRAMES, NO_ROOM, Outcome, Report, Told};
 use tomo_wire::tally::{NONE, Tally};
 use zerocopy::IntoBytes as _;
 use zerocopy::little_endian::{U32, U64};
 
 use crate::clock;
+use crate::forest::Forest;
 use crate::known::{Known, image_path};
 use crate::state::{State, StateError, replace};
 
@@ -51,6 +53,8 @@ struct Part {
     predicates: Option<PathBuf>,
     /// Where it is counted: the file that says which unit each counter counts.
     tally: Option<PathBuf>,
+    /// Whether it is by chains of calls.
+    has_chains: bool,
     /// Which predicates are told of.
     wanted: Option<Units>,
 }
@@ -76,6 +80,8 @@ pub(crate) struct Hit {
     pub(crate) units: Vec<U32>,
     /// How often each, where that is counted.
     counts: Vec<U64>,
+    /// By which chains of calls, where they are noted.
+    links: Vec<Link>,
 }
 
 /// A folder of a run, whoever's it is.
@@ -165,25 +171,44 @@ impl RunFolder {
         (hit, modules)
     }
 
-    /// Adds what the counters of a module say, and gives how many threads they say nothing of. What adds up to more than
-    /// 64 bits hold is told as the largest number.
+    /// Adds what the counters of a module, or its trees of calls, say, and gives how many threads they say nothing of. What
+    /// adds up to more than 64 bits hold is told as the largest number.
     fn count(&self, part: &Part, tally: &Path, hit: &mut Hit) -> Option<u64> {
-        let (tally, slabs) = (fs::read(tally).ok()?, fs::read(self.file(SLABS)).ok()?);
+        let tally = fs::read(tally).ok()?;
         let (header, units) = Tally::read(&tally).ok()?;
-        let mut counted = vec![0u64; units.len()];
-        let add = |counter: usize, value: u64| {
-            if let Some(sum) = counted.get_mut(counter) {
-                *sum = sum.saturating_add(value);
+        let mut all: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut add = |unit: u32, count: u64| {
+            let sum = all.entry(unit).or_default();
+            *sum = sum.saturating_add(count);
+        };
+        let slabs = self.file(SLABS);
+        let lost = match part.has_chains {
+            true => {
+                let mut forest = Forest::default();
+                let lost = trees(&slabs, |nodes| forest.add(nodes, units, part.first)).ok()?;
+                hit.links = forest.links();
+                let called = hit.links.iter().filter(|link| link.unit.get() != NO_ROOM);
+                called.for_each(|link| add(link.unit.get(), link.calls.get()));
+                lost
+            }
+            false => {
+                let mut counted = vec![0u64; units.len()];
+                let count = |counter: usize, value: u64| {
+                    if let Some(sum) = counted.get_mut(counter) {
+                        *sum = sum.saturating_add(value);
+                    }
+                };
+                let bytes = fs::read(slabs).ok()?;
+                let lost = sums(&bytes, header.at.get(), count, units.len()).ok()?;
+                let told = units
+                    .iter()
+                    .zip(counted)
+                    .filter(|(unit, _)| unit.get() != NONE);
+                told.for_each(|(unit, count)| add(part.first + unit.get(), count));
+                lost
             }
         };
-        let lost = sums(&slabs, header.at.get(), add, units.len()).ok()?;
-        let mut all: BTreeMap<u32, u64> = BTreeMap::new();
-        for (unit, count) in units.iter().zip(counted) {
-            if unit.get() != NONE && count > 0 {
-                let sum = all.entry(part.first + unit.get()).or_default();
-                *sum = sum.saturating_add(count);
-            }
-        }
+        all.retain(|_, count| *count > 0);
         hit.units.extend(all.keys().map(|unit| U32::new(*unit)));
         hit.counts
             .extend(all.values().map(|count| U64::new(*count)));
@@ -285,11 +310,13 @@ impl RunFolder {
         let follows = Follows {
             hits: hit.units.len() as u32,
             counts: hit.counts.len() as u32,
+            links: hit.links.len() as u32,
             frames: frames.len() as u32,
         };
         let body = [
             hit.units.as_bytes(),
             hit.counts.as_bytes(),
+            hit.links.as_bytes(),
             frames.as_bytes(),
         ];
         let body = body.concat();
@@ -405,6 +432,7 @@ impl Run {
                     image: image_path(state, &module.image),
                     predicates: predicates.map(|name| image_path(state, name)),
                     tally: tally.map(|name| image_path(state, name)),
+                    has_chains: module.memory.is_some(),
                     wanted: module.wanted.clone(),
                 });
             }

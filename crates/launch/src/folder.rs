@@ -190,7 +190,7 @@ impl RunFolder {
         memory: u32,
         progress: &dyn Progress,
     ) -> Result<(), FolderError> {
-        let baked = images.chains(module, progress)?;
+        let baked = images.chains(module, None, progress)?;
         self.contents = Contents::Chains;
         self.slab = baked.header.slab_end.get().max(memory);
         self.add(module, &baked, "functions")

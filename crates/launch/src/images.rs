@@ -3,6 +3,7 @@
 //! The cache holds for each module, level and placement three files, image, plan and disposals, that are never
 //! changed. Runs get copies of the image (its text changes as probes vanish) and links of the plan.
 
+mod chains;
 mod paths;
 mod predicates;
 
@@ -16,9 +17,7 @@ use std::path::{Path, PathBuf};
 use tomo_program::{
     AnalyseError, Binary, Cache, LoadError, Loaded, Model, Progress, Request, load,
 };
-use tomo_weave::{
-    Options, Placement, WEAVE_VERSION, WeaveError, Weights, weave, weave_chains, weave_counters,
-};
+use tomo_weave::{Options, Placement, WEAVE_VERSION, WeaveError, Weights, weave, weave_counters};
 use tomo_wire::chains::Functions;
 use tomo_wire::counting::Counters;
 use tomo_wire::image::Image;
@@ -188,24 +187,6 @@ impl Images {
             let woven = weave_counters(of, bytes, model, id, stamp, (None, slab), weights)?;
             Ok((woven.image, woven.counters, woven.header))
         })
-    }
-
-    /// The image in which the chains of calls of `module` are noted.
-    pub(crate) fn chains(
-        &self,
-        module: &Observed,
-        progress: &dyn Progress,
-    ) -> Result<Baked, ImageError> {
-        self.staying(
-            module,
-            "chains",
-            "functions",
-            progress,
-            |of, bytes, model| {
-                let woven = weave_chains(of, bytes, model, module.id, module.stamp, None)?;
-                Ok((woven.image, woven.functions, woven.header))
-            },
-        )
     }
 
     /// The image of `module` with probes that stay, woven by `weave` if it is not there: the image's file and the

@@ -171,6 +171,16 @@ impl Carried {
         })
     }
 
+    /// The same where trees of calls are in slabs, of `memory` bytes each at least.
+    #[must_use]
+    pub fn with_chains(self, memory: u32) -> Self {
+        let least = self.slab.map_or(0, |(end, _)| end);
+        Self {
+            slab: Some((least.max(memory), Contents::Chains)),
+            ..self
+        }
+    }
+
     /// The file of its record in the folder of a run.
     #[must_use]
     pub fn record(&self, folder: &Path) -> PathBuf {

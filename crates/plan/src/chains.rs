@@ -169,23 +169,33 @@ impl CallGraph {
     /// # Errors
     /// [`ChainsError::NoSuchFunction`].
     pub fn cluster(&self, root: FunctionId) -> Result<Vec<UnitId>, ChainsError> {
-        check_function(self.function_count(), root)?;
-        let mut is_reached = vec![false; self.function_count()];
-        is_reached[root.index()] = true;
+        let reached = self.reached(root)?.into_iter();
+        let calls = reached.flat_map(|function| self.range(function));
         let mut units = vec![self.entry_unit(root)];
-        let mut open = vec![root];
-        while let Some(function) = open.pop() {
-            for at in self.range(function) {
-                let callee = self.calls[at].callee;
-                units.extend(self.units_of(at));
-                if !std::mem::replace(&mut is_reached[callee.index()], true) {
-                    open.push(callee);
-                }
-            }
-        }
+        units.extend(calls.flat_map(|at| self.units_of(at)));
         units.sort_unstable();
         units.dedup();
         Ok(units)
+    }
+
+    /// The functions that a root reaches, itself included. Ascending.
+    ///
+    /// # Errors
+    /// [`ChainsError::NoSuchFunction`].
+    pub fn reached(&self, root: FunctionId) -> Result<Vec<FunctionId>, ChainsError> {
+        check_function(self.function_count(), root)?;
+        let mut is_reached = vec![false; self.function_count()];
+        is_reached[root.index()] = true;
+        let mut open = vec![root];
+        while let Some(function) = open.pop() {
+            for call in self.calls(function) {
+                if !std::mem::replace(&mut is_reached[call.callee.index()], true) {
+                    open.push(call.callee);
+                }
+            }
+        }
+        let reached = (0..).zip(is_reached).filter(|(_, is_reached)| *is_reached);
+        Ok(reached.map(|(at, _)| FunctionId(at)).collect())
     }
 
     /// What observes one call, in the order in which it runs.

@@ -17,6 +17,9 @@ use tomo_wire::chains::{LOST, MARK, Node, Row, Way, number_of};
 pub enum Entered {
     /// By a call of the function above that returns to this address.
     Call(u64),
+    /// By what the function above called, from the call that returns to this address: perhaps by tail calls of functions
+    /// that are not observed here, but could be.
+    Perhaps(u64),
     /// By a jump at this address, out of the function above.
     Tail(u64),
     /// By a call that returns to this address, of a function that is not observed and was active below
@@ -63,6 +66,24 @@ pub struct Meaning<'m> {
     pub function_at: &'m dyn Fn(u64) -> Option<u64>,
     /// Whether the function with this entry is observed.
     pub is_observed: &'m dyn Fn(u64) -> bool,
+    /// Whether the call that returns to the first address leads to the function with the second entry by itself: true
+    /// where all are observed that can be.
+    pub is_certain: &'m dyn Fn(u64, u64) -> bool,
+}
+
+/// What a tree says of a chain, before anything is concluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// The number of the chain above, in the same tree.
+    pub parent: usize,
+    /// How the function was entered, as its number ([`Way`]), and from where.
+    pub way: u32,
+    /// From where, in bytes from the start of the text.
+    pub site: u32,
+    /// The number of the function; none where there was no room.
+    pub function: Option<u32>,
+    /// How often.
+    pub calls: u64,
 }
 
 impl Default for Chains {
@@ -89,36 +110,62 @@ impl Chains {
 
     /// Adds what one thread noted. What was not finished, or is no tree, is left out.
     pub fn add(&mut self, nodes: &[Node], meaning: &Meaning<'_>) {
-        // Which chain each node is.
-        let mut known: Vec<Option<usize>> = vec![None; nodes.len()];
-        if let Some(root) = known.first_mut() {
-            *root = Some(0);
-        }
-        for (at, node) in nodes.iter().enumerate().skip(1) {
-            if number_of(LOST) == Some(at) {
-                if node.count.get() > 0 {
-                    self.add_calls(0, Entered::NoRoom, 0, node.count.get());
-                }
-                continue;
+        let noted = nodes.iter().enumerate().skip(1).map(|(at, node)| {
+            let function = match number_of(LOST) == Some(at) {
+                true => None,
+                false => Some(node.function.get()),
+            };
+            Noted {
+                parent: number_of(node.parent.get()).unwrap_or(usize::MAX),
+                way: node.way.get(),
+                site: node.site.get(),
+                function,
+                calls: node.count.get(),
             }
-            let parent = number_of(node.parent.get()).filter(|parent| *parent < at);
-            let parent = parent.and_then(|parent| known.get(parent).copied().flatten());
-            let row = meaning.rows.get(node.function.get() as usize);
-            let way = Way::from_number(node.way.get());
-            let (Some(parent), Some(row), Some(way)) = (parent, row, way) else {
-                continue;
-            };
-            let entered = self.entered(parent, way, node.site.get(), meaning);
-            let parent = match entered {
-                Entered::Unplaced(_) => 0,
-                _ => parent,
-            };
-            let chain = self.add_calls(parent, entered, row.entry.get(), node.count.get());
-            known[at] = Some(chain);
+        });
+        self.add_noted(noted, meaning);
+    }
+
+    /// Adds a tree, from its number 1 on: number 0 is the root.
+    pub fn add_noted(&mut self, noted: impl IntoIterator<Item = Noted>, meaning: &Meaning<'_>) {
+        // Which chain each is.
+        let mut known: Vec<Option<usize>> = vec![Some(0)];
+        for one in noted {
+            let chain = self.add_one(&one, &known, meaning);
+            known.push(chain);
         }
     }
 
-    fn entered(&self, parent: usize, way: Way, site: u32, meaning: &Meaning<'_>) -> Entered {
+    fn add_one(
+        &mut self,
+        one: &Noted,
+        known: &[Option<usize>],
+        meaning: &Meaning<'_>,
+    ) -> Option<usize> {
+        let Some(function) = one.function else {
+            if one.calls > 0 {
+                self.add_calls(0, Entered::NoRoom, 0, one.calls);
+            }
+            return None;
+        };
+        let parent = known.get(one.parent).copied().flatten()?;
+        let row = meaning.rows.get(function as usize)?;
+        let way = Way::from_number(one.way)?;
+        let entered = self.entered(parent, way, (one.site, row.entry.get()), meaning);
+        let parent = match entered {
+            Entered::Unplaced(_) => 0,
+            _ => parent,
+        };
+        Some(self.add_calls(parent, entered, row.entry.get(), one.calls))
+    }
+
+    fn entered(
+        &self,
+        parent: usize,
+        way: Way,
+        (site, function): (u32, u64),
+        meaning: &Meaning<'_>,
+    ) -> Entered {
         let address = meaning.origin.wrapping_add((site & !MARK).into());
         match way {
             Way::Tail => Entered::Tail(address),
@@ -128,7 +175,12 @@ impl Chains {
                 let caller = (meaning.function_at)(address.wrapping_sub(1));
                 let above = self.chains[parent].function;
                 match caller {
-                    Some(caller) if caller == above => Entered::Call(address),
+                    Some(caller) if caller == above => {
+                        match (meaning.is_certain)(address, function) {
+                            true => Entered::Call(address),
+                            false => Entered::Perhaps(address),
+                        }
+                    }
                     Some(caller) if (meaning.is_observed)(caller) => Entered::Unplaced(address),
                     _ => Entered::Unobserved(address),
                 }
@@ -150,6 +202,12 @@ impl Chains {
         }
         self.chains[found].calls += calls;
         found
+    }
+
+    /// The chain that goes on from this one so, by number.
+    #[must_use]
+    pub fn child(&self, parent: usize, entered: Entered, function: u64) -> Option<usize> {
+        self.index.get(&(parent, entered, function)).copied()
     }
 
     /// The steps of a chain, the outermost first.

@@ -29,9 +29,10 @@ pub struct Program {
 pub struct Plan {
     /// Its name.
     pub name: Name,
-    /// What it observes: `function`, `block`, `edge`, `predicate` or `path`.
+    /// What it observes: `function`, `block`, `edge`, `predicate`, `path` or `chain`.
     pub level: String,
-    /// Its probes; of predicates all of them, whether they can be observed or not; of paths all numbers of paths.
+    /// Its probes; of predicates all of them, whether they can be observed or not; of paths all numbers of paths; of chains all
+    /// functions that can be observed.
     pub probes: u32,
 }
 
@@ -42,7 +43,7 @@ pub struct Plan {
 pub struct NewModule {
     /// The build.
     pub stem: String,
-    /// What is observed: `function`, `block`, `edge`, `predicate` or `path`.
+    /// What is observed: `function`, `block`, `edge`, `predicate`, `path` or `chain`.
     pub level: String,
     /// Where probes go: `all` or `reduced`.
     pub placement: String,
@@ -52,13 +53,16 @@ pub struct NewModule {
     /// clusters). Needed by the strategies for clusters only; probes in none of them are left out.
     #[serde(default)]
     pub clusters: Vec<Units>,
+    /// Sets of this plan's probes that observe one event each (PDT's events), such as the functions of a chain of calls. Without
+    /// them the strategies for events take each probe for one.
+    #[serde(default)]
+    pub events: Vec<Units>,
     /// Which of this plan's probes are to be observed at all; all that can be, if it is not said.
     #[serde(default)]
     pub only: Option<Units>,
 }
 
-/// How probes are shared out over variants: the techniques of PDT, under its names. Those for
-/// events take each unit for one event.
+/// How probes are shared out over variants: the techniques of PDT, under its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -115,6 +119,12 @@ impl Strategy {
             Self::PackedClusters => "packed-clusters",
             Self::BalancedPackedClusters => "balanced-packed-clusters",
         }
+    }
+
+    /// Whether it is for events.
+    #[must_use]
+    pub fn is_for_events(self) -> bool {
+        self.name().ends_with("events")
     }
 
     /// Whether it needs clusters.
@@ -191,11 +201,13 @@ pub struct NewCampaign {
 /// Whether it is counted how often units of this level are hit, rather than whether they are.
 #[must_use]
 pub fn is_counted(level: &str) -> bool {
-    level == PATHS
+    level == PATHS || level == CHAINS
 }
 
 /// The level of acyclic paths.
 pub const PATHS: &str = "path";
+/// The level of chains of calls: the units are functions, and reports say by which chains they were called.
+pub const CHAINS: &str = "chain";
 
 /// A module of a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -257,6 +269,12 @@ impl Campaign {
     #[must_use]
     pub fn is_counted(&self) -> bool {
         self.modules.iter().any(|module| is_counted(&module.level))
+    }
+
+    /// Whether its reports say by which chains of calls functions were called.
+    #[must_use]
+    pub fn has_chains(&self) -> bool {
+        self.modules.iter().any(|module| module.level == CHAINS)
     }
 }
 

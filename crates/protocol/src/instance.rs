@@ -35,7 +35,7 @@ pub struct Assignment {
 pub struct AssignedModule {
     /// The build.
     pub stem: String,
-    /// What is observed: `function`, `block`, `edge`, `predicate` or `path`.
+    /// What is observed: `function`, `block`, `edge`, `predicate`, `path` or `chain`.
     pub level: String,
     /// Where probes go: `all` or `reduced`.
     pub placement: String,

@@ -37,13 +37,16 @@ mod units;
 
 pub use calibration::{Calibration, CalibrationError, Cost, SCHEMA as CALIBRATION_SCHEMA};
 pub use campaign::{
-    Bound, Campaign, ModuleOf, NewCampaign, NewModule, PATHS, Plan, Policy, Program, Strategy,
-    Summary, Variant, is_counted,
+    Bound, CHAINS, Campaign, ModuleOf, NewCampaign, NewModule, PATHS, Plan, Policy, Program,
+    Strategy, Summary, Variant, is_counted,
 };
 pub use client::{Client, ClientError, Settings, TokenError, read_token};
 pub use ids::{CampaignId, IdError, InstanceId, Name};
 pub use instance::{Answer, AssignedModule, Assignment, News, Since, Verdict, What};
-pub use profile::{Curve, Growth, Instance, Numbers, Profile, Seen, Totals, Unseen, VariantTotals};
+pub use profile::{
+    Chain, Curve, Growth, Instance, Numbers, Profile, Seen, Totals, Unseen, VariantChains,
+    VariantTotals,
+};
 pub use search::{
     Cause, Choice, CrashFrame, Found, Group, Known, Routine, Search, SearchStep, Terrain, Towards,
 };

@@ -80,6 +80,37 @@ pub struct Profile {
     pub seen: Vec<Seen>,
     /// What was not, in groups that were watched equally.
     pub unseen: Vec<Unseen>,
+    /// Where chains of calls are observed: those that each variant has shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chains: Vec<VariantChains>,
+}
+
+/// The chains of calls that the runs of one variant have shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct VariantChains {
+    /// Which variant.
+    pub variant: u32,
+    /// The chains, those above before those below.
+    pub chains: Vec<Chain>,
+}
+
+/// A chain of calls: that of its parent, and one function more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Chain {
+    /// The number of a chain before it in the variant, counted from 1; 0 if there is none above.
+    pub parent: u32,
+    /// How the function was entered, as the trees of threads have it.
+    pub way: u32,
+    /// From where, as they have it.
+    pub site: u32,
+    /// The function; nothing where it stands for all chains for which there was no room.
+    pub unit: Option<u32>,
+    /// How often; nothing where that is more than 64 bits hold.
+    pub calls: Option<u64>,
+    /// By how many instances it was seen.
+    pub instances: u32,
 }
 
 /// An instance.

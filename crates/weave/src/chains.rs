@@ -76,13 +76,18 @@ enum Exit {
     Indirect(Operand),
 }
 
-/// The steps of all functions of the program.
-pub(crate) fn all(around: &Surroundings<'_>, graphs: &Graphs<'_>) -> Chains {
+/// The steps of all functions of the program, where those with the `wanted` entries are observed.
+pub(crate) fn all(
+    around: &Surroundings<'_>,
+    graphs: &Graphs<'_>,
+    wanted: &(dyn Fn(u64) -> bool + Sync),
+) -> Chains {
     let live = Liveness::of(around.text, graphs);
     let functions: Vec<_> = graphs.functions().collect();
     let owns: Vec<Own<'_>> = functions
         .par_iter()
         .with_min_len(16)
+        .filter(|function| wanted(function.entry().0))
         .filter_map(|function| Own::of(around, &live, function))
         .collect();
     let site = |address: u64| {

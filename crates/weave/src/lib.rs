@@ -423,8 +423,8 @@ pub struct WovenChains {
     pub header: Image,
 }
 
-/// Makes the image of a module whose functions note by which chains of calls they are entered. Linear, on all
-/// processors.
+/// Makes the image of a module whose functions, those with the `wanted` entries, note by which chains of calls they are
+/// entered. Linear, on all processors.
 ///
 /// # Errors
 /// Where the module cannot be armed at all.
@@ -435,13 +435,14 @@ pub fn weave_chains(
     module: ModuleId,
     stamp: FileStamp,
     distance: Option<i64>,
+    wanted: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<WovenChains, WeaveError> {
     let ground = Ground::of(binary, bytes, model)?;
     let chains::Chains {
         rows,
         regions,
         calls,
-    } = chains::all(&ground.around(), &ground.graphs);
+    } = chains::all(&ground.around(), &ground.graphs, wanted);
     let file = Functions::of(module, ground.text.origin(), ANALYSIS_VERSION, &rows);
     let elsewhere = Elsewhere {
         regions,

@@ -1,7 +1,7 @@
 //! The report: one run's word to the collector of the fleet.
 //!
 //! A header, then the units that the run has hit so far, as ascending numbers, then, where the campaign counts, how often
-//! it has hit each, then the frames of a crash, if there was one. A report is
+//! it has hit each, then the [chains](Link) of calls that it has noted, then the frames of a crash, if there was one. A report is
 //! *cumulative*: a later one of the same run (its sequence is higher) says all that an earlier one
 //! said, so that any of them may be lost, come twice, or come in another order. It says how long
 //! it is, so a body of several is one after the other.
@@ -15,6 +15,7 @@ use core::mem::size_of;
 use zerocopy::little_endian::{I64, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
+use crate::chains::Way;
 use crate::checksum;
 use crate::door::{Header, Preamble, Refusal, part};
 
@@ -60,6 +61,39 @@ impl Frame {
     pub fn build_id(&self) -> &[u8] {
         let length = self.id_length.get() as usize;
         self.id.get(..length).unwrap_or_default()
+    }
+}
+
+/// Chains of one report at most.
+pub const MOST_LINKS: u32 = 1 << 18;
+/// The unit of a chain that stands for all those for which there was no room.
+pub const NO_ROOM: u32 = u32::MAX;
+
+/// A chain of calls: that of its parent, and one function more. What way and site are say the trees of threads
+/// ([`crate::chains`]); nothing is concluded from them before somebody reads them who has the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct Link {
+    /// The number of a chain before it, counted from 1; 0 if there is none above.
+    pub parent: U32,
+    /// How the function was entered: a [`Way`].
+    pub way: U32,
+    /// From where.
+    pub site: U32,
+    /// The function, as a unit of the campaign, or [`NO_ROOM`].
+    pub unit: U32,
+    /// How often.
+    pub calls: U64,
+}
+
+impl Link {
+    /// Whether it may be the one behind so many others.
+    fn is_sound(&self, before: u32) -> bool {
+        let is_lost = self.unit.get() == NO_ROOM;
+        match Way::from_number(self.way.get()) {
+            Some(_) => self.parent.get() <= before && !is_lost,
+            None => is_lost && self.way.get() == 0 && self.parent.get() == 0,
+        }
     }
 }
 
@@ -137,7 +171,9 @@ pub struct Report {
     pub frames: U32,
     /// Counts: as many as units, or none.
     pub counts: U32,
-    /// Checksum of units, counts and frames.
+    /// Chains.
+    pub links: U32,
+    /// Checksum of units, counts, chains and frames.
     pub body_checksum: U64,
 }
 
@@ -148,6 +184,8 @@ pub struct Follows {
     pub hits: u32,
     /// How often each was hit, at least once: for all of them, or for none.
     pub counts: u32,
+    /// Chains.
+    pub links: u32,
     /// Frames.
     pub frames: u32,
 }
@@ -223,6 +261,7 @@ impl Report {
     pub fn sealed_over(mut self, follows: Follows, body: &[u8]) -> [u8; size_of::<Self>()] {
         self.hits = follows.hits.into();
         self.counts = follows.counts.into();
+        self.links = follows.links.into();
         self.frames = follows.frames.into();
         self.body_checksum = checksum(body).into();
         self.seal();
@@ -261,6 +300,8 @@ pub struct ReportView<'f> {
     pub hits: &'f [U32],
     /// How often each was hit, where that is counted.
     pub counts: &'f [U64],
+    /// The chains of calls that it has noted, those above before those below.
+    pub links: &'f [Link],
     /// Where it crashed, the innermost frame first.
     pub frames: &'f [Frame],
     /// All its bytes.
@@ -277,6 +318,7 @@ impl<'f> ReportView<'f> {
         let header = <Report as Header>::open(bytes)?;
         if header.hits.get() > MOST_HITS
             || header.frames.get() > MOST_FRAMES
+            || header.links.get() > MOST_LINKS
             || ![0, header.hits.get()].contains(&header.counts.get())
         {
             return Err(Refusal::Inconsistent);
@@ -290,17 +332,20 @@ impl<'f> ReportView<'f> {
         };
         let hits = next(header.hits, size_of::<U32>())?;
         let counts = next(header.counts, size_of::<U64>())?;
+        let links = next(header.links, size_of::<Link>())?;
         let frames = next(header.frames, size_of::<Frame>())?;
         if checksum(part(bytes, start, size)?) != header.body_checksum.get() {
             return Err(Refusal::Damaged);
         }
         let frames = <[Frame]>::ref_from_bytes(frames).map_err(|_| Refusal::Inconsistent)?;
+        let links = <[Link]>::ref_from_bytes(links).map_err(|_| Refusal::Inconsistent)?;
         let counts = <[U64]>::ref_from_bytes(counts).map_err(|_| Refusal::Inconsistent)?;
         let hits = <[U32]>::ref_from_bytes(hits).map_err(|_| Refusal::Inconsistent)?;
         let outcome = Outcome::from_number(header.outcome.get()).ok_or(Refusal::Inconsistent)?;
         let told = Told::from_number(header.told.get()).ok_or(Refusal::Inconsistent)?;
         let ascend = hits.is_sorted_by(|a, b| a.get() < b.get());
-        if !ascend || counts.iter().any(|count| count.get() == 0) {
+        let counted = counts.iter().all(|count| count.get() > 0);
+        if !ascend || !counted || !links.iter().zip(0..).all(|(link, at)| link.is_sound(at)) {
             return Err(Refusal::Inconsistent);
         }
         let (bytes, rest) = bytes
@@ -312,6 +357,7 @@ impl<'f> ReportView<'f> {
             told,
             hits,
             counts,
+            links,
             frames,
             bytes,
         };

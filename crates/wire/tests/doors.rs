@@ -255,6 +255,26 @@ fn counts_are_of_all_units_or_of_none_and_never_zero() {
 }
 
 #[test]
+fn chains_come_behind_those_above_them() {
+    let none = u32::MAX;
+    let file = reported::chained(&[[0, 3, 0, 5, 1], [1, 1, 9, 6, 2], [0, 0, 0, none, 4]]);
+    let (report, _) = ReportView::read(&file).expect("a report");
+    assert_eq!(report.links.len(), 3);
+    for links in [
+        &[[1, 3, 0, 5, 1]][..],
+        &[[0, 3, 0, 5, 1], [3, 1, 9, 6, 2]],
+        &[[0, 5, 0, 5, 1]],
+        &[[0, 0, 0, 5, 1]],
+        &[[0, 1, 0, none, 1]],
+        &[[0, 3, 0, 5, 1], [1, 0, 0, none, 2]],
+    ] {
+        let file = reported::chained(links);
+        let refusal = ReportView::read(&file).map(|_| ()).unwrap_err();
+        assert_eq!(refusal, Refusal::Inconsistent, "{links:?}");
+    }
+}
+
+#[test]
 fn a_report_without_a_known_outcome_is_refused() {
     let (mut header, _) = reported::report(&[]);
     header.outcome = 4.into();

@@ -165,6 +165,7 @@ mod tests {
                 unseen(210, 2, 30_000_000_000),
                 unseen(310, 0, 0),
             ],
+            chains: Vec::new(),
         };
         insta::assert_snapshot!(super::profile(&profile));
     }

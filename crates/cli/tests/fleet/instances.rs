@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::time::Duration;
 
+use tomo_protocol::{Client, Settings};
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build, compiled};
 
 use crate::site::Site;
@@ -69,6 +71,22 @@ impl Fleet {
         let output = self.tomo(instance, &["--prepare"], &[]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{said}");
+    }
+
+    /// A client that takes part by itself.
+    pub(crate) fn client(&self) -> Client {
+        let settings = Settings {
+            url: self.site.url.clone(),
+            token: Some(
+                std::fs::read_to_string(&self.token)
+                    .expect("a token")
+                    .trim()
+                    .to_owned(),
+            ),
+            authorities: None,
+            timeout: Duration::from_secs(60),
+        };
+        Client::new(&settings).expect("a client")
     }
 }
 

@@ -1,6 +1,7 @@
 //! The commands for a fleet as a user meets them: a collector as a process, a program built here, and
 //! reports made by hand.
 
+mod chains;
 mod commands;
 mod instances;
 mod isolate;

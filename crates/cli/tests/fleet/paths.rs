@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::Value;
-use tomo_protocol::{Answer, Campaign, Client, InstanceId, Profile, Settings, What, paths};
+use tomo_protocol::{Answer, Campaign, InstanceId, Profile, What, paths};
 use tomo_wire::report::{Follows, Report};
 use zerocopy::IntoBytes as _;
 use zerocopy::little_endian::{U32, U64};
@@ -226,18 +226,6 @@ fn runs_are_put_together_on_one_machine() {
     assert!(refusal.contains("fleet"), "{refusal}");
 }
 
-/// A client that takes part in the fleet.
-fn instance_of(fleet: &Fleet) -> Client {
-    let token = fleet.site.tomo(&["campaign", "token", &fleet.id]);
-    Client::new(&Settings {
-        url: fleet.site.url.clone(),
-        token: Some(token.trim().to_owned()),
-        authorities: None,
-        timeout: std::time::Duration::from_secs(60),
-    })
-    .expect("a client")
-}
-
 /// A report of an installation's first run with these counts.
 fn counting(campaign: &Campaign, instance: u8, counted: &[(u32, u64)]) -> Vec<u8> {
     let units: Vec<u32> = counted.iter().map(|(unit, _)| *unit).collect();
@@ -251,7 +239,7 @@ fn counting(campaign: &Campaign, instance: u8, counted: &[(u32, u64)]) -> Vec<u8
     let follows = Follows {
         hits: hits.len() as u32,
         counts: counts.len() as u32,
-        frames: 0,
+        ..Follows::default()
     };
     [head.sealed_over(follows, &body).as_slice(), &body].concat()
 }
@@ -269,7 +257,7 @@ fn counts_that_cannot_be_are_refused_with_the_reason() {
         "balanced-probes",
     ];
     let fleet = Fleet::new("isolating.c", &words);
-    let (campaign, client) = (shown(&fleet), instance_of(&fleet));
+    let (campaign, client) = (shown(&fleet), fleet.client());
     let send = |body: &[u8]| -> What {
         let answer: Answer = client.post_bytes(paths::REPORTS, body).expect("an answer");
         answer.verdicts[0].what.clone()
@@ -286,7 +274,7 @@ fn counts_that_cannot_be_are_refused_with_the_reason() {
     let foreign = (0..campaign.units)
         .find(|unit| !carried.has(*unit))
         .expect("another");
-    assert!(why(send(&report(&campaign, 1, 0, &[one]))).contains("counts how often"));
+    assert!(why(send(&report(&campaign, 1, 0, &[one]))).contains("does not count what it does"));
     assert!(why(send(&counting(&campaign, 1, &[(foreign, 3)]))).contains("does not carry"));
     let mut elsewhere = campaign.clone();
     elsewhere.id.0[0] ^= 1;

@@ -13,6 +13,7 @@ use crate::state::{Keeps, State};
 const SEARCHED: Keeps = Keeps {
     evidence: true,
     counts: false,
+    chains: false,
 };
 
 /// Two decisions, one after the other, so that there are four ways: a branch at block 0, and one at 1 or 2.
@@ -118,8 +119,8 @@ impl Fleet {
         };
         let follows = Follows {
             hits: hits.len() as u32,
-            counts: 0,
             frames: frames.len() as u32,
+            ..Follows::default()
         };
         let body = [hits.as_bytes(), frames.as_bytes()].concat();
         let head = report.sealed_over(follows, &body);

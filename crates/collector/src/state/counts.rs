@@ -1,4 +1,4 @@
-//! How often an instance's runs have hit units, added up exactly.
+//! How often an instance's runs have hit units, or called functions by chains, added up exactly.
 //!
 //! Sums of runs can be joined only where both are of the same runs. So runs are folded as in `runs.rs`: in blocks of 64
 //! consecutive numbers, once all of a block have ended, when everybody's sums are the same; then 64 such blocks in a larger
@@ -21,36 +21,46 @@ const LARGEST: u8 = 10;
 
 /// The last word on a run, or what those of a block add up to. The order is that of the join.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Word {
+struct Word<K> {
     is_final: bool,
     sequence: u32,
-    /// How often each unit, ascending by unit.
-    rows: Vec<(u32, u64)>,
+    /// How often each, ascending.
+    rows: Vec<(K, u64)>,
 }
 
-/// How often units were hit in the runs of an instance.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+/// How often units were hit, or chains called, in the runs of an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts<K> {
     /// By size and number: 0 for runs, which are numbered from 0 here, 1 for blocks of them, and so on.
-    words: BTreeMap<(u8, u64), Word>,
+    words: BTreeMap<(u8, u64), Word<K>>,
     /// Rows of all words.
     rows: u64,
 }
 
-impl Word {
-    fn of(report: &ReportView<'_>) -> Self {
-        let pairs = report.hits.iter().zip(report.counts);
+/// Of nothing, neutral in the join.
+impl<K> Default for Counts<K> {
+    fn default() -> Self {
+        Self {
+            words: BTreeMap::new(),
+            rows: 0,
+        }
+    }
+}
+
+impl<K: Copy + Ord> Word<K> {
+    fn of(report: &ReportView<'_>, rows: Vec<(K, u64)>) -> Self {
         Self {
             is_final: report.outcome.is_final(),
             sequence: report.header.sequence.get(),
-            rows: pairs
-                .map(|(unit, count)| (unit.get(), count.get()))
-                .collect(),
+            rows,
         }
     }
 
-    fn sum<'w>(words: impl Iterator<Item = &'w Self>) -> Self {
-        let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+    fn sum<'w>(words: impl Iterator<Item = &'w Self>) -> Self
+    where
+        K: 'w,
+    {
+        let mut sums: BTreeMap<K, u64> = BTreeMap::new();
         words.for_each(|word| word.add_to(&mut sums));
         Self {
             is_final: true,
@@ -59,7 +69,7 @@ impl Word {
         }
     }
 
-    fn add_to(&self, sums: &mut BTreeMap<u32, u64>) {
+    fn add_to(&self, sums: &mut BTreeMap<K, u64>) {
         for (unit, count) in &self.rows {
             let sum = sums.entry(*unit).or_default();
             *sum = sum.saturating_add(*count);
@@ -67,17 +77,17 @@ impl Word {
     }
 }
 
-impl Counts {
-    /// Takes the word of a report.
-    pub(super) fn report(&mut self, report: &ReportView<'_>) {
-        self.put((0, number(report)), Word::of(report));
+impl<K: Copy + Ord> Counts<K> {
+    /// Takes the word of a report, which is these rows, ascending.
+    pub(super) fn report(&mut self, report: &ReportView<'_>, rows: Vec<(K, u64)>) {
+        self.put((0, number(report)), Word::of(report, rows));
     }
 
     /// Whether a report's word on its run adds nothing.
-    pub(super) fn knows(&self, report: &ReportView<'_>) -> bool {
+    pub(super) fn knows(&self, report: &ReportView<'_>, rows: Vec<(K, u64)>) -> bool {
         let place = (0, number(report));
         let known = self.words.get(&place);
-        known.is_some_and(|known| *known >= Word::of(report)) || self.is_folded(place)
+        known.is_some_and(|known| *known >= Word::of(report, rows)) || self.is_folded(place)
     }
 
     /// Takes what another knows.
@@ -92,7 +102,7 @@ impl Counts {
         let fits = |(size, number): &(u8, u64)| {
             *size <= LARGEST && number.leading_zeros() >= BITS * u32::from(*size)
         };
-        let ascend = |word: &Word| word.rows.is_sorted_by(|one, other| one.0 < other.0);
+        let ascend = |word: &Word<K>| word.rows.is_sorted_by(|one, other| one.0 < other.0);
         if !self.words.keys().all(fits) || !self.words.values().all(ascend) {
             return false;
         }
@@ -107,8 +117,8 @@ impl Counts {
         self.rows
     }
 
-    /// Adds how often each unit was hit in all runs.
-    pub fn add_to(&self, sums: &mut BTreeMap<u32, u64>) {
+    /// Adds how often each was hit in all runs.
+    pub fn add_to(&self, sums: &mut BTreeMap<K, u64>) {
         self.words.values().for_each(|word| word.add_to(sums));
     }
 
@@ -121,7 +131,7 @@ impl Counts {
         })
     }
 
-    fn put(&mut self, place: (u8, u64), word: Word) {
+    fn put(&mut self, place: (u8, u64), word: Word<K>) {
         if self.is_folded(place) {
             return;
         }
@@ -170,6 +180,14 @@ impl Counts {
             self.rows -= gone.map_or(0, |word| word.rows.len() as u64);
         }
     }
+}
+
+/// How often the units of a report were hit.
+pub(super) fn of_units(report: &ReportView<'_>) -> Vec<(u32, u64)> {
+    let pairs = report.hits.iter().zip(report.counts);
+    pairs
+        .map(|(unit, count)| (unit.get(), count.get()))
+        .collect()
 }
 
 /// Runs are numbered from 1.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tomo_wire::report::ReportView;
 
-use super::{Counts, Evidences, Hits, Keeps, Runs};
+use super::{Chained, Counts, Evidences, Hits, Keeps, Runs, counts};
 
 /// The last report's particulars, by run and sequence. The order is that of the join.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -50,7 +50,9 @@ pub struct Instance {
     /// What it hit.
     pub hits: Hits,
     /// How often, where that is counted.
-    pub counts: Counts,
+    pub counts: Counts<u32>,
+    /// By which chains of calls, where they are observed.
+    pub chained: Chained,
     /// Of a search: what its runs say, one by one.
     pub evidence: Evidences,
 }
@@ -66,6 +68,7 @@ impl Default for Instance {
             runs: Runs::default(),
             hits: Hits::default(),
             counts: Counts::default(),
+            chained: Chained::default(),
             evidence: Evidences::default(),
         }
     }
@@ -83,6 +86,7 @@ impl Instance {
     pub(crate) fn is_sound(&self) -> bool {
         self.hits.are_sound()
             && self.counts.are_sound()
+            && self.chained.are_sound()
             && self.runs.are_sound()
             && self.evidence.are_sound()
     }
@@ -100,7 +104,10 @@ impl Instance {
         self.latest = self.latest.take().max(Some(Latest::of(report)));
         self.runs.report(report);
         if keeps.counts {
-            self.counts.report(report);
+            self.counts.report(report, counts::of_units(report));
+        }
+        if keeps.chains {
+            self.chained.report(report);
         }
         self.hits.add(report.hits, at)
     }
@@ -108,7 +115,8 @@ impl Instance {
     pub(super) fn knows(&self, report: &ReportView<'_>, keeps: Keeps) -> bool {
         self.runs.knows(report)
             && self.hits.have(report.hits)
-            && (!keeps.counts || self.counts.knows(report))
+            && (!keeps.counts || self.counts.knows(report, counts::of_units(report)))
+            && (!keeps.chains || self.chained.knows(report))
     }
 
     pub(super) fn join(&mut self, other: Self) -> Vec<u32> {
@@ -118,6 +126,7 @@ impl Instance {
         self.runs.join(other.runs);
         self.evidence.join(other.evidence);
         self.counts.join(other.counts);
+        self.chained.join(other.chained);
         self.hits.join(&other.hits)
     }
 

@@ -23,6 +23,7 @@ const ID: CampaignId = CampaignId([7; 16]);
 const COUNTED: Keeps = Keeps {
     evidence: false,
     counts: true,
+    chains: true,
 };
 
 fn state_of<'w>(words: impl IntoIterator<Item = &'w Word>) -> State {

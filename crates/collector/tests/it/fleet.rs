@@ -73,6 +73,7 @@ pub(crate) fn request(plan: Name, variants: u32, bound: Bound) -> NewCampaign {
             placement: "all".into(),
             plan,
             clusters: Vec::new(),
+            events: Vec::new(),
             only: None,
         }],
         strategy: Strategy::BalancedProbes,
@@ -288,7 +289,7 @@ impl Word {
         let follows = Follows {
             hits: hits.len() as u32,
             counts: counts.len() as u32,
-            frames: 0,
+            ..Follows::default()
         };
         let body = [hits.as_bytes(), counts.as_bytes()].concat();
         [report.sealed_over(follows, &body).as_slice(), &body].concat()

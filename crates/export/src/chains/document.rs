@@ -41,6 +41,7 @@ pub fn document(called: &Called) -> Result<Value, ModelError> {
 fn row(graphs: &Graphs<'_>, chain: &Chain, inclusive: u64) -> Value {
     let (way, site) = match chain.entered {
         Entered::Call(back) => ("call", Some(back)),
+        Entered::Perhaps(back) => ("perhaps", Some(back)),
         Entered::Tail(jump) => ("tail-call", Some(jump)),
         Entered::Unobserved(back) => ("unobserved", Some(back)),
         Entered::Outside(back) => ("outside", back),

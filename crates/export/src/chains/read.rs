@@ -8,7 +8,7 @@ use std::path::Path;
 use tomo_profile::chains::{Chains, Meaning};
 use tomo_program::{Address, ModelError};
 use tomo_wire::Refusal;
-use tomo_wire::chains::{FIRST, Functions, nodes, used};
+use tomo_wire::chains::{FIRST, Functions, Node, nodes, used};
 use tomo_wire::counting::{Contents, LOST, MOST_SLABS, Slabs, USED};
 
 use super::Called;
@@ -55,15 +55,22 @@ pub fn read(located: Located, functions: &[u8], slabs: &Path) -> Result<Called, 
             Some(function.entry().0)
         },
         is_observed: &|entry| called.observed.contains_key(&entry),
+        is_certain: &|_, _| true,
     };
-    let (chains, lost_threads) = trees(&File::open(slabs)?, &meaning)?;
+    let mut chains = Chains::default();
+    let lost_threads = trees(slabs, |nodes| chains.add(nodes, &meaning))?;
     (called.chains, called.lost_threads) = (chains, lost_threads);
     Ok(called)
 }
 
-/// The chains of all slabs, and how many threads had none.
-fn trees(file: &File, meaning: &Meaning<'_>) -> Result<(Chains, u64), ReadError> {
+/// Gives the nodes of each slab in a file of slabs to `take`; gives how many threads had none. The file has holes where
+/// nothing is.
+///
+/// # Errors
+/// Where it is damaged or cannot be read.
+pub fn trees(slabs: &Path, mut take: impl FnMut(&[Node])) -> Result<u64, ReadError> {
     let refused = |error| ReadError::Refused("slabs", error);
+    let file = File::open(slabs)?;
     let mut head = vec![0; usize::try_from(Slabs::head()).unwrap_or(0)];
     file.read_exact_at(&mut head, 0)?;
     let header = Slabs::read(&head, file.metadata()?.len()).map_err(refused)?;
@@ -74,7 +81,6 @@ fn trees(file: &File, meaning: &Meaning<'_>) -> Result<(Chains, u64), ReadError>
         let bytes = head.get(at as usize..).and_then(|rest| rest.first_chunk());
         bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     };
-    let mut chains = Chains::default();
     for slab in 0..number(USED).min(MOST_SLABS.into()) as u32 {
         let start = header.start(slab);
         let mut bytes = vec![0; FIRST as usize];
@@ -85,7 +91,7 @@ fn trees(file: &File, meaning: &Meaning<'_>) -> Result<(Chains, u64), ReadError>
         let used = used(&bytes).map_err(refused)?;
         bytes.resize((used as usize).min(header.size.get() as usize), 0);
         file.read_exact_at(&mut bytes, start)?;
-        chains.add(nodes(&bytes).map_err(refused)?, meaning);
+        take(nodes(&bytes).map_err(refused)?);
     }
-    Ok((chains, number(LOST)))
+    Ok(number(LOST))
 }

@@ -55,17 +55,13 @@ impl Baking<'_> {
             disposals: format!("{}.none", module.stem),
             predicates: None,
             tally: Some(name(&tally)),
+            memory: None,
             wanted: None,
             units: module.probes,
         };
         debug_assert_eq!(tally, image_path(self.state, &name(&tally)));
         self.add(known);
         Ok(())
-    }
-
-    /// Whether a unit of the master is assigned. What others have seen is counted all the same.
-    fn is_assigned(&self, unit: u32) -> bool {
-        self.assignment.units.has(self.first + unit)
     }
 
     /// The assigned paths, as they are woven.

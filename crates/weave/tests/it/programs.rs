@@ -4,6 +4,7 @@ use std::path::Path;
 
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
 use tomo_weave::{Asked, Options, Placement};
+use tomo_wire::chains::Functions;
 use tomo_wire::plan::{PlanView, Tactic};
 use tomo_wire::predicates::{Predicates, Recorded, Told};
 
@@ -103,6 +104,18 @@ fn prove_chains(name: &str, program: &Program) {
         checked.entrances > 0 && checked.increments > 0,
         "{checked:?}"
     );
+    // Of every second function alone, with the others as gaps.
+    let graphs = program.model.graphs().expect("graphs");
+    let some: std::collections::BTreeSet<u64> = graphs
+        .functions()
+        .step_by(2)
+        .map(|function| function.entry().0)
+        .collect();
+    let woven = program.weave_chains_of(&|entry| some.contains(&entry));
+    let (_, rows) = Functions::read(&woven.functions).expect("functions");
+    assert!(!rows.is_empty() && rows.iter().all(|row| some.contains(&row.entry.get())));
+    let checked = program.check_chains(&woven.image, &woven.functions);
+    checked.unwrap_or_else(|flaw| panic!("{name}, some chains: {flaw}"));
 }
 
 fn prove_recipe(recipe: &Recipe) {

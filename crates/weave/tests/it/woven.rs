@@ -138,8 +138,14 @@ impl Program {
     }
 
     pub(crate) fn weave_chains(&self) -> WovenChains {
+        self.weave_chains_of(&|_| true)
+    }
+
+    /// The same, where only these functions are observed.
+    pub(crate) fn weave_chains_of(&self, wanted: &(dyn Fn(u64) -> bool + Sync)) -> WovenChains {
         let (module, binary) = (self.module, self.binary());
-        let woven = weave_chains(&binary, &self.bytes, &self.model, module, STAMP, None);
+        let of = (&self.bytes, &self.model);
+        let woven = weave_chains(&binary, of.0, of.1, module, STAMP, None, wanted);
         woven.expect("an image")
     }
 

@@ -9,7 +9,7 @@ use tomo_wire::moved::{Moved, origin};
 use tomo_wire::plan::{Entry, Level, Plan, PlanView};
 use tomo_wire::predicates::{self, Predicates, Recorded, Told, values};
 use tomo_wire::record::{Record, RecordView};
-use tomo_wire::report::{Follows, Report, ReportView};
+use tomo_wire::report::{Follows, Link, Report, ReportView};
 use tomo_wire::roster::{self, Roster, RosterView};
 use tomo_wire::tally::Tally;
 use tomo_wire::{ModuleId, PAGE, Refusal, checksum};
@@ -140,6 +140,8 @@ fn reports(data: &[u8]) {
         assert!(report.hits.is_sorted_by(|a, b| a.get() < b.get()));
         assert!([0, report.hits.len()].contains(&report.counts.len()));
         assert!(report.counts.iter().all(|count| count.get() > 0));
+        let mut links = (0..).zip(report.links);
+        assert!(links.all(|(at, link)| link.parent.get() <= at));
         assert!(report.header.version().len() <= 16);
     }
     assert_eq!(read == data.len(), !refused);
@@ -238,14 +240,21 @@ fn resealed(data: &[u8]) {
     }
 }
 
-/// A report that says how often each unit was hit.
+/// Reports that say how often each unit was hit, and by which chains of calls.
 fn counted(header: &Report, data: &[u8]) {
     let hits = (data.len() / 12) as u32;
     let body = &data[..hits as usize * 12];
     let follows = Follows {
         hits,
         counts: hits,
-        frames: 0,
+        ..Follows::default()
+    };
+    reports(&[header.sealed_over(follows, body).as_slice(), body].concat());
+    let links = (data.len() / size_of::<Link>()) as u32;
+    let body = &data[..links as usize * size_of::<Link>()];
+    let follows = Follows {
+        links,
+        ..Follows::default()
     };
     reports(&[header.sealed_over(follows, body).as_slice(), body].concat());
 }

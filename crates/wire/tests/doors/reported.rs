@@ -1,6 +1,6 @@
 //! Sound reports, made from numbers.
 
-use tomo_wire::report::{Follows, Outcome, Report};
+use tomo_wire::report::{Follows, Link, Outcome, Report};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
 
@@ -12,9 +12,28 @@ pub(crate) fn counted(hits: &[u32], counts: &[u64]) -> Vec<u8> {
     let follows = Follows {
         hits: hits.len() as u32,
         counts: counts.len() as u32,
-        frames: 0,
+        ..Follows::default()
     };
     [report.sealed_over(follows, &body).as_slice(), &body].concat()
+}
+
+/// A report with these chains: parent, way, site, unit and calls of each.
+pub(crate) fn chained(links: &[[u32; 5]]) -> Vec<u8> {
+    let (report, _) = report(&[]);
+    let link = |link: &[u32; 5]| Link {
+        parent: link[0].into(),
+        way: link[1].into(),
+        site: link[2].into(),
+        unit: link[3].into(),
+        calls: u64::from(link[4]).into(),
+    };
+    let links: Vec<Link> = links.iter().map(link).collect();
+    let follows = Follows {
+        links: links.len() as u32,
+        ..Follows::default()
+    };
+    let body = links.as_bytes();
+    [report.sealed_over(follows, body).as_slice(), body].concat()
 }
 
 /// A report with these hits.
