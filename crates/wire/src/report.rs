@@ -76,7 +76,7 @@ pub const NO_ROOM: u32 = u32::MAX;
 pub struct Link {
     /// The number of a chain before it, counted from 1; 0 if there is none above.
     pub parent: U32,
-    /// How the function was entered: a [`Way`](crate::chains::Way).
+    /// How the function was entered: a [`Way`].
     pub way: U32,
     /// From where.
     pub site: U32,
