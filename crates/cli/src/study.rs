@@ -152,8 +152,8 @@ pub(crate) struct Paths {
 /// tables and plots, with the paper's figures beside ours.
 #[derive(Args)]
 #[command(after_long_help = "\
-Programs and their inputs are those of `tomo study isolation`, without faults. What is
-built is kept in DIR/built.")]
+Programs and their inputs are those of `tomo study isolation`, without faults.
+What is built is kept in DIR/built.")]
 pub(crate) struct Tracing {
     /// Write tables and plots into DIR; start with its tracing.md.
     #[arg(short, long, value_name = "DIR", default_value = "tomo-study")]

@@ -52,6 +52,11 @@ fn stepped(functions: &[Function], graphs: &Graphs<'_>, trace: &Trace) -> Hits {
             *passed.entry((from, to)).or_default() += times;
         }
     }
+    // Nothing led to the instruction with which the steps begin.
+    let mut all = graphs.functions();
+    if let Some(first) = all.find(|function| function.title() == "_start") {
+        *entered.entry(first.entry().0).or_default() += 1;
+    }
     let of = |function: &Function| -> Vec<u64> {
         let blocks = function.starts.iter();
         let blocks = blocks.map(|at| entered.get(at).copied().unwrap_or(0));

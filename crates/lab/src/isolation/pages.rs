@@ -31,7 +31,7 @@ pub fn render(results: &Results) -> Result<Vec<(String, String)>, IsolationError
         ("Several faults", SEVERAL, vec![tables::several(results)]),
         ("HOLMES", HOLMES, vec![tables::walks(results)]),
     ] {
-        let _ = write!(page, "### {title}\n\n{words}\n\n");
+        let _ = write!(page, "## {title}\n\n{words}\n\n");
         for table in tables {
             let _ = writeln!(page, "{}", table.markdown());
             files.push((format!("{}.csv", table.file), table.csv()));
@@ -85,7 +85,7 @@ const HOLMES: &str = "Function by function, from where runs crash, or from what 
 fn opening(results: &Results) -> String {
     let studied = &results.studied;
     let mut text = format!(
-        "## Adaptive bug isolation, on native programs\n\nAfter Arumuga Nainar, Liblit, *Adaptive Bug Isolation* (ABI); \
+        "# Adaptive bug isolation, on native programs\n\nAfter Arumuga Nainar, Liblit, *Adaptive Bug Isolation* (ABI); \
          numbers of tables and figures are those of the paper. Measured on a machine with {} processors, in {:.0} \
          seconds.\n\n",
         results.processors, results.seconds
