@@ -38,12 +38,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 500)]
     runs_per_step: usize,
 
-    /// Search from what always runs, from where runs crash, or from both.
-    #[arg(long, value_enum, default_value_t = DirectionName::Forward)]
+    /// Search from what always runs, from where runs crash, or from both; where none crashes, from what always runs.
+    #[arg(long, value_enum, default_value_t = DirectionName::Both)]
     direction: DirectionName,
 
     /// By what the next predicate is chosen.
-    #[arg(long, value_enum, default_value_t = ScoreName::Ttest)]
+    #[arg(long, value_enum, default_value_t = ScoreName::Ochiai)]
     score: ScoreName,
 
     /// Begin at this site; called as `tomo predicates --json` calls it. May be given several times.
