@@ -8,6 +8,7 @@ use tomo_profile::scores::{Heuristic, Tallies};
 
 use crate::answer;
 use crate::asked::{Towards, direction};
+use crate::session::Session;
 use crate::state::Known;
 
 /// A search at its beginning, at most `most` sites at a time: at sites of somebody's choice if there are any; forward
@@ -33,19 +34,17 @@ pub(crate) fn begin<'i>(
     search.limited(most)
 }
 
-/// The sites that a step watches: of those that are planned all that are not late, which wait; at most `most` of the late
-/// ones where nothing is planned any more.
-pub(crate) fn due(
-    planned: Vec<usize>,
-    is_late: impl Fn(usize) -> bool,
-    waiting: &mut Vec<usize>,
-    most: u32,
-) -> Vec<usize> {
-    if planned.is_empty() {
-        let count = waiting.len().min(most as usize);
+/// The sites that a step of `search` watches: of those that it plans all but the late ones, which wait; of these at most
+/// `most` where it plans nothing any more.
+pub(crate) fn due(search: &Search<'_>, session: &Session, waiting: &mut Vec<usize>) -> Vec<usize> {
+    let mut planned = search.plan().peekable();
+    if planned.peek().is_none() {
+        let count = waiting.len().min(session.options.most as usize);
         return waiting.drain(..count).collect();
     }
-    let (late, now) = planned.into_iter().partition(|site| is_late(*site));
+    let planned = planned.filter_map(|site| session.map.site(site));
+    let allowed = planned.filter(|&site| session.allowed[site]);
+    let (late, now) = allowed.partition(|&site| session.is_late(site));
     waiting.extend::<Vec<usize>>(late);
     now
 }

@@ -218,12 +218,8 @@ impl Rehearsing<'_> {
     /// Does as if the plan's sites were watched.
     fn watch(&mut self, number: u64) {
         let session = self.stage.session;
-        let planned = self.search.plan();
-        let planned = planned.filter_map(|site| session.map.site(site)).collect();
-        let is_late = |site| session.is_late(site);
-        let sites = due(planned, is_late, &mut self.waiting, session.options.most);
-        let allowed = sites.into_iter().filter(|&site| session.allowed[site]);
-        let sites: Vec<_> = allowed.filter_map(|site| session.map.id(site)).collect();
+        let sites = due(&self.search, session, &mut self.waiting).into_iter();
+        let sites: Vec<_> = sites.filter_map(|site| session.map.id(site)).collect();
         if sites.is_empty() {
             return;
         }

@@ -329,22 +329,11 @@ impl Session {
 
     /// Watches what is planned, then plans on.
     fn step(&mut self, oracle: Option<&Oracle>, watch: &mut dyn Watch) -> Result<(), IsolateError> {
-        let planned: Vec<SiteId> = {
-            let search = Search::resume(&self.map.icdg, self.state.search.clone())?;
-            search.plan().collect()
-        };
-        let planned: Vec<usize> = planned
-            .iter()
-            .filter_map(|&site| self.map.site(site))
-            .collect();
         let mut waiting = std::mem::take(&mut self.state.waiting);
-        let mut sites = due(
-            planned,
-            |site| self.is_late(site),
-            &mut waiting,
-            self.options.most,
-        );
-        sites.retain(|&site| self.allowed[site]);
+        let sites = {
+            let search = Search::resume(&self.map.icdg, self.state.search.clone())?;
+            due(&search, self, &mut waiting)
+        };
         self.state.waiting = waiting;
         let number = self.state.steps.len() + 1;
         let mut made = None;

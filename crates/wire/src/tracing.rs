@@ -579,4 +579,28 @@ mod tests {
             }
         }
     }
+
+    /// An address comes back, and none of the words that follow is one of another kind, or none.
+    #[test]
+    fn places_of_signals_are_told() {
+        for address in [
+            0,
+            1,
+            0x7fff_ffff,
+            0x8000_0000,
+            0xffff_ffff,
+            0x40_1136,
+            (1 << 62) - 1,
+        ] {
+            let words = super::signal(address);
+            assert_eq!(super::signal_at(words), address);
+            let [_, rest @ ..] = words;
+            for word in rest {
+                assert!(
+                    ![0, super::BEGIN, super::SIGNAL].contains(&word),
+                    "{address:#x}"
+                );
+            }
+        }
+    }
 }
