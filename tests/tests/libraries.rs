@@ -226,6 +226,28 @@ fn what_is_not_one_module_is_said() {
     }
 }
 
+/// Breakpoints are put into executables; that is said, and the program runs.
+#[test]
+fn breakpoints_in_a_library_are_refused() {
+    let program = parted();
+    let path = program.path.display().to_string();
+    let library = program.library.as_ref().expect("a library");
+    let library = library.display().to_string();
+    let words = [
+        "trace",
+        "--collect",
+        "breakpoint",
+        "--module",
+        &library,
+        "--",
+        &path,
+    ];
+    let output = program.tomo(words);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("into the executable alone"), "{error}");
+    assert!(output.stdout.starts_with(b"before main"), "{error}");
+}
+
 /// Who observes an executable alone is told of what came with it.
 #[test]
 fn a_library_that_comes_with_the_program_is_named() {

@@ -142,16 +142,6 @@ impl OneModule {
         self.module.is_none()
     }
 
-    /// What comes with the executable of `target` and is not observed, if nothing was asked for.
-    pub(crate) fn left_out(&self, target: &Target) -> Vec<PathBuf> {
-        let found = match self.module {
-            None => modules(target, &Choice::Own).unwrap_or_default(),
-            Some(_) => Found::default(),
-        };
-        let own = found.chosen.into_iter().skip(1);
-        own.map(|one| one.path).collect()
-    }
-
     /// The module of `target` that is to be observed; and whether the program has an address sanitizer.
     pub(crate) fn of(&self, target: &Target) -> Result<(Observed, bool)> {
         let Some(name) = &self.module else {
@@ -169,6 +159,13 @@ impl OneModule {
         let observed = Observed::of(one).with_context(|| one.path.display().to_string())?;
         Ok((observed, found.sanitized))
     }
+}
+
+/// The libraries that come with the executable of `target`; none where the loader does not tell.
+pub(crate) fn companions(target: &Target) -> Vec<PathBuf> {
+    let found = modules(target, &Choice::Own).unwrap_or_default();
+    let libraries = found.chosen.into_iter().skip(1);
+    libraries.map(|one| one.path).collect()
 }
 
 /// The modules of a program that are observed.

@@ -15,7 +15,7 @@ use tomo_launch::{Agent, Arming, Ended, Observed, Pool, Run, RunFolder, Target, 
 use tomo_program::{Cache, Progress};
 use tomo_wire::record::{Live, Reason};
 
-use crate::observe::{OneModule, Store};
+use crate::observe::{OneModule, Store, companions};
 
 /// A command line whose program was found.
 pub(crate) struct Started<'a> {
@@ -89,7 +89,7 @@ impl<'a> Started<'a> {
             }
         };
         let ended = session.ready.run(&self)?;
-        for library in &session.left_out {
+        for library in session.left_out(&self.target) {
             let library = library.display();
             eprintln!("tomo: {library} comes with it and was not {observed}: --module does that");
         }
@@ -179,7 +179,8 @@ pub(crate) struct Session {
     pub(crate) store: Store,
     pub(crate) module: Observed,
     folder: PathBuf,
-    left_out: Vec<PathBuf>,
+    /// Whether the executable is observed because nothing else was asked for.
+    is_default: bool,
     ready: Ready,
 }
 
@@ -191,18 +192,26 @@ impl Session {
         arm: impl FnOnce(&mut RunFolder, &Observed, &Store) -> Result<()>,
     ) -> Result<Self> {
         let store = Store::open()?;
-        let left_out = module.left_out(&started.target);
+        let is_default = module.is_executable();
         let (module, sanitized) = module.of(&started.target)?;
         let mut folder = RunFolder::create(output)?;
         arm(&mut folder, &module, &store)?;
         let agent = Agent::in_cache(&store.folder)?;
         Ok(Self {
             folder: folder.path().into(),
-            left_out,
+            is_default,
             ready: Ready::with_folder(started, folder, agent, sanitized)?,
             store,
             module,
         })
+    }
+
+    /// What comes with the executable and was not observed, though nobody said so. Asks the loader, so not before the run.
+    fn left_out(&self, target: &Target) -> Vec<PathBuf> {
+        match self.is_default {
+            true => companions(target),
+            false => Vec::new(),
+        }
     }
 
     /// The folder of the run.

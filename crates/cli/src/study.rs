@@ -50,17 +50,8 @@ with builds whose marks stay, if there are any: units are block, block-dom or
 function, a mark is flag (clang -fsanitize-coverage=inline-bool-flag) or call
 (trace-pc-guard, linked with tests/programs/study/marks.c).")]
 pub(crate) struct Disposal {
-    /// Write tables and plots into DIR; start with its disposal.md.
-    #[arg(short, long, value_name = "DIR", default_value = "tomo-study")]
-    output: PathBuf,
-
-    /// Study the programs in this list.
-    #[arg(long, value_name = "FILE")]
-    subjects: Option<PathBuf>,
-
-    /// Study only programs whose name contains this.
-    #[arg(long, value_name = "NAME")]
-    only: Option<String>,
+    #[command(flatten)]
+    common: Common,
 
     /// How often each way is measured.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
@@ -69,10 +60,6 @@ pub(crate) struct Disposal {
     /// How many instances are deployed.
     #[arg(long, value_name = "N", default_value_t = 37, value_parser = clap::value_parser!(u16).range(1..))]
     instances: u16,
-
-    /// How much work each run does, in thousandths of the usual.
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
-    scale: u64,
 }
 
 /// How much of a program must be watched until what predicts its failures is found.
@@ -86,17 +73,8 @@ that this command was built in; tests/subjects/README.md tells how such a
 folder is laid out. What is built is kept in DIR/built. The first time it takes
 an hour or so.")]
 pub(crate) struct Isolation {
-    /// Write tables and plots into DIR; start with its isolation.md.
-    #[arg(short, long, value_name = "DIR", default_value = "tomo-study")]
-    output: PathBuf,
-
-    /// Study the programs in this folder.
-    #[arg(long, value_name = "DIR")]
-    subjects: Option<PathBuf>,
-
-    /// Study only programs and variants whose name, as in `lua/modulo-sign`, contains this.
-    #[arg(long, value_name = "NAME")]
-    only: Option<String>,
+    #[command(flatten)]
+    built: Built,
 }
 
 /// What probes show of chains of calls that are distributed over instances, and what they report falsely.
@@ -155,7 +133,18 @@ pub(crate) struct Paths {
 Programs and their inputs are those of `tomo study isolation`, without faults.
 What is built is kept in DIR/built.")]
 pub(crate) struct Tracing {
-    /// Write tables and plots into DIR; start with its tracing.md.
+    #[command(flatten)]
+    built: Built,
+
+    /// On how many inputs each program is run, evenly from all of its cases.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    inputs: u16,
+}
+
+/// What studies of programs that they build have in common.
+#[derive(Args)]
+pub(crate) struct Built {
+    /// Write tables and plots into DIR; start with its page, which is called as the study.
     #[arg(short, long, value_name = "DIR", default_value = "tomo-study")]
     output: PathBuf,
 
@@ -163,16 +152,12 @@ pub(crate) struct Tracing {
     #[arg(long, value_name = "DIR")]
     subjects: Option<PathBuf>,
 
-    /// Study only programs whose name contains this.
+    /// Study only programs whose name contains this; or variants, as in `lua/modulo-sign`.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-
-    /// On how many inputs each program is run, evenly from all of its cases.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
-    inputs: u16,
 }
 
-/// What studies have in common.
+/// What studies of programs in a list have in common.
 #[derive(Args)]
 pub(crate) struct Common {
     /// Write tables and plots into DIR; start with its page, which is called as the study.
@@ -217,9 +202,9 @@ pub(crate) fn run(study: &Study) -> Result<()> {
 }
 
 fn study_disposal(arguments: &Disposal) -> Result<()> {
-    let laboratory = Laboratory::open(arguments.subjects.as_deref(), arguments.only.as_deref())?;
+    let laboratory = Laboratory::open(&arguments.common)?;
     let effort = Effort {
-        scale: disposal::inputs::Scale(arguments.scale),
+        scale: disposal::inputs::Scale(arguments.common.scale),
         rounds: arguments.rounds.into(),
         instances: arguments.instances.into(),
     };
@@ -230,7 +215,11 @@ fn study_disposal(arguments: &Disposal) -> Result<()> {
         teller,
     } = &laboratory;
     let results = disposal::run(subjects, effort, tomo, folder.path(), teller)?;
-    laboratory.publish(&arguments.output, "disposal", disposal::render(&results)?)?;
+    laboratory.publish(
+        &arguments.common.output,
+        "disposal",
+        disposal::render(&results)?,
+    )?;
     if results.faults.is_empty() {
         return Ok(());
     }
@@ -242,7 +231,7 @@ fn study_disposal(arguments: &Disposal) -> Result<()> {
 
 fn study_distribution(arguments: &Distribution) -> Result<()> {
     let common = &arguments.common;
-    let laboratory = Laboratory::open(common.subjects.as_deref(), common.only.as_deref())?;
+    let laboratory = Laboratory::open(common)?;
     let effort = distribution::Effort {
         scale: disposal::inputs::Scale(common.scale),
         rounds: arguments.rounds.into(),
@@ -270,7 +259,7 @@ fn study_distribution(arguments: &Distribution) -> Result<()> {
 
 fn study_paths(arguments: &Paths) -> Result<()> {
     let common = &arguments.common;
-    let laboratory = Laboratory::open(common.subjects.as_deref(), common.only.as_deref())?;
+    let laboratory = Laboratory::open(common)?;
     let effort = paths::Effort {
         scale: disposal::inputs::Scale(common.scale),
         rounds: arguments.rounds.into(),
@@ -294,9 +283,9 @@ fn study_paths(arguments: &Paths) -> Result<()> {
 fn study_tracing(arguments: &Tracing) -> Result<()> {
     tomo_launch::keep_going();
     let teller = Teller(Bar::new());
-    let built = workshop_folder(&arguments.output)?;
-    let mut subjects = faulty(arguments.subjects.as_deref())?;
-    if let Some(only) = &arguments.only {
+    let built = workshop_folder(&arguments.built.output)?;
+    let mut subjects = faulty(arguments.built.subjects.as_deref())?;
+    if let Some(only) = &arguments.built.only {
         subjects.retain(|subject| subject.name.contains(only.as_str()));
     }
     ensure!(
@@ -323,7 +312,7 @@ fn study_tracing(arguments: &Tracing) -> Result<()> {
     let folder = in_memory()?;
     let results = tracing::run(&prepared, &effort, &tomo, folder.path(), &teller)?;
     let files = tracing::render(&results)?;
-    publish(&teller, &arguments.output, "tracing", files)
+    publish(&teller, &arguments.built.output, "tracing", files)
 }
 
 /// What a study needs.
@@ -335,16 +324,16 @@ struct Laboratory {
 }
 
 impl Laboratory {
-    /// With the programs of a list, or those of the source tree, whose names contain `only`.
-    fn open(list: Option<&Path>, only: Option<&str>) -> Result<Self> {
+    /// With the programs of a list, or those of the source tree, whose names are meant.
+    fn open(common: &Common) -> Result<Self> {
         tomo_launch::keep_going();
         let teller = Teller(Bar::new());
-        let mut subjects = match list {
+        let mut subjects = match &common.subjects {
             Some(path) => disposal::read_subjects(path)?,
             None => of_the_tree(&teller)?,
         };
-        if let Some(only) = only {
-            subjects.retain(|subject| subject.name.contains(only));
+        if let Some(only) = &common.only {
+            subjects.retain(|subject| subject.name.contains(only.as_str()));
         }
         ensure!(!subjects.is_empty(), "there is no such program in the list");
         Ok(Self {
@@ -403,10 +392,10 @@ fn packages_of(
 
 fn study_isolation(arguments: &Isolation) -> Result<()> {
     tomo_launch::keep_going();
-    let built = workshop_folder(&arguments.output)?;
+    let built = workshop_folder(&arguments.built.output)?;
     let teller = Teller(Bar::new());
-    let mut subjects = faulty(arguments.subjects.as_deref())?;
-    if let Some(only) = &arguments.only {
+    let mut subjects = faulty(arguments.built.subjects.as_deref())?;
+    if let Some(only) = &arguments.built.only {
         for subject in &mut subjects {
             let name = &subject.name;
             let is_meant = |variant: &str| format!("{name}/{variant}").contains(only.as_str());
@@ -431,7 +420,7 @@ fn study_isolation(arguments: &Isolation) -> Result<()> {
     };
     let results = isolation::run(&subjects, &laboratory)?;
     let files = isolation::render(&results)?;
-    publish(&teller, &arguments.output, "isolation", files)?;
+    publish(&teller, &arguments.built.output, "isolation", files)?;
     match results.refused.len() {
         0 => Ok(()),
         refused => bail!("{refused} variants could not be studied; the page names them"),

@@ -11,16 +11,19 @@ use std::io;
 use std::path::Path;
 
 use tomo_launch::{
-    Choice, ImageError, Images, Master, Observed, Target, VariantError, masters, modules,
+    Carried, Choice, ImageError, Images, Master, Observed, Target, VariantError, masters, modules,
 };
 use tomo_program::ModelError;
 use tomo_protocol::{AssignedModule, Assignment, Name, Units};
 use tomo_weave::Asked;
 use tomo_wire::predicates::Predicates;
+use tomo_wire::tally::Tally;
+use zerocopy::IntoBytes as _;
+use zerocopy::little_endian::U32;
 
 use crate::assigned::{self, NotAccepted, What};
 use crate::known::{Common, Known, KnownModule, image_path, units_name};
-use crate::state::{State, StateError, numbered};
+use crate::state::{State, StateError, numbered, replace};
 
 /// Why there are no images of a variant.
 #[derive(Debug, thiserror::Error)]
@@ -185,19 +188,29 @@ impl Baking<'_> {
         let asked = wanted.filter_map(|(_, row)| Some((row.kind()?, row.site.get(), row.case)));
         let apart = self.images.apart(self.state.folder())?;
         let (carried, file) = apart.marking(observed, Asked::Some(asked.collect()), &())?;
+        let wanted = (0..module.probes).filter(|row| self.wants(*row));
         let known = KnownModule {
-            stem: module.stem.clone(),
-            plan: Name(carried.plan),
-            probes: carried.probes,
-            image: name(&carried.image),
-            disposals: format!("{}.none", module.stem),
             predicates: Some(name(&file)),
-            tally: None,
-            memory: None,
-            wanted: Some(Units::of((0..module.probes).filter(|row| self.wants(*row)))),
-            units: module.probes,
+            wanted: Some(Units::of(wanted)),
+            ..woven(module, &carried)
         };
         self.add(known);
+        Ok(())
+    }
+
+    /// A module that counts in its own image: which unit each counter, from the one at `first` on, counts lies beside `file`.
+    fn counting(
+        &mut self,
+        known: KnownModule,
+        file: &Path,
+        (first, units): (u32, &[U32]),
+    ) -> Result<(), BakeError> {
+        let tally = file.with_extension("tally");
+        let sealed = Tally::sealed(known.plan.0, first, units);
+        let written = replace(&tally, &[sealed.as_slice(), units.as_bytes()].concat());
+        written.map_err(|error| StateError::Io(tally.clone(), error))?;
+        let tally = Some(name(&tally));
+        self.add(KnownModule { tally, ..known });
         Ok(())
     }
 
@@ -220,6 +233,22 @@ impl Baking<'_> {
     }
 }
 
+/// A module whose image was woven for its variant alone.
+fn woven(module: &AssignedModule, carried: &Carried) -> KnownModule {
+    KnownModule {
+        stem: module.stem.clone(),
+        plan: Name(carried.plan),
+        probes: carried.probes,
+        image: name(&carried.image),
+        disposals: format!("{}.none", module.stem),
+        predicates: None,
+        tally: None,
+        memory: None,
+        wanted: None,
+        units: module.probes,
+    }
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, BakeError> {
     let failed = |error| BakeError::State(StateError::Io(path.into(), error));
     fs::read(path).map_err(failed)
@@ -239,14 +268,14 @@ fn copy(from: &Path, to: &Path) -> Result<(), BakeError> {
         return Ok(());
     }
     let bytes = fs::read(from).map_err(failed)?;
-    crate::state::replace(to, &bytes).map_err(failed)
+    replace(to, &bytes).map_err(failed)
 }
 
 /// Writes down up to where the images of `known` are without what the fleet has seen.
 pub(crate) fn hear(state: &State, known: &Known, since: &str) -> Result<(), StateError> {
     let path = state.file("heard");
     let text = format!("{} {} {since}", known.campaign, known.variant);
-    crate::state::replace(&path, text.as_bytes()).map_err(|error| StateError::Io(path, error))
+    replace(&path, text.as_bytes()).map_err(|error| StateError::Io(path, error))
 }
 
 /// Up to where that is; nothing where it was written of other images.

@@ -5,16 +5,13 @@
 use std::collections::BTreeSet;
 
 use tomo_launch::Observed;
-use tomo_protocol::{AssignedModule, Name};
+use tomo_protocol::AssignedModule;
 use tomo_wire::chains::{Functions, Row};
-use tomo_wire::tally::Tally;
-use zerocopy::IntoBytes as _;
 use zerocopy::little_endian::U32;
 
-use super::{BakeError, Baking, name, read};
+use super::{BakeError, Baking, read, woven};
 use crate::assigned::NotAccepted;
 use crate::known::KnownModule;
-use crate::state::{StateError, replace};
 
 /// Room for the chains of a thread, in bytes. Calls by chains that find none are counted, and told.
 const MEMORY: u32 = 8 << 20;
@@ -47,23 +44,10 @@ impl Baking<'_> {
             return Err(other().into());
         }
         let units: Vec<U32> = assigned.iter().map(|(unit, _)| U32::new(*unit)).collect();
-        let tally = file.with_extension("tally");
-        let sealed = Tally::sealed(carried.plan, 0, &units);
-        let written = replace(&tally, &[sealed.as_slice(), units.as_bytes()].concat());
-        written.map_err(|error| StateError::Io(tally.clone(), error))?;
         let known = KnownModule {
-            stem: module.stem.clone(),
-            plan: Name(carried.plan),
-            probes: carried.probes,
-            image: name(&carried.image),
-            disposals: format!("{}.none", module.stem),
-            predicates: None,
-            tally: Some(name(&tally)),
             memory: carried.slab.map(|(bytes, _)| bytes),
-            wanted: None,
-            units: module.probes,
+            ..woven(module, &carried)
         };
-        self.add(known);
-        Ok(())
+        self.counting(known, &file, (0, &units))
     }
 }

@@ -9,17 +9,14 @@ use std::collections::BTreeMap;
 use tomo_export::{numbers_counted, path_names};
 use tomo_launch::{ChosenPaths, Observed};
 use tomo_program::Graphs;
-use tomo_protocol::{AssignedModule, Name};
+use tomo_protocol::AssignedModule;
 use tomo_weave::{NamedPath, PathEnds, PathsOf};
 use tomo_wire::paths::{Paths, Rows};
-use tomo_wire::tally::{NONE, Tally};
-use zerocopy::IntoBytes as _;
+use tomo_wire::tally::NONE;
 use zerocopy::little_endian::U32;
 
-use super::{BakeError, Baking, name, read};
+use super::{BakeError, Baking, read, woven};
 use crate::assigned::NotAccepted;
-use crate::known::{KnownModule, image_path};
-use crate::state::{StateError, replace};
 
 impl Baking<'_> {
     /// A module whose paths are counted.
@@ -43,25 +40,8 @@ impl Baking<'_> {
         let bytes = read(&file)?;
         let (header, rows) = Paths::read(&bytes).map_err(|_| other())?;
         let units = self.units(&graphs, &master, &rows).ok_or_else(other)?;
-        let tally = file.with_extension("tally");
-        let sealed = Tally::sealed(carried.plan, header.at.get(), &units);
-        let written = replace(&tally, &[sealed.as_slice(), units.as_bytes()].concat());
-        written.map_err(|error| StateError::Io(tally.clone(), error))?;
-        let known = KnownModule {
-            stem: module.stem.clone(),
-            plan: Name(carried.plan),
-            probes: carried.probes,
-            image: name(&carried.image),
-            disposals: format!("{}.none", module.stem),
-            predicates: None,
-            tally: Some(name(&tally)),
-            memory: None,
-            wanted: None,
-            units: module.probes,
-        };
-        debug_assert_eq!(tally, image_path(self.state, &name(&tally)));
-        self.add(known);
-        Ok(())
+        let counters = (header.at.get(), units.as_slice());
+        self.counting(woven(module, &carried), &file, counters)
     }
 
     /// The assigned paths, as they are woven.
