@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::Value;
-use tomo_protocol::{Answer, Campaign, Profile, What, paths};
+use tomo_protocol::{Answer, Campaign, What, paths};
 use tomo_wire::report::{Follows, Link, Report};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes as _, IntoBytes as _};
@@ -69,26 +69,6 @@ fn alone(site: &Site, subject: &Subject) -> Called {
     all
 }
 
-fn shown(fleet: &Fleet) -> Campaign {
-    let shown = fleet.site.tomo(&["campaign", "show", &fleet.id, "--json"]);
-    serde_json::from_str(&shown).expect("a campaign")
-}
-
-fn reported(fleet: &Fleet) -> (Value, Profile) {
-    let words = [
-        "fleet",
-        "report",
-        &fleet.id,
-        "--format",
-        "json",
-        "--units",
-        "units.json",
-    ];
-    let document = serde_json::from_str(&fleet.site.tomo(&words)).expect("JSON");
-    let units = std::fs::read(fleet.site.path("units.json")).expect("a file");
-    (document, serde_json::from_slice(&units).expect("a profile"))
-}
-
 #[test]
 fn who_carries_all_notes_what_one_run_would() {
     let site = Site::new();
@@ -96,7 +76,7 @@ fn who_carries_all_notes_what_one_run_would() {
     let words = ["campaign", "new", "--observe", "chains"];
     let fleet = Fleet::of(site, subject.program.clone(), &words);
     fleet.run_all(&subject, 1);
-    let (document, profile) = reported(&fleet);
+    let (document, profile) = fleet.reported();
     assert_eq!(called(&document), alone(&fleet.site, &subject));
     assert_eq!(
         document["inferred"]["chains"].as_array().map(Vec::len),
@@ -136,9 +116,9 @@ fn parts_of_chains_are_put_together_and_what_is_inferred_is_told_apart() {
         "balanced-probes",
     ];
     let fleet = Fleet::of(site, subject.program.clone(), &words);
-    let campaign = shown(&fleet);
+    let campaign = fleet.campaign();
     fleet.run_all(&subject, 4);
-    let (document, profile) = reported(&fleet);
+    let (document, profile) = fleet.reported();
     let (told, whole) = (called(&document), alone(&fleet.site, &subject));
     // A function is called as often whoever else is observed.
     let (of_fleet, of_runs) = (functions(&told), functions(&whole));
@@ -251,7 +231,7 @@ fn chains_that_cannot_be_are_refused_with_the_reason() {
         "balanced-probes",
     ];
     let fleet = Fleet::new("isolating.c", &words);
-    let (campaign, client) = (shown(&fleet), fleet.client());
+    let (campaign, client) = (fleet.campaign(), fleet.client());
     let carried = &campaign.variants[0].units;
     let own = carried.iter().next().expect("a unit");
     let foreign = (0..campaign.units)
@@ -300,7 +280,7 @@ fn chains_that_cannot_be_are_refused_with_the_reason() {
     assert!(why(send(own, &[(1, own)])).contains("contradicts itself"));
     assert_eq!(send(own, &[(0, own), (1, own)]), What::Stored);
     assert_eq!(send(own, &[(0, own), (1, own)]), What::Known);
-    let (_, profile) = reported(&fleet);
+    let (_, profile) = fleet.reported();
     let calls: Vec<_> = profile.chains[0]
         .chains
         .iter()

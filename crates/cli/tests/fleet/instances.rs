@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use tomo_protocol::{Client, Settings};
+use serde_json::Value;
+use tomo_protocol::{Campaign, Client, Profile, Settings};
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build, compiled};
 
 use crate::site::Site;
@@ -64,6 +65,28 @@ impl Fleet {
                 assert!(output.status.success(), "{output:?}");
             }
         }
+    }
+
+    /// The campaign.
+    pub(crate) fn campaign(&self) -> Campaign {
+        let shown = self.site.tomo(&["campaign", "show", &self.id, "--json"]);
+        serde_json::from_str(&shown).expect("a campaign")
+    }
+
+    /// The report, and what the collector has of each unit.
+    pub(crate) fn reported(&self) -> (Value, Profile) {
+        let words = [
+            "fleet",
+            "report",
+            &self.id,
+            "--format",
+            "json",
+            "--units",
+            "units.json",
+        ];
+        let document = serde_json::from_str(&self.site.tomo(&words)).expect("JSON");
+        let units = std::fs::read(self.site.path("units.json")).expect("a file");
+        (document, serde_json::from_slice(&units).expect("a profile"))
     }
 
     /// Fetches what is to be observed.

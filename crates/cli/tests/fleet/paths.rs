@@ -49,30 +49,6 @@ fn alone(site: &Site, subject: &Subject, words: &[String], runs: &str) -> Value 
     serde_json::from_slice(&text).expect("JSON")
 }
 
-fn shown(fleet: &Fleet) -> Campaign {
-    let shown = fleet.site.tomo(&["campaign", "show", &fleet.id, "--json"]);
-    serde_json::from_str(&shown).expect("a campaign")
-}
-
-fn reported(fleet: &Fleet) -> Value {
-    let words = [
-        "fleet",
-        "report",
-        &fleet.id,
-        "--format",
-        "json",
-        "--units",
-        "units.json",
-    ];
-    serde_json::from_str(&fleet.site.tomo(&words)).expect("JSON")
-}
-
-/// What the collector has of each unit.
-fn profile(fleet: &Fleet) -> Profile {
-    let text = std::fs::read(fleet.site.path("units.json")).expect("a file");
-    serde_json::from_slice(&text).expect("a profile")
-}
-
 /// The functions whose paths ran somewhere in the fleet.
 fn functions(ran: &Ran) -> BTreeSet<&str> {
     ran.keys().map(|(function, _)| function.as_str()).collect()
@@ -93,7 +69,7 @@ fn what_a_fleet_counts_is_what_its_runs_did() {
         "3",
     ];
     let fleet = Fleet::of(site, subject.program.clone(), &words);
-    let campaign = shown(&fleet);
+    let campaign = fleet.campaign();
     assert_eq!(campaign.strategy.name(), "balanced-clusters");
     assert_eq!(campaign.variants.len(), 3);
     fleet.run_all(&subject, 3);
@@ -103,7 +79,7 @@ fn what_a_fleet_counts_is_what_its_runs_did() {
             *expected.entry(path).or_default() += count;
         }
     }
-    let document = reported(&fleet);
+    let (document, _) = fleet.reported();
     let told = ran(&document);
     // Whole functions are carried, some by several instances: each adds what the same runs did there.
     let mut by_function: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
@@ -181,7 +157,7 @@ fn selected_paths_are_shared_out_and_counted_apart() {
         let words: Vec<&str> = first.iter().map(String::as_str).collect();
         assert!(fleet.tomo(instance, &[], &words).status.success());
     }
-    let document = reported(&fleet);
+    let (document, _) = fleet.reported();
     let told = ran(&document);
     assert!(told.len() >= 20, "{}", told.len());
     for (path, count) in &told {
@@ -257,7 +233,7 @@ fn counts_that_cannot_be_are_refused_with_the_reason() {
         "balanced-probes",
     ];
     let fleet = Fleet::new("isolating.c", &words);
-    let (campaign, client) = (shown(&fleet), fleet.client());
+    let (campaign, client) = (fleet.campaign(), fleet.client());
     let send = |body: &[u8]| -> What {
         let answer: Answer = client.post_bytes(paths::REPORTS, body).expect("an answer");
         answer.verdicts[0].what.clone()
@@ -284,7 +260,7 @@ fn counts_that_cannot_be_are_refused_with_the_reason() {
     let sound = counting(&campaign, 1, &[(one, 5), (other, most)]);
     assert_eq!(send(&sound), What::Stored);
     assert_eq!(send(&sound), What::Known);
-    reported(&fleet);
+    let (_, profile) = fleet.reported();
     let counts = |profile: &Profile| -> Vec<(u32, Option<u64>)> {
         profile
             .seen
@@ -292,10 +268,7 @@ fn counts_that_cannot_be_are_refused_with_the_reason() {
             .map(|seen| (seen.unit, seen.count))
             .collect()
     };
-    assert_eq!(
-        counts(&profile(&fleet)),
-        [(one, Some(5)), (other, Some(most))]
-    );
+    assert_eq!(counts(&profile), [(one, Some(5)), (other, Some(most))]);
     // Of more than 64 bits hold no number is told.
     assert_eq!(
         send(&counting(&campaign, 2, &[(one, 2), (other, 7)])),
