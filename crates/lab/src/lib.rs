@@ -13,6 +13,7 @@ pub mod disposal;
 pub mod distribution;
 pub mod isolation;
 pub mod paths;
+mod sheet;
 pub mod svg;
 mod table;
 pub mod tracing;

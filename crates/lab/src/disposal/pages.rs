@@ -6,6 +6,7 @@ pub(super) mod local;
 use std::fmt::Write as _;
 
 use super::{Results, StudyError, plots};
+use crate::sheet::Sheet;
 pub(super) use crate::table::{Table, count, number, percent};
 
 /// Everything that a study gives to read: file names and contents. The page is `disposal.md`.
@@ -13,34 +14,22 @@ pub(super) use crate::table::{Table, count, number, percent};
 /// # Errors
 /// Where the results cannot be put as JSON.
 pub fn render(results: &Results) -> Result<Vec<(String, String)>, StudyError> {
-    let mut files = Vec::new();
-    let mut page = opening(results);
+    let mut sheet = Sheet::new(opening(results));
     let sections = [local::section(results), collective::section(results)];
     let mut figures = plots::all(results);
     for section in sections {
-        let _ = write!(page, "## {}\n\n{}\n\n", section.title, section.text);
-        for part in section.tables {
-            let _ = writeln!(page, "{}", part.markdown());
-            files.push((format!("{}.csv", part.file), part.csv()));
-        }
+        sheet.section(section.title, &section.text);
+        sheet.tables(&section.tables);
         let (own, rest) = figures
             .into_iter()
             .partition(|figure| figure.section == section.title);
         figures = rest;
         for figure in own {
-            let plots::Figure {
-                file, plot, words, ..
-            } = figure;
-            let _ = writeln!(page, "![{}]({file}.svg)\n\n{words}\n", plot.title);
-            files.push((format!("{file}.svg"), plot.render()));
+            let called = (figure.file.as_str(), figure.plot.title.as_str());
+            sheet.plot(called, &figure.plot, &figure.words);
         }
     }
-    files.push(("disposal.md".into(), page));
-    files.push((
-        "results.json".into(),
-        serde_json::to_string_pretty(results)? + "\n",
-    ));
-    Ok(files)
+    Ok(sheet.close("disposal", results)?)
 }
 
 /// A part of the page.

@@ -1,12 +1,11 @@
 //! The study's page: Figures 2 and 3, Table 3, and the paper's numbers beside ours.
 
-use std::fmt::Write as _;
-
 use super::anova::Anova;
 use super::trial::Way;
 use super::{BOUNDS, Kind, Results, Studied, Technique, Trial};
 use crate::disposal::StudyError;
 use crate::disposal::numbers::{Summary, median};
+use crate::sheet::Sheet;
 use crate::svg::{Boxed, Layer, Plot, Shape};
 use crate::table::{Table, count, number, percent};
 
@@ -15,19 +14,14 @@ use crate::table::{Table, count, number, percent};
 /// # Errors
 /// Where the results cannot be put as JSON.
 pub fn render(results: &Results) -> Result<Vec<(String, String)>, StudyError> {
-    let mut files = Vec::new();
-    let mut page = opening(results);
-    let tables = [
+    let mut sheet = Sheet::new(opening(results));
+    sheet.tables(&[
         bounds(results),
         shares(results),
         falsely(results),
         table_3(results),
         pairs(results),
-    ];
-    for table in tables {
-        let _ = writeln!(page, "{}", table.markdown());
-        files.push((format!("{}.csv", table.file), table.csv()));
-    }
+    ]);
     for studied in &results.studied {
         let mut figures: Vec<_> = BOUNDS
             .iter()
@@ -35,16 +29,10 @@ pub fn render(results: &Results) -> Result<Vec<(String, String)>, StudyError> {
             .collect();
         figures.push(figure_3(studied));
         for (file, plot) in figures {
-            let _ = writeln!(page, "![{}]({file}.svg)\n", plot.title);
-            files.push((format!("{file}.svg"), plot.render()));
+            sheet.plot((&file, &plot.title), &plot, "");
         }
     }
-    files.push(("distribution.md".into(), page));
-    files.push((
-        "results.json".into(),
-        serde_json::to_string_pretty(results)? + "\n",
-    ));
-    Ok(files)
+    Ok(sheet.close("distribution", results)?)
 }
 
 fn opening(results: &Results) -> String {

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use super::results::{Results, Studied};
 use super::{IsolationError, plots};
+use crate::sheet::Sheet;
 use crate::table::{Table, percent};
 
 /// Everything that the study gives to read: file names and contents. The page is `isolation.md`.
@@ -13,8 +14,7 @@ use crate::table::{Table, percent};
 /// # Errors
 /// Where the results cannot be put as JSON.
 pub fn render(results: &Results) -> Result<Vec<(String, String)>, IsolationError> {
-    let mut files = Vec::new();
-    let mut page = opening(results);
+    let mut sheet = Sheet::new(opening(results));
     for (title, words, tables) in [
         (
             "Programs and faults",
@@ -31,26 +31,16 @@ pub fn render(results: &Results) -> Result<Vec<(String, String)>, IsolationError
         ("Several faults", SEVERAL, vec![tables::several(results)]),
         ("HOLMES", HOLMES, vec![tables::walks(results)]),
     ] {
-        let _ = write!(page, "## {title}\n\n{words}\n\n");
-        for table in tables {
-            let _ = writeln!(page, "{}", table.markdown());
-            files.push((format!("{}.csv", table.file), table.csv()));
-        }
+        sheet.section(title, words);
+        sheet.tables(&tables);
         if title.starts_with("Until") {
             for figure in plots::all(results) {
-                let _ = write!(
-                    page,
-                    "![{0}]({1}.svg)\n\n{0}\n\n",
-                    figure.words, figure.file
-                );
-                files.push((format!("{}.svg", figure.file), figure.plot.render()));
+                let named = (figure.file.as_str(), figure.words.as_str());
+                sheet.plot(named, &figure.plot, &figure.words);
             }
         }
     }
-    files.push(("isolation.md".into(), page.trim_end().to_owned() + "\n"));
-    let results = serde_json::to_string_pretty(results)? + "\n";
-    files.push(("isolation.json".into(), results));
-    Ok(files)
+    Ok(sheet.close("isolation", results)?)
 }
 
 const PROGRAMS: &str = "Programs are built from the sources that packages carry; their faults are patches in \

@@ -1,10 +1,9 @@
 //! The study's page: tables, figures, and the paper's words beside ours.
 
-use std::fmt::Write as _;
-
 use super::{Function, Results, SIZES};
 use crate::disposal::StudyError;
 use crate::disposal::numbers::median;
+use crate::sheet::Sheet;
 use crate::svg::{Layer, Plot, Shape};
 use crate::table::{Table, count, number, percent};
 
@@ -13,29 +12,19 @@ use crate::table::{Table, count, number, percent};
 /// # Errors
 /// Where the results cannot be put as JSON.
 pub fn render(results: &Results) -> Result<Vec<(String, String)>, StudyError> {
-    let mut files = Vec::new();
-    let mut page = opening(results);
-    for table in [
+    let mut sheet = Sheet::new(opening(results));
+    sheet.tables(&[
         functions(results),
         probes(results),
         shares(results),
         overhead(results),
-    ] {
-        let _ = writeln!(page, "{}", table.markdown());
-        files.push((format!("{}.csv", table.file), table.csv()));
-    }
+    ]);
     for program in programs(results) {
         for (file, plot, words) in figures(results, program) {
-            let _ = writeln!(page, "![{}]({file}.svg)\n\n{words}\n", plot.title);
-            files.push((format!("{file}.svg"), plot.render()));
+            sheet.plot((&file, &plot.title), &plot, &words);
         }
     }
-    files.push(("paths.md".into(), page));
-    files.push((
-        "results.json".into(),
-        serde_json::to_string_pretty(results)? + "\n",
-    ));
-    Ok(files)
+    Ok(sheet.close("paths", results)?)
 }
 
 fn opening(results: &Results) -> String {

@@ -2,14 +2,13 @@
 
 mod plots;
 
-use std::fmt::Write as _;
-
 use tomo_plan::counting::SCALE;
 
 use super::distributed::{Cost, STRATEGIES, Way, Weights, Whose};
 use super::paper::{FIGURE_12, FIGURE_13, FIGURE_14, FIGURE_16, PROGRAMS};
 use super::{Pair, Results};
 use crate::disposal::StudyError;
+use crate::sheet::Sheet;
 use crate::table::{Table, count, number};
 
 /// Everything that the study gives to read: file names and contents. The page is `tracing.md`.
@@ -17,8 +16,7 @@ use crate::table::{Table, count, number};
 /// # Errors
 /// Where the results cannot be put as JSON.
 pub fn render(results: &Results) -> Result<Vec<(String, String)>, StudyError> {
-    let mut files = Vec::new();
-    let mut page = opening(results);
+    let mut sheet = Sheet::new(opening(results));
     let both = [Weights::Estimate, Weights::Trace];
     let mut tables = vec![figure_12(results)];
     tables.extend(both.map(|weights| figure_13(results, weights)));
@@ -28,20 +26,11 @@ pub fn render(results: &Results) -> Result<Vec<(String, String)>, StudyError> {
     tables.extend(both.map(|weights| figure_16(results, weights)));
     tables.push(printed(results));
     tables.push(effort(results));
-    for table in tables {
-        let _ = writeln!(page, "{}", table.markdown());
-        files.push((format!("{}.csv", table.file), table.csv()));
-    }
+    sheet.tables(&tables);
     for (file, plot, words) in plots::all(results) {
-        let _ = writeln!(page, "![{}]({file}.svg)\n\n{words}\n", plot.title);
-        files.push((format!("{file}.svg"), plot.render()));
+        sheet.plot((&file, &plot.title), &plot, &words);
     }
-    files.push(("tracing.md".into(), page));
-    files.push((
-        "results.json".into(),
-        serde_json::to_string_pretty(results)? + "\n",
-    ));
-    Ok(files)
+    Ok(sheet.close("tracing", results)?)
 }
 
 fn opening(results: &Results) -> String {
