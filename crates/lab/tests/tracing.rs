@@ -1,6 +1,7 @@
 //! The study of traces: what is counted is what single steps saw, and what distributions cost is what they hit there.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::process::Command;
 
 use tomo_lab::tracing::{
@@ -8,14 +9,24 @@ use tomo_lab::tracing::{
     functions, render, ways,
 };
 use tomo_plan::witnesses::Place;
-use tomo_program::{Address, Graphs, Request, load};
+use tomo_program::{Address, Graphs, Loaded, Request, load};
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, Workload, build};
 use tomo_testkit::coverage::complete;
 use tomo_testkit::steps::{Kind, Outside, Trace, observe};
 use tomo_testkit::tomo;
 
+fn loaded(program: &Path) -> Loaded {
+    let request = Request {
+        path: program,
+        cache: None,
+        refresh: false,
+        whole: true,
+    };
+    load(&request, &()).expect("a model")
+}
+
 /// What `tomo count` tells of a run.
-fn counted(program: &std::path::Path, workload: &Workload) -> Vec<u8> {
+fn counted(program: &Path, workload: &Workload) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("counts.json");
     let mut command = Command::new(tomo::path().expect("tomo"));
@@ -74,13 +85,7 @@ fn stepped(functions: &[Function], graphs: &Graphs<'_>, trace: &Trace) -> Hits {
 fn hits_are_those_of_single_steps() {
     let built = build(&Recipe::new(Source::Bzip2, Compiler::Gcc, Level::O2)).expect("built");
     let workload = &built.workloads[0];
-    let request = Request {
-        path: &built.program,
-        cache: None,
-        refresh: false,
-        whole: true,
-    };
-    let loaded = load(&request, &()).expect("a model");
+    let loaded = loaded(&built.program);
     let graphs = loaded.model.graphs().expect("graphs");
     let all = functions(&graphs);
     let told = counts(&all, &counted(&built.program, workload)).expect("counts");
@@ -178,13 +183,7 @@ fn tells(results: &Results) {
 #[test]
 fn blocks_come_before_ways() {
     let built = build(&Recipe::new(Source::Bzip2, Compiler::Gcc, Level::O2)).expect("built");
-    let request = Request {
-        path: &built.program,
-        cache: None,
-        refresh: false,
-        whole: true,
-    };
-    let loaded = load(&request, &()).expect("a model");
+    let loaded = loaded(&built.program);
     let graphs = loaded.model.graphs().expect("graphs");
     for function in functions(&graphs) {
         let blocks = function.starts.len();

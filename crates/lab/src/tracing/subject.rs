@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tomo_isolate::Cases;
+use tomo_plan::random::Random;
 
 use crate::disposal::StudyError;
 use crate::disposal::inputs::Case;
@@ -28,7 +29,10 @@ pub struct Input {
     pub case: Case,
 }
 
-/// Builds `subject`, and takes so many of its cases, evenly from all.
+/// Seed of what is drawn.
+const SEED: u64 = 1;
+
+/// Builds `subject`, and draws so many of its cases, evenly from all.
 ///
 /// # Errors
 /// Where it does not build, or its cases cannot be read.
@@ -46,13 +50,16 @@ pub fn prepare(
         .map_err(|error| failed(error.into()))?
         .cases;
     let inputs = inputs.min(cases.len());
-    // One further each time: cases often come in groups of the same few kinds.
-    let place = |at: usize| ((2 * at + 1) * cases.len() / (2 * inputs) + at) % cases.len();
-    let evenly = (0..inputs).map(|at| &cases[place(at)]);
+    // One of each part, by chance: cases often come in groups of the same few kinds.
+    let mut random = Random::new(SEED);
+    let drawn = (0..inputs).map(|at| {
+        let part = at * cases.len() / inputs..(at + 1) * cases.len() / inputs;
+        &cases[part.start + random.below(part.len())]
+    });
     Ok(Subject {
         name: subject.name.clone(),
         program,
-        inputs: evenly.map(input).collect(),
+        inputs: drawn.map(input).collect(),
     })
 }
 
