@@ -6,13 +6,12 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tomo_export::chains::{Called, Inferred, InferredChain, document};
-use tomo_export::locate;
 use tomo_profile::chains::{Chains, Entered, Meaning, Noted};
-use tomo_program::{Address, Cache, Callee, EdgeKind, Graphs, Resolution};
-use tomo_protocol::{Campaign, Client, ModuleOf, Profile, VariantChains, paths};
+use tomo_program::{Address, Callee, EdgeKind, Graphs, Resolution};
+use tomo_protocol::{Campaign, Client, ModuleOf, Profile, VariantChains};
 use tomo_wire::chains::{Functions, Row};
 
-use super::records::download;
+use super::records::{Planned, planned};
 use crate::chains::{notes, rows as table};
 
 /// Inferred chains that are shown, and functions of each.
@@ -34,11 +33,10 @@ pub(super) fn seen<'p>(
     module: &ModuleOf,
     folder: &Path,
 ) -> Result<Seen<'p>> {
-    let path = download(client, module, folder)?;
-    let plan = client.get_bytes(&paths::of_plan(module.plan))?;
+    let Planned { plan, located, .. } = planned(client, module, folder, |plan| {
+        Ok(Functions::read(plan)?.0.module)
+    })?;
     let (header, rows) = Functions::read(&plan).map_err(anyhow::Error::msg)?;
-    let cache = Cache::from_environment(|name| std::env::var_os(name));
-    let located = locate(header.module, [path.as_path()], cache.as_ref(), &())?;
     let graphs = located.model.graphs()?;
     let function_at = |address: u64| {
         let function = graphs.function_at(Address(address))?;

@@ -8,13 +8,13 @@ use clap::Args;
 use serde_json::{Value, json};
 use tomo_export::predicates::Sites;
 use tomo_export::words::grouped;
-use tomo_export::{Located, locate, places};
+use tomo_export::{Located, places};
 use tomo_isolate::{Answer, fleet_answer};
-use tomo_program::{Cache, hexadecimal};
+use tomo_program::hexadecimal;
 use tomo_protocol::{Campaign, Cause, Client, CrashFrame, Found, Group, paths};
 use tomo_wire::predicates::Predicates;
 
-use super::records;
+use super::records::{self, Planned};
 use crate::campaign;
 use crate::crashes::signal_name;
 use crate::isolate::{json as document, text};
@@ -41,11 +41,13 @@ pub(super) fn run(client: &Client, asked: &Isolate) -> Result<ExitCode> {
         bail!("a search observes one module");
     };
     let folder = tempfile::tempdir().context("a folder for the program")?;
-    let path = records::download(client, module, folder.path())?;
-    let plan = client.get_bytes(&paths::of_plan(module.plan))?;
-    let (header, _) = Predicates::read(&plan).map_err(anyhow::Error::msg)?;
-    let cache = Cache::from_environment(|name| std::env::var_os(name));
-    let located = locate(header.module, [path.as_path()], cache.as_ref(), &())?;
+    let Planned {
+        plan,
+        path,
+        located,
+    } = records::planned(client, module, folder.path(), |plan| {
+        Ok(Predicates::read(plan)?.0.module)
+    })?;
     let sites = Sites::read(&located, &plan)?;
     let answers: Vec<(&Group, Answer)> = found
         .groups

@@ -6,13 +6,13 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tomo_export::{
-    Followed, PathName, locate, path_counts, path_names, write_paths_document, write_paths_table,
+    Extent, Followed, PathName, path_counts, path_names, write_paths_document, write_paths_table,
 };
-use tomo_program::{Cache, FunctionView};
-use tomo_protocol::{Campaign, Client, ModuleOf, Profile, Seen as SeenUnit, paths};
+use tomo_program::FunctionView;
+use tomo_protocol::{Campaign, Client, ModuleOf, Profile, Seen as SeenUnit};
 use tomo_wire::paths::Paths;
 
-use super::records::{download, watched};
+use super::records::{Planned, planned, watched};
 
 /// Hottest paths that are shown.
 const TOP: usize = 20;
@@ -37,15 +37,14 @@ pub(super) fn seen<'p>(
     module: &ModuleOf,
     folder: &Path,
 ) -> Result<Seen<'p>> {
-    let path = download(client, module, folder)?;
-    let plan = client.get_bytes(&paths::of_plan(module.plan))?;
+    let Planned { plan, located, .. } = planned(client, module, folder, |plan| {
+        Ok(Paths::read(plan)?.0.module)
+    })?;
     let (header, rows) = Paths::read(&plan).map_err(anyhow::Error::msg)?;
-    let cache = Cache::from_environment(|name| std::env::var_os(name));
-    let located = locate(header.module, [path.as_path()], cache.as_ref(), &())?;
     let functions = 0..rows.functions.len();
     let ends: Vec<u32> = functions.map(|at| rows.units_of(at).end).collect();
     let values = values(&ends, header.counters.get(), &profile.seen)?;
-    let mut counts = path_counts(&located.model.graphs()?, &rows, &values);
+    let mut counts = path_counts(&located.model.graphs()?, &rows, &values, Extent::All);
     let carried = watched(campaign, profile);
     let of_function = |at: usize| {
         let units = rows.units_of(at);

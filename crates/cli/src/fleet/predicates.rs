@@ -3,13 +3,11 @@
 use std::path::Path;
 
 use anyhow::Result;
-use tomo_export::locate;
 use tomo_export::predicates::Sites;
-use tomo_program::Cache;
-use tomo_protocol::{Campaign, Client, Profile, paths};
+use tomo_protocol::{Campaign, Client, Profile};
 use tomo_wire::predicates::{Predicates, Recorded};
 
-use super::records::{download, watched};
+use super::records::{Planned, planned, watched};
 use crate::predicates::{Seen, table};
 
 /// The sites with one of their predicates true, module by module. What no observed run carried is not known.
@@ -23,11 +21,9 @@ pub(super) fn text(
     let mut text = String::new();
     let mut first = 0;
     for module in &campaign.modules {
-        let path = download(client, module, folder)?;
-        let plan = client.get_bytes(&paths::of_plan(module.plan))?;
-        let (header, _) = Predicates::read(&plan).map_err(anyhow::Error::msg)?;
-        let cache = Cache::from_environment(|name| std::env::var_os(name));
-        let located = locate(header.module, [path.as_path()], cache.as_ref(), &())?;
+        let Planned { plan, located, .. } = planned(client, module, folder, |plan| {
+            Ok(Predicates::read(plan)?.0.module)
+        })?;
         let mut sites = Sites::read(&located, &plan)?;
         sites.recorded = Recorded::Marks;
         let end = first + module.probes;

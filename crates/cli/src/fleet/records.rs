@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
+use tomo_export::{Located, locate};
 use tomo_program::{Cache, Headers, Model};
 use tomo_protocol::{Campaign, Client, ModuleOf, Profile, Program, paths};
 use tomo_wire::plan::{Entry, Plan, PlanView, Tactic};
 use tomo_wire::record::{LIVE, Live, MARKS, Record};
+use tomo_wire::{ModuleId, Refusal};
 use zerocopy::IntoBytes as _;
 
 /// A folder of records, and where the files of the modules are.
@@ -87,7 +89,7 @@ pub(super) fn watched(campaign: &Campaign, profile: &Profile) -> Vec<bool> {
 }
 
 /// The module's file, with its model in the cache so that it need not be analysed again.
-pub(super) fn download(client: &Client, module: &ModuleOf, folder: &Path) -> Result<PathBuf> {
+fn download(client: &Client, module: &ModuleOf, folder: &Path) -> Result<PathBuf> {
     let part = |path| paths::of_program(path, &module.stem);
     let program: Program = client.get(&part(paths::PROGRAM))?;
     let bytes = client.get_bytes(&part(paths::FILE))?;
@@ -110,6 +112,35 @@ pub(super) fn download(client: &Client, module: &ModuleOf, folder: &Path) -> Res
         }
     }
     Ok(path)
+}
+
+/// A module as an observer of it needs it, downloaded.
+pub(super) struct Planned {
+    /// Its plan.
+    pub(super) plan: Vec<u8>,
+    /// Its file.
+    pub(super) path: PathBuf,
+    /// The file with its model.
+    pub(super) located: Located,
+}
+
+/// Downloads the module and its plan, which says by `is_for` what module it is for.
+pub(super) fn planned(
+    client: &Client,
+    module: &ModuleOf,
+    folder: &Path,
+    is_for: impl FnOnce(&[u8]) -> Result<ModuleId, Refusal>,
+) -> Result<Planned> {
+    let path = download(client, module, folder)?;
+    let plan = client.get_bytes(&paths::of_plan(module.plan))?;
+    let id = is_for(&plan).map_err(anyhow::Error::msg)?;
+    let cache = Cache::from_environment(|name| std::env::var_os(name));
+    let located = locate(id, [path.as_path()], cache.as_ref(), &())?;
+    Ok(Planned {
+        plan,
+        path,
+        located,
+    })
 }
 
 /// What is known of the probes of one module.
