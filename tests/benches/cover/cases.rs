@@ -1,5 +1,6 @@
 //! The programs and what they do: about a second of work, about a millisecond, and large programs
 //! of which a run touches much code once.
+#![expect(dead_code, reason = "each bench asks for a part of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use crate::inputs;
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) program: PathBuf,
+    /// What it was built from, if it was not installed.
+    pub(crate) source: Option<Source>,
     pub(crate) arguments: Vec<String>,
     /// What it reads from its standard input.
     pub(crate) input: Option<PathBuf>,
@@ -77,6 +80,11 @@ pub(crate) struct Work {
     pub(crate) folder: Option<PathBuf>,
 }
 
+/// Whether profiles and traces of it are measured: the programs of which that is promised, at a second's work.
+pub(crate) fn is_profiled(name: &str) -> bool {
+    name.ends_with("a second") && !name.starts_with("python3")
+}
+
 type Make = fn(&Path) -> Result<Work>;
 
 const OWN: [(&str, Source, Make); 5] = [
@@ -87,7 +95,8 @@ const OWN: [(&str, Source, Make); 5] = [
     ("sqlite, a millisecond", Source::Sqlite, inputs::few_queries),
 ];
 
-const INSTALLED: [(&str, &str, Make); 4] = [
+const INSTALLED: [(&str, &str, Make); 5] = [
+    ("ripgrep, a second", "/usr/bin/rg", inputs::text_to_rewrite),
     ("python3, a second", "/usr/bin/python3", inputs::python_loop),
     (
         "python3, large: imports",
@@ -117,6 +126,7 @@ fn own(name: &'static str, source: Source, work: Work) -> Result<Case> {
     Ok(Case {
         name,
         program: build(&Recipe::new(source, Compiler::Gcc, Level::O2))?.program,
+        source: Some(source),
         arguments: work.arguments,
         input: work.input,
         folder: work.folder,
@@ -131,6 +141,7 @@ fn installed(name: &'static str, program: &str, work: Work) -> Result<Case> {
     Ok(Case {
         name,
         program: fs::canonicalize(program)?,
+        source: None,
         arguments: work.arguments,
         input: work.input,
         folder: work.folder,

@@ -99,6 +99,19 @@ pub(crate) fn text_to_compress(folder: &Path) -> Result<Work> {
     })
 }
 
+/// Lines of which four parts are to be printed in another order.
+pub(crate) fn text_to_rewrite(folder: &Path) -> Result<Work> {
+    let path = folder.join("lines");
+    fs::write(&path, text(400_000))?;
+    let pattern = r"(\w+) /part/(\d+)/of/(\d) in (\d+) us";
+    let arguments = ["-o", pattern, "-r", "$4 $2 $1 $3"].map(str::to_owned);
+    let file = path.display().to_string();
+    Ok(Work {
+        arguments: arguments.into_iter().chain([file]).collect(),
+        ..Work::default()
+    })
+}
+
 /// A work tree of many files under git.
 pub(crate) fn work_tree(folder: &Path) -> Result<Work> {
     let tree = folder.join("tree");

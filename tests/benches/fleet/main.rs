@@ -9,7 +9,6 @@
 //! names contain it. `TOMO` names the command.
 
 #[path = "../cover/cases.rs"]
-#[expect(dead_code, reason = "peers and promises are of the other bench")]
 mod cases;
 #[path = "../cover/inputs.rs"]
 mod inputs;

@@ -6,7 +6,6 @@
 //! names contain it. `TOMO` names the command, if it is not to be that of the tests.
 
 #[path = "../cover/cases.rs"]
-#[expect(dead_code, reason = "promises are of the other bench")]
 mod cases;
 #[path = "../cover/inputs.rs"]
 mod inputs;
@@ -20,7 +19,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result};
 use cases::Case;
 use serde_json::json;
-use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
+use tomo_testkit::corpus::{Compiler, Level, Recipe, build};
 use tomo_testkit::processor::{median, seconds};
 use tomo_testkit::tomo;
 
@@ -48,16 +47,15 @@ fn main() -> Result<()> {
     let only = std::env::args()
         .nth(1)
         .filter(|name| !name.starts_with('-'));
-    let sources = [Source::Lua, Source::Sqlite, Source::Bzip2];
-    let all = cases::all(folder.path(), |name| name.ends_with("a second"))?;
+    let all = cases::all(folder.path(), cases::is_profiled)?;
     let mut ratios: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for (case, source) in all.iter().zip(sources) {
+    for (number, case) in all.iter().enumerate() {
         if only.as_ref().is_some_and(|only| !case.name.contains(only)) {
             continue;
         }
-        let own = folder.path().join(format!("{source:?}"));
+        let own = folder.path().join(format!("case-{number}"));
         fs::create_dir(&own)?;
-        let measured = measure(case, &ways(case, source, &own)?, &own);
+        let measured = measure(case, &ways(case, &own)?, &own);
         for (way, ratio) in measured.with_context(|| format!("measuring {}", case.name))? {
             ratios.entry(way).or_default().push(ratio);
         }
@@ -86,12 +84,7 @@ const PREDICATES: &str = "tomo predicates";
 /// How many paths of a function are selected.
 const FEW: usize = 5;
 
-fn ways(case: &Case, source: Source, folder: &Path) -> Result<Vec<Way>> {
-    let built = |flags: &[&str]| -> Result<PathBuf> {
-        let mut recipe = Recipe::new(source, Compiler::Gcc, Level::O2);
-        recipe.extra = flags.iter().map(|&flag| flag.to_owned()).collect();
-        Ok(build(&recipe)?.program)
-    };
+fn ways(case: &Case, folder: &Path) -> Result<Vec<Way>> {
     let command = match std::env::var_os("TOMO") {
         Some(command) => PathBuf::from(command),
         None => tomo::path()?.to_owned(),
@@ -128,20 +121,40 @@ fn ways(case: &Case, source: Source, folder: &Path) -> Result<Vec<Way>> {
     )?;
     let selection = folder.join("selection");
     fs::write(&selection, selected(&fs::read(&all)?)?)?;
-    let atomic = ["--coverage", "-fprofile-update=atomic"];
     let weights = [Path::new("--weights"), &earlier];
     let select = [Path::new("--select"), &selection];
-    Ok(vec![
-        way("alone", &case.program, Vec::new()),
-        way("gcc --coverage", &built(&["--coverage"])?, Vec::new()),
-        way("gcc --coverage, atomic", &built(&atomic)?, Vec::new()),
+    let mut ways = vec![way("alone", &case.program, Vec::new())];
+    for (name, program) in peers(case)? {
+        ways.push(way(name, &program, Vec::new()));
+    }
+    ways.extend([
         way(COUNT, &command, observing("count", "out", &unweighted)),
         way(WEIGHTED, &command, observing("count", "weighted", &weights)),
         way(PATHS, &command, observing("paths", "out", &[])),
         way(SELECTED, &command, observing("paths", "out", &select)),
         way(CHAINS, &command, observing("chains", "out", &[])),
         way(PREDICATES, &command, observing("predicates", "out", &[])),
-    ])
+    ]);
+    Ok(ways)
+}
+
+/// The same sources, built by gcc to count.
+fn peers(case: &Case) -> Result<Vec<(&'static str, PathBuf)>> {
+    let Some(source) = case.source else {
+        return Ok(Vec::new());
+    };
+    let plain = ["--coverage"].as_slice();
+    let atomic = ["--coverage", "-fprofile-update=atomic"].as_slice();
+    let each = [
+        ("gcc --coverage", plain),
+        ("gcc --coverage, atomic", atomic),
+    ];
+    let built = each.map(|(name, flags)| -> Result<(&str, PathBuf)> {
+        let mut recipe = Recipe::new(source, Compiler::Gcc, Level::O2);
+        recipe.extra = flags.iter().map(|&flag| flag.to_owned()).collect();
+        Ok((name, build(&recipe)?.program))
+    });
+    built.into_iter().collect()
 }
 
 /// The most frequent paths of each function of a document.

@@ -5,7 +5,6 @@
 //! contain it. `TOMO` names the command, if it is not to be that of the tests.
 
 #[path = "../cover/cases.rs"]
-#[expect(dead_code, reason = "promises are of the other bench")]
 mod cases;
 #[path = "../cover/inputs.rs"]
 mod inputs;
@@ -37,19 +36,20 @@ fn main() -> Result<()> {
         Some(command) => PathBuf::from(command),
         None => tomo::path()?.to_owned(),
     };
-    let sources = [Source::Lua, Source::Sqlite, Source::Bzip2];
-    let all = cases::all(folder.path(), |name| name.ends_with("a second"))?;
-    for (case, source) in all.iter().zip(sources) {
+    let all = cases::all(folder.path(), cases::is_profiled)?;
+    for (number, case) in all.iter().enumerate() {
         if only.as_ref().is_some_and(|only| !case.name.contains(only)) {
             continue;
         }
         let bench = Bench {
             command: &command,
-            folder: folder.path().join(format!("{source:?}")),
+            folder: folder.path().join(format!("case-{number}")),
         };
         fs::create_dir(&bench.folder)?;
         bench.times(case)?;
-        bench.sizes(source)?;
+        if let Some(source) = case.source {
+            bench.sizes(source)?;
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 /// What exact counts, paths, chains and predicates cost whole processes, held against their promises.
 ///
-/// Runs lua, sqlite and bzip2 alone, under `tomo count`, `paths`, `chains` and `predicates`, and built by gcc to
+/// Runs lua, sqlite, bzip2 and, if it is installed, ripgrep alone, under `tomo count`, `paths`, `chains` and `predicates`, and built by gcc to
 /// count, in turn, and rewrites the table in docs/BENCH.md. Takes some minutes on a machine that does nothing
 /// else. Fails if a promise is not kept.
 #[derive(clap::Args)]

@@ -10,8 +10,8 @@ use std::fmt::Write;
 
 /// What exact traces cost, held against their promises.
 ///
-/// Runs lua, sqlite and bzip2 alone and under `tomo trace`, in turn, and rewrites the table in docs/BENCH.md. Takes
-/// some minutes on a machine that does nothing else. Fails if a promise is not kept.
+/// Runs lua, sqlite, bzip2 and, if it is installed, ripgrep alone and under `tomo trace`, in turn, and rewrites the
+/// table in docs/BENCH.md. Takes some minutes on a machine that does nothing else. Fails if a promise is not kept.
 #[derive(clap::Args)]
 pub(crate) struct Trace {
     /// Measure only cases whose name contains this
