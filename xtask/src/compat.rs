@@ -1,9 +1,10 @@
-//! Real programs' own test suites, alone and covered: whatever a suite says about its program it must
+//! Real programs' own test suites, alone and observed: whatever a suite says about its program it must
 //! say again while every block of that program is probed.
 //!
-//! Sources come from Debian (`apt-get source`), are built once, and tested four times: twice
+//! Sources come from Debian (`apt-get source`), are built once, and tested twice
 //! alone, so that tests that waver by themselves are known, then below `tomo env --pool`, with a
-//! fresh pool and with the pool that this left behind. The table is `docs/COMPAT.md`.
+//! fresh pool and with the pool that this left behind, and below each command whose probes stay. The tables are
+//! `docs/COMPAT.md`.
 
 mod page;
 mod results;
@@ -13,8 +14,9 @@ mod suites;
 
 use crate::house;
 use anyhow::{Context as _, Result, bail};
-use page::Row;
-use run::{Outcome, Place};
+use page::{Covered, Row};
+use run::{How, Outcome, Place};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use suites::{SUITES, Suite};
 
@@ -27,6 +29,10 @@ pub(crate) struct Compat {
     /// Only the suite called NAME; the others' rows stay. May be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
+    /// Observe only by COMMAND: cover, count, paths, chains, predicates or trace; what others brought stays. May be
+    /// given several times
+    #[arg(long, value_name = "COMMAND", value_parser = COMMANDS)]
+    observe: Vec<String>,
     /// Compilations, and tests where a suite allows it, at once
     #[arg(long, value_name = "N", default_value_t = 2)]
     jobs: usize,
@@ -34,6 +40,11 @@ pub(crate) struct Compat {
     #[arg(long, value_name = "PATH")]
     tomo: Option<PathBuf>,
 }
+
+/// What observes: coverage, whose probes vanish, and profiles.
+const COMMANDS: [&str; 6] = [COVER, "count", "paths", "chains", "predicates", "trace"];
+const COVER: &str = "cover";
+const PROFILES: &[&str] = COMMANDS.split_at(1).1;
 
 impl Compat {
     pub(crate) fn run(self) -> Result<()> {
@@ -51,7 +62,7 @@ impl Compat {
         let mut failed = Vec::new();
         for suite in SUITES.iter().filter(chosen) {
             eprintln!("\n== {}", suite.name);
-            match examine(&place, suite) {
+            match self.examine(&place, suite) {
                 Ok(row) => rows.push(row),
                 Err(error) => failed.push(format!("{}: {error:#}", suite.name)),
             }
@@ -59,9 +70,51 @@ impl Compat {
         self.finish(&rows, &failed)
     }
 
+    /// Whether this command is to observe.
+    fn observes(&self, command: &str) -> bool {
+        self.observe.is_empty() || self.observe.iter().any(|one| one == command)
+    }
+
+    fn examine(&self, place: &Place, suite: &Suite) -> Result<Row> {
+        let source = sources::fetch(place, suite)?;
+        let folder = source.folder.as_path();
+        place.build(suite, folder).context("building")?;
+        let alone = place.test(suite, folder, How::Alone)?;
+        let again = place.test(suite, folder, How::Alone)?;
+        let unsteady = alone.results.differences(&again.results);
+        let mut logs = vec![("alone", alone), ("again", again)];
+        let mut covered = None;
+        if self.observes(COVER) {
+            let pool = place.pool(suite, folder).context("arming")?;
+            for name in ["cold", "warm"] {
+                logs.push((name, place.test(suite, folder, How::Armed(&pool))?));
+            }
+            covered = Some(Covered {
+                differ: differences(&logs, &unsteady, &["cold", "warm"]),
+                ..place.coverage(&pool)?
+            });
+        }
+        let mut profiled = Vec::new();
+        for command in PROFILES.iter().filter(|command| self.observes(command)) {
+            logs.push((command, place.test(suite, folder, How::Profiled(command))?));
+            profiled.push((*command, differences(&logs, &unsteady, &[command])));
+        }
+        place.keep_logs(suite, &logs)?;
+        let results = logs.swap_remove(0).1.results;
+        Ok(Row {
+            name: suite.name,
+            version: source.version,
+            written_in: suite.written_in,
+            results,
+            unsteady,
+            covered,
+            profiled,
+        })
+    }
+
     /// Writes the table; an error where anything differed.
     fn finish(self, rows: &[Row], failed: &[String]) -> Result<()> {
-        print!("{}", page::table(rows));
+        print!("{}", page::tables(rows));
         for failure in failed {
             eprintln!("could not be examined: {failure}");
         }
@@ -78,52 +131,13 @@ impl Compat {
     }
 }
 
-fn examine(place: &Place, suite: &Suite) -> Result<Row> {
-    let source = sources::fetch(place, suite)?;
-    place.build(suite, &source.folder).context("building")?;
-    let alone = place.test(suite, &source.folder, None)?;
-    let again = place.test(suite, &source.folder, None)?;
-    let pool = place.pool(suite, &source.folder).context("arming")?;
-    let cold = place.test(suite, &source.folder, Some(&pool))?;
-    let warm = place.test(suite, &source.folder, Some(&pool))?;
-    let covered = place.coverage(&pool)?;
-    place.keep_logs(
-        suite,
-        &[
-            ("alone", &alone),
-            ("again", &again),
-            ("cold", &cold),
-            ("warm", &warm),
-        ],
-    )?;
-    let differences = differences(&alone, &again, [&cold, &warm]);
-    Ok(Row {
-        name: suite.name,
-        version: source.version,
-        written_in: suite.written_in,
-        results: alone.results,
-        unsteady: differences.unsteady,
-        differ: differences.differ,
-        covered,
-    })
-}
-
-/// What differs by itself, and what differs only when covered.
-struct Differences {
-    unsteady: Vec<String>,
-    differ: Vec<String>,
-}
-
-fn differences(alone: &Outcome, again: &Outcome, covered: [&Outcome; 2]) -> Differences {
-    let unsteady = alone.results.differences(&again.results);
-    let mut differ: Vec<_> = covered
-        .iter()
-        .flat_map(|covered| alone.results.differences(&covered.results))
-        .filter(|name| !unsteady.contains(name))
-        .collect();
-    differ.sort();
-    differ.dedup();
-    Differences { unsteady, differ }
+/// What the runs of these names say otherwise than the first, but for what differs by itself.
+fn differences(runs: &[(&str, Outcome)], unsteady: &[String], names: &[&str]) -> Vec<String> {
+    let (_, alone) = &runs[0];
+    let named = runs.iter().filter(|(name, _)| names.contains(name));
+    let differ = named.flat_map(|(_, run)| alone.results.differences(&run.results));
+    let differ: BTreeSet<String> = differ.filter(|name| !unsteady.contains(name)).collect();
+    differ.into_iter().collect()
 }
 
 /// A path as text, for command lines.

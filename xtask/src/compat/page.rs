@@ -1,11 +1,14 @@
-//! The page with the table of suites.
+//! The page with the tables of suites.
 
+use super::PROFILES;
 use super::results::Results;
 use anyhow::{Context as _, Result};
 use std::path::Path;
 
 /// What a pool has seen of a suite's programs.
 pub(super) struct Covered {
+    /// Tests that differed when covered, and not otherwise.
+    pub(super) differ: Vec<String>,
     pub(super) ran: u64,
     pub(super) blocks: u64,
     /// Blocks of which nothing can be said.
@@ -20,15 +23,18 @@ pub(super) struct Row {
     pub(super) results: Results,
     /// Tests that differed between two runs alone.
     pub(super) unsteady: Vec<String>,
-    /// Tests that differed when covered, and not otherwise.
-    pub(super) differ: Vec<String>,
-    pub(super) covered: Covered,
+    /// What came of it when it was covered.
+    pub(super) covered: Option<Covered>,
+    /// By command: tests that differed when it observed, and not otherwise.
+    pub(super) profiled: Vec<(&'static str, Vec<String>)>,
 }
 
 impl Row {
-    /// Whether the suite said the same when covered.
+    /// Whether the suite said the same whenever it was observed.
     pub(super) fn same(&self) -> bool {
-        self.differ.is_empty()
+        let covered = self.covered.iter().map(|covered| &covered.differ);
+        let profiled = self.profiled.iter().map(|(_, differ)| differ);
+        covered.chain(profiled).all(Vec::is_empty)
     }
 }
 
@@ -50,31 +56,63 @@ const HEADING: &str = "\
 |---|---|---|--:|--:|--:|--:|---|--:|--:|--:|
 ";
 
-/// The table, as it stands on the page.
-pub(super) fn table(rows: &[Row]) -> String {
-    let lines = rows.iter().map(line);
-    lines.fold(HEADING.to_owned(), |table, line| table + &line)
+const PROFILED: &str = "
+The same suites below the commands whose probes stay, in all code of the first program that a suite names
+(`tomo count --module PROGRAM -- make check`, which observes each process that runs it): tests that
+end otherwise than alone.
+
+";
+
+/// The tables, as they stand on the page.
+pub(super) fn tables(rows: &[Row]) -> String {
+    let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
+    page("", rows, &names).replacen(INTRODUCTION, "", 1)
 }
 
-fn line(row: &Row) -> String {
-    let (tests, passed) = (row.results.len(), row.results.count("PASS"));
-    let covered = &row.covered;
-    let share = |part: u64| 100.0 * part as f64 / covered.blocks.max(1) as f64;
-    let differ = match row.differ.as_slice() {
+/// What is said of tests that differ.
+fn said(differ: &[String]) -> String {
+    match differ {
         [] => "none".to_owned(),
         names => names.join(", "),
-    };
-    format!(
-        "| {} | {} | {} | {tests} | {passed} | {} | {} | {differ} | {} | {:.1} | {:.1} |\n",
+    }
+}
+
+fn covered(row: &Row) -> Option<String> {
+    let (tests, passed) = (row.results.len(), row.results.count("PASS"));
+    let covered = row.covered.as_ref()?;
+    let share = |part: u64| 100.0 * part as f64 / covered.blocks.max(1) as f64;
+    Some(format!(
+        "| {} | {} | {} | {tests} | {passed} | {} | {} | {} | {} | {:.1} | {:.1} |\n",
         row.name,
         row.version,
         row.written_in,
         tests - passed,
         row.unsteady.len(),
+        said(&covered.differ),
         covered.blocks,
         share(covered.blocks - covered.unknown),
         share(covered.ran),
-    )
+    ))
+}
+
+/// What was profiled now, or `before`.
+fn profiled(row: &Row, before: Option<&str>) -> Option<String> {
+    let before = before.unwrap_or_default().trim_matches(['|', ' ']);
+    let before: Vec<&str> = before.split(" | ").skip(1).collect();
+    let cell = |at: usize, command: &str| {
+        let now = row.profiled.iter().find(|(name, _)| *name == command);
+        let now = now.map(|(_, differ)| said(differ));
+        now.or_else(|| Some((*before.get(at)?).to_owned()))
+    };
+    let cells = PROFILES.iter().enumerate().map(|(at, name)| cell(at, name));
+    let cells: Vec<Option<String>> = cells.collect();
+    cells.iter().any(Option::is_some).then(|| {
+        let cells = cells
+            .into_iter()
+            .map(|cell| cell.unwrap_or_else(|| "–".to_owned()));
+        let cells: Vec<String> = cells.collect();
+        format!("| {} | {} |\n", row.name, cells.join(" | "))
+    })
 }
 
 /// Writes the page: the rows that were made now, those of other suites as they are there, in the order of
@@ -86,22 +124,42 @@ pub(super) fn write(path: &Path, rows: &[Row], names: &[&str]) -> Result<()> {
 }
 
 fn page(before: &str, rows: &[Row], names: &[&str]) -> String {
+    let profiles = format!(
+        "| program | {} |\n|---|{}\n",
+        PROFILES.join(" | "),
+        "---|".repeat(PROFILES.len())
+    );
+    let (upper, lower) = before.split_once(PROFILED).unwrap_or((before, ""));
+    let row = |name: &str| rows.iter().find(|row| row.name == name);
     let mut page = format!("{INTRODUCTION}{HEADING}");
     for name in names {
-        let start = format!("| {name} | ");
-        if let Some(row) = rows.iter().find(|row| row.name == *name) {
-            page.push_str(&line(row));
-        } else if let Some(kept) = before.lines().find(|line| line.starts_with(&start)) {
-            page.push_str(kept);
-            page.push('\n');
-        }
+        let made = row(name).and_then(covered);
+        page += &made
+            .or_else(|| Some(format!("{}\n", kept(upper, name)?)))
+            .unwrap_or_default();
+    }
+    page += PROFILED;
+    page += &profiles;
+    for name in names {
+        let before = kept(lower, name);
+        let made = match row(name) {
+            Some(row) => profiled(row, before),
+            None => before.map(|line| format!("{line}\n")),
+        };
+        page += &made.unwrap_or_default();
     }
     page
 }
 
+/// The line of this suite in a part of the page as it was.
+fn kept<'p>(part: &'p str, name: &str) -> Option<&'p str> {
+    let start = format!("| {name} | ");
+    part.lines().find(|line| line.starts_with(&start))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Covered, HEADING, INTRODUCTION, Row, line, page};
+    use super::{Covered, HEADING, INTRODUCTION, PROFILED, Row, covered, page};
     use crate::compat::results::Results;
 
     fn row(name: &'static str, differ: &[&str]) -> Row {
@@ -111,13 +169,18 @@ mod tests {
             written_in: "C",
             results: Results::read("PASS: a\nFAIL: b\n"),
             unsteady: Vec::new(),
-            differ: differ.iter().map(|name| (*name).to_owned()).collect(),
-            covered: Covered {
+            covered: Some(Covered {
+                differ: differ.iter().map(|name| (*name).to_owned()).collect(),
                 ran: 50,
                 blocks: 200,
                 unknown: 2,
-            },
+            }),
+            profiled: Vec::new(),
         }
+    }
+
+    fn line(row: &Row) -> String {
+        covered(row).unwrap_or_default()
     }
 
     #[test]
@@ -125,6 +188,7 @@ mod tests {
         let same = "| x | 1.0 | C | 2 | 1 | 1 | 0 | none | 200 | 99.0 | 25.0 |\n";
         assert_eq!(line(&row("x", &[])), same);
         assert!(line(&row("x", &["a", "b"])).contains("| a, b |"));
+        assert!(row("x", &[]).same() && !row("x", &["a"]).same());
     }
 
     #[test]
@@ -132,9 +196,29 @@ mod tests {
         let names = ["x", "y", "z"];
         let first = page("", &[row("z", &[]), row("x", &[])], &names);
         let expected = [line(&row("x", &[])), line(&row("z", &[]))].concat();
-        assert_eq!(first, format!("{INTRODUCTION}{HEADING}{expected}"));
+        let start = format!("{INTRODUCTION}{HEADING}{expected}{PROFILED}");
+        assert!(first.starts_with(&start), "{first}");
         let second = page(&first, &[row("z", &["a"])], &names);
-        assert!(second.starts_with(&format!("{INTRODUCTION}{HEADING}{}", line(&row("x", &[])))));
-        assert!(second.ends_with(&line(&row("z", &["a"]))));
+        let changed = line(&row("z", &["a"]));
+        assert_eq!(second, first.replace(&line(&row("z", &[])), &changed));
+    }
+
+    #[test]
+    fn what_other_commands_brought_stays() {
+        let names = ["x", "y"];
+        let profiled = |command, differ: &[&str]| Row {
+            covered: None,
+            profiled: vec![(command, differ.iter().map(|&name| name.into()).collect())],
+            ..row("y", &[])
+        };
+        let first = page("", &[row("x", &[]), profiled("paths", &["a", "b"])], &names);
+        assert!(first.ends_with("| y | – | a, b | – | – | – |\n"), "{first}");
+        let second = page(&first, &[profiled("count", &[])], &names);
+        assert!(
+            second.ends_with("| y | none | a, b | – | – | – |\n"),
+            "{second}"
+        );
+        assert!(second.contains(&line(&row("x", &[]))));
+        assert!(!profiled("paths", &["a"]).same());
     }
 }

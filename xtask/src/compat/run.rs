@@ -1,4 +1,4 @@
-//! A suite is built, run, and run covered.
+//! A suite is built, run, and run observed.
 
 use super::page::Covered;
 use super::results::Results;
@@ -27,6 +27,16 @@ pub(super) struct Outcome {
     pub(super) seconds: f64,
 }
 
+/// How a suite is run.
+#[derive(Clone, Copy)]
+pub(super) enum How<'h> {
+    Alone,
+    /// Its programs are covered, in this pool.
+    Armed(&'h Armed),
+    /// All processes of its first program are observed by this command.
+    Profiled(&'h str),
+}
+
 /// A pool that arms a suite's programs.
 pub(super) struct Armed {
     folder: PathBuf,
@@ -43,11 +53,17 @@ impl Place {
         }
     }
 
-    /// A shell in `folder` that will run `line`. The suites speak English and mind nobody's files.
+    /// A shell in `folder` that will run `line`.
     fn shell(&self, folder: &Path, line: &str) -> Result<Command> {
         let mut shell = house::command("bash")?;
-        shell
-            .args(["-c", line])
+        shell.args(["-c", line]);
+        self.at_home(&mut shell, folder);
+        Ok(shell)
+    }
+
+    /// Where and how suites run: they speak English and mind nobody's files.
+    fn at_home(&self, command: &mut Command, folder: &Path) {
+        command
             .current_dir(folder)
             .env("JOBS", self.jobs.to_string())
             .env("LC_ALL", "C.UTF-8")
@@ -55,7 +71,6 @@ impl Place {
             .env("TOMO_CACHE_DIR", self.folder.join("cache"))
             .env_remove("MAKEFLAGS")
             .stdin(Stdio::null());
-        Ok(shell)
     }
 
     /// Builds the suite, unless that was done before.
@@ -75,27 +90,34 @@ impl Place {
         Ok(())
     }
 
-    /// Runs the tests, armed if there is a pool. That some fail is no error, that there are none is.
-    pub(super) fn test(
-        &self,
-        suite: &Suite,
-        folder: &Path,
-        armed: Option<&Armed>,
-    ) -> Result<Outcome> {
-        let variables = armed.map_or(&[][..], |armed| &armed.variables);
-        let mut shell = self.shell(folder, &format!("({}) 2>&1", suite.test))?;
-        shell.envs(variables.iter().map(|(name, value)| (name, value)));
+    /// Runs the tests. That some fail is no error, that there are none, or that nothing was observed, is.
+    pub(super) fn test(&self, suite: &Suite, folder: &Path, how: How<'_>) -> Result<Outcome> {
+        let line = format!("({}) 2>&1", suite.test);
+        let mut command = match how {
+            How::Alone => self.shell(folder, &line)?,
+            How::Armed(armed) => {
+                let mut shell = self.shell(folder, &line)?;
+                shell.envs(armed.variables.iter().map(|(name, value)| (name, value)));
+                shell
+            }
+            How::Profiled(command) => self.profiling(suite, folder, command, &line)?,
+        };
         let started = Instant::now();
-        let output = shell.output()?;
+        let output = command.output()?;
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let outcome = Outcome {
             results: Results::read(&printed),
-            printed,
+            printed: printed + &said,
             seconds: started.elapsed().as_secs_f64(),
         };
-        let how = if armed.is_some() { "covered" } else { "alone" };
+        let by = match how {
+            How::Alone => "alone",
+            How::Armed(_) => "covered",
+            How::Profiled(command) => command,
+        };
         eprintln!(
-            "{} {how}: {} tests, {} passed, {:.1} s",
+            "{} {by}: {} tests, {} passed, {:.1} s",
             suite.name,
             outcome.results.len(),
             outcome.results.count("PASS"),
@@ -105,7 +127,29 @@ impl Place {
             let last: Vec<_> = outcome.printed.lines().rev().take(5).collect();
             bail!("it says nothing about its tests: {}", last.join(" / "));
         }
+        if let Some(line) = said.lines().find(|line| line.contains("was not ")) {
+            bail!("{line}");
+        }
         Ok(outcome)
+    }
+
+    /// The suite's `line` below a command that observes all processes of its first program.
+    fn profiling(
+        &self,
+        suite: &Suite,
+        folder: &Path,
+        command: &str,
+        line: &str,
+    ) -> Result<Command> {
+        let output = self.folder.join("profiles").join(suite.name);
+        let _ = fs::remove_dir_all(&output);
+        let program = suite.programs.split(' ').next().unwrap_or_default();
+        let mut profiling = Command::new(&self.tomo);
+        profiling.args([command, "-o"]).arg(output);
+        profiling.arg("--module").arg(folder.join(program));
+        profiling.args(["--", "bash", "-c", line]);
+        self.at_home(&mut profiling, folder);
+        Ok(profiling)
     }
 
     /// A fresh pool for the suite's programs.
@@ -139,6 +183,7 @@ impl Place {
             bail!("nothing was observed");
         }
         Ok(Covered {
+            differ: Vec::new(),
             ran,
             blocks: ran + number("missed") + number("unknown"),
             unknown: number("unknown"),
@@ -146,7 +191,7 @@ impl Place {
     }
 
     /// Keeps what was printed, for who wants to know why something differs.
-    pub(super) fn keep_logs(&self, suite: &Suite, logs: &[(&str, &Outcome)]) -> Result<()> {
+    pub(super) fn keep_logs(&self, suite: &Suite, logs: &[(&str, Outcome)]) -> Result<()> {
         let folder = self.folder.join("logs").join(suite.name);
         fs::create_dir_all(&folder)?;
         for (name, outcome) in logs {
