@@ -11,9 +11,10 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tomo_export::counted::{Counted, write_callgrind, write_pprof, write_source, write_tracefile};
-use tomo_export::{Counts, Located, counts, frequencies};
+use tomo_export::{Counts, Extent, Located, counts, frequencies};
 use tomo_launch::{Observed, Weighed};
 use tomo_program::Graphs;
+use tomo_weave::Weights;
 use tomo_wire::counting::{Counters, Row, sums};
 
 use crate::bar::Bar;
@@ -196,32 +197,36 @@ pub(crate) fn weights(run: &Path, module: &Observed, store: &Store) -> Result<We
         .iter()
         .flat_map(|value| value.to_le_bytes())
         .collect();
-    let graphs = recorded.located.model.graphs()?;
-    Ok(Weighed {
-        name: tomo_wire::checksum(&[recorded.file.as_slice(), &values].concat()),
-        weights: frequencies(&graphs, recorded.rows()?, &recorded.values),
-    })
+    let name = tomo_wire::checksum(&[recorded.file.as_slice(), &values].concat());
+    let said = |recorded: &Recorded| -> Result<Weights> {
+        let graphs = recorded.located.model.graphs()?;
+        Ok(frequencies(&graphs, recorded.rows()?, &recorded.values))
+    };
+    Ok(Weighed::by(name, move || {
+        said(&recorded).unwrap_or_default()
+    }))
 }
 
 /// What the counters of a run say, in the format that was asked for.
 fn written(arguments: &Arguments, started: &Started<'_>, session: &Session) -> Result<Vec<u8>> {
     let recorded = Recorded::read(session.folder(), &session.module, &session.store)?;
-    let counts = counts(
-        &recorded.located.model.graphs()?,
-        recorded.rows()?,
-        &recorded.values,
-    );
+    let graphs = recorded.located.model.graphs()?;
+    let said = |extent| -> Result<Counts> {
+        Ok(counts(&graphs, recorded.rows()?, &recorded.values, extent))
+    };
     let lost = recorded.lost;
-    let counted = Counted::of(recorded.located, counts);
+    let write: &dyn Fn(&mut Vec<u8>, &Counted) -> Result<()> = match arguments.format {
+        // It has nothing of functions that did not run.
+        Format::Table => return Ok(table(&graphs, &said(Extent::Ran)?, lost).into_bytes()),
+        Format::Json => &|text, counted| Ok(writeln!(text, "{:#}", document(counted, lost)?)?),
+        Format::Lcov => &|text, counted| Ok(write_tracefile(text, counted)?),
+        Format::Source => &|text, counted| Ok(write_source(text, counted)?),
+        Format::Callgrind => &|text, counted| Ok(write_callgrind(text, counted, &started.shown())?),
+        Format::Pprof => &|text, counted| Ok(write_pprof(text, counted)?),
+    };
+    let counts = said(Extent::All)?;
     let mut text = Vec::new();
-    match arguments.format {
-        Format::Table => text.extend(table(&counted.graphs()?, &counted.counts, lost).bytes()),
-        Format::Json => writeln!(text, "{:#}", document(&counted, lost)?)?,
-        Format::Lcov => write_tracefile(&mut text, &counted)?,
-        Format::Source => write_source(&mut text, &counted)?,
-        Format::Callgrind => write_callgrind(&mut text, &counted, &started.shown())?,
-        Format::Pprof => write_pprof(&mut text, &counted)?,
-    }
+    write(&mut text, &Counted::of(recorded.located, counts))?;
     Ok(text)
 }
 

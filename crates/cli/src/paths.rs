@@ -12,7 +12,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
-use tomo_export::{Followed, PathCounts, path_counts, write_paths_document, write_paths_table};
+use tomo_export::{
+    Extent, Followed, PathCounts, path_counts, write_paths_document, write_paths_table,
+};
 use tomo_launch::{ChosenPaths, ImageError, Observed};
 use tomo_program::{FunctionView, Graphs};
 use tomo_weave::WeaveError;
@@ -127,6 +129,16 @@ enum Format {
     Json,
 }
 
+impl Arguments {
+    /// Of which functions is told: a table has nothing of those that did not run.
+    fn extent(&self) -> Extent {
+        match self.format {
+            Format::Table => Extent::Ran,
+            Format::Json => Extent::All,
+        }
+    }
+}
+
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.show.is_empty() {
@@ -156,7 +168,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
                 )
             },
             |_, session| {
-                let followed = read(session.folder(), &session.module, &session.store)?;
+                let run = session.folder();
+                let followed = read(run, &session.module, &session.store, arguments.extent())?;
                 tell(arguments.to.as_deref(), &written(arguments, &followed)?)
             },
         )
@@ -181,7 +194,7 @@ fn choice(arguments: &Arguments, started: &Started<'_>, store: &Store) -> Result
         found: earlier::runs(&arguments.output, &module, "paths"),
         output: &arguments.output,
     };
-    let read = |run: &Path| read(run, &module, store);
+    let read = |run: &Path| read(run, &module, store, Extent::All);
     let chosen = select::chosen(select, entries.as_ref(), &graphs, &earlier, &read)?;
     // What else goes wrong is said when the run is prepared.
     match store.images.can_follow(&module, &chosen, &Bar::new()) {
@@ -219,13 +232,13 @@ fn written(arguments: &Arguments, followed: &Followed) -> Result<Vec<u8>> {
 }
 
 /// What the counters of a run say.
-fn read(run: &Path, module: &Observed, store: &Store) -> Result<Followed> {
+fn read(run: &Path, module: &Observed, store: &Store, extent: Extent) -> Result<Followed> {
     let located = located(module, store, &())?;
     let Counted {
         counts,
         lost,
         forks,
-    } = counted(run, &module.stem, &located.model.graphs()?)?;
+    } = counted(run, &module.stem, &located.model.graphs()?, extent)?;
     Ok(Followed {
         counts,
         located,
@@ -244,7 +257,7 @@ struct Counted {
 }
 
 /// What was counted in a run of the module that is called so.
-fn counted(run: &Path, stem: &str, graphs: &Graphs<'_>) -> Result<Counted> {
+fn counted(run: &Path, stem: &str, graphs: &Graphs<'_>, extent: Extent) -> Result<Counted> {
     let paths = bytes(&run.join(format!("{stem}.paths")))?;
     let slabs = bytes(&run.join("slabs"))?;
     let (header, rows) = Paths::read(&paths).context("the paths")?;
@@ -263,7 +276,7 @@ fn counted(run: &Path, stem: &str, graphs: &Graphs<'_>) -> Result<Counted> {
         bail!("counters add up to more than 64 bits hold");
     }
     Ok(Counted {
-        counts: path_counts(graphs, &rows, &values),
+        counts: path_counts(graphs, &rows, &values, extent),
         lost,
         forks: forks(&slabs).context("the slabs")?,
     })

@@ -14,7 +14,7 @@ use tomo_export::Located;
 use tomo_export::predicates::{Id, Sites};
 use tomo_weave::{Asked, Wanted};
 use tomo_wire::counting::sums;
-use tomo_wire::predicates::Recorded;
+use tomo_wire::predicates::{Kind, Recorded, Row};
 use tomo_wire::record::RecordView;
 
 use crate::bar::Bar;
@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// Says what was seen.
 fn conclude(arguments: &Arguments, asked: &Asked, session: &Session) -> Result<()> {
-    let seen = Seen::read(session)?;
+    let seen = Seen::read(session, !arguments.json)?;
     warn_of_strangers(asked, &seen.sites);
     let text = match arguments.json {
         true => format!("{:#}\n", words::document(&seen)),
@@ -176,10 +176,11 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    fn read(session: &Session) -> Result<Self> {
+    /// Of a session: all sites, or for a table those of which something was true.
+    fn read(session: &Session, is_table: bool) -> Result<Self> {
         let located = session.located()?;
         let file = session.file("predicates")?;
-        let sites = Sites::read(&located, &file)?;
+        let mut sites = Sites::unplaced(&file)?;
         let mut counts = vec![0u64; sites.header.probes.get() as usize];
         let mut lost = 0;
         match sites.recorded {
@@ -202,6 +203,14 @@ impl Seen {
             }
         }
         let values = sites.values(|probe| counts.get(probe as usize).copied().unwrap_or(0));
+        let is_told = |&(first, row): &(usize, &Row)| {
+            let cases = row.kind().map_or(0, Kind::cases).into();
+            let values = values.iter().skip(first).take(cases);
+            row.case == 0 && (!is_table || values.flatten().any(|value| *value > 0))
+        };
+        let told = sites.rows.iter().enumerate().filter(is_told);
+        let told: Vec<usize> = told.map(|(first, _)| first).collect();
+        sites.sites = sites.place(&located, &told)?;
         Ok(Self {
             located,
             sites,

@@ -3,7 +3,7 @@
 //! The plan that chose the counters is not stored: which arcs were counted follows from what each counter
 //! counts and from the graph, and everything else from the arcs (BL94 §3.1, `tomo_profile::counts`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -11,7 +11,7 @@ use tomo_graph::{FlowArc, FlowGraph, NodeId, Weight};
 use tomo_plan::counting::{CountingPlan, Frequencies, Place, Role, places};
 use tomo_profile::counts::{CountError, Counts as Inferred, infer_with};
 use tomo_program::{
-    BlockView, EdgeId, EdgeView, FunctionId, FunctionView, Graphs, Status, returns_again,
+    Address, BlockView, EdgeId, EdgeView, FunctionId, FunctionView, Graphs, Status, returns_again,
 };
 use tomo_wire::counting::Row;
 
@@ -28,6 +28,15 @@ pub struct FunctionCounts {
     pub edges: Vec<(EdgeId, Option<u64>)>,
 }
 
+/// Of which functions something is to be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of them.
+    All,
+    /// Those of which a counter is not zero: of others there is nothing to be found out, which takes its time.
+    Ran,
+}
+
 /// The counts of a module.
 #[derive(Debug, Default)]
 pub struct Counts {
@@ -41,14 +50,22 @@ pub struct Counts {
 
 /// The counts of the module with these graphs, given what each counter counts and its value.
 #[must_use]
-pub fn counts(graphs: &Graphs<'_>, rows: &[Row], values: &[u64]) -> Counts {
+pub fn counts(graphs: &Graphs<'_>, rows: &[Row], values: &[u64], extent: Extent) -> Counts {
     let known = known(rows, values);
-    let functions: Vec<_> = graphs.functions().collect();
-    let all: Vec<_> = functions
+    let ran = (extent == Extent::Ran).then(|| ran(graphs, rows, values));
+    let (countable, others): (Vec<_>, Vec<_>) = graphs.functions().partition(is_countable);
+    let asked: Vec<_> = countable
+        .into_iter()
+        .filter(|function| ran.as_ref().is_none_or(|ran| ran.contains(&function.id())))
+        .collect();
+    let all: Vec<_> = asked
         .par_iter()
         .map(|function| (function.id(), counts_of(function, &known)))
         .collect();
-    let mut counts = Counts::default();
+    let mut counts = Counts {
+        uncounted: others.iter().map(FunctionView::id).collect(),
+        ..Counts::default()
+    };
     for (id, outcome) in all {
         match outcome {
             None => counts.uncounted.push(id),
@@ -56,7 +73,23 @@ pub fn counts(graphs: &Graphs<'_>, rows: &[Row], values: &[u64]) -> Counts {
             Some(Err(error)) => counts.contradictory.push((id, error)),
         }
     }
+    counts.uncounted.sort_unstable();
     counts
+}
+
+/// Whether enough is known of a function.
+fn is_countable(function: &FunctionView<'_>) -> bool {
+    function.status() == Status::Exact && function.entry_block().is_some()
+}
+
+/// Functions with a counter that is not zero.
+fn ran(graphs: &Graphs<'_>, rows: &[Row], values: &[u64]) -> HashSet<FunctionId> {
+    let counted = rows.iter().zip(values).filter(|(_, value)| **value > 0);
+    let function = |row: &Row| {
+        let block = graphs.block_at(Address(row.from.get()))?;
+        Some(block.function()?.id())
+    };
+    counted.filter_map(|(row, _)| function(row)).collect()
 }
 
 /// How often the arcs of each function ran, for the next choice of counters; what is not known counts as never.
@@ -95,7 +128,7 @@ struct Mapped<'g> {
 
 impl<'g> Mapped<'g> {
     fn of(function: &FunctionView<'g>) -> Option<Self> {
-        if function.status() != Status::Exact {
+        if !is_countable(function) {
             return None;
         }
         let edges = function.edges().filter(|edge| edge.block().is_some());

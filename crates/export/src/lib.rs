@@ -38,7 +38,7 @@ mod protobuf;
 pub mod traced;
 pub mod words;
 
-pub use counts::{Counts, FunctionCounts, counts, frequencies};
+pub use counts::{Counts, Extent, FunctionCounts, counts, frequencies};
 pub use findings::{Findings, UnitError};
 pub use folder::{Collected, Group, Refused, collect, single_processes};
 pub use followed::{Followed, write_paths_document, write_paths_table};

@@ -26,6 +26,7 @@ use tomo_program::{
 };
 use tomo_wire::paths::{Asked, Function, Mark, MarkKind, Reason, Rows};
 
+use crate::Extent;
 use table::Table;
 
 /// How a path ended.
@@ -109,9 +110,18 @@ pub struct PathCounts {
 
 /// The paths of the module with these graphs, given what the file says and the value of each counter.
 #[must_use]
-pub fn path_counts(graphs: &Graphs<'_>, rows: &Rows<'_>, values: &[u64]) -> PathCounts {
+pub fn path_counts(
+    graphs: &Graphs<'_>,
+    rows: &Rows<'_>,
+    values: &[u64],
+    extent: Extent,
+) -> PathCounts {
     let read = |row: &Function| read(graphs, rows, row, values).ok_or(row.entry.get());
-    let all: Vec<_> = rows.functions.par_iter().map(read).collect();
+    let ran = |row: &&Function| {
+        let ran = |values: &[u64]| values.iter().any(|value| *value > 0);
+        extent == Extent::All || values_of(row, values).is_none_or(ran)
+    };
+    let all: Vec<_> = rows.functions.par_iter().filter(ran).map(read).collect();
     let mut counts = PathCounts::default();
     for one in all {
         match one {
@@ -142,12 +152,16 @@ fn read(
     row: &Function,
     values: &[u64],
 ) -> Option<FunctionPaths> {
-    let first = row.first.get() as usize;
-    let values = values.get(first..first + 1 + row.numbers.get() as usize)?;
-    let (entered, counts) = values.split_first()?;
+    let (entered, counts) = values_of(row, values)?.split_first()?;
     looked_up(graphs, rows, row, |followed, table| {
         followed.paths(table, *entered, counts)
     })
+}
+
+/// Its counters: of how often it was entered, and of its paths.
+fn values_of<'v>(row: &Function, values: &'v [u64]) -> Option<&'v [u64]> {
+    let first = row.first.get() as usize;
+    values.get(first..first + 1 + row.numbers.get() as usize)
 }
 
 /// What is looked up in the paths of a function; nothing where its counters are not those of its paths.

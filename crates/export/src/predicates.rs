@@ -80,10 +80,35 @@ impl Sites {
     /// # Errors
     /// Where the file is damaged, or of another version.
     pub fn read(located: &Located, predicates: &[u8]) -> Result<Self, PredicateError> {
+        let mut all = Self::unplaced(predicates)?;
+        let firsts = all.rows.iter().enumerate();
+        let firsts = firsts.filter(|(_, row)| row.case == 0).map(|one| one.0);
+        all.sites = all.place(located, &firsts.collect::<Vec<_>>())?;
+        Ok(all)
+    }
+
+    /// The rows alone, without the sites.
+    ///
+    /// # Errors
+    /// Where the file is damaged, or of another version.
+    pub fn unplaced(predicates: &[u8]) -> Result<Self, PredicateError> {
         let (header, rows) = Predicates::read(predicates)?;
         if header.analysis.get() != ANALYSIS_VERSION {
             return Err(PredicateError::Analysis(header.analysis.get()));
         }
+        Ok(Self {
+            sites: Vec::new(),
+            rows: rows.to_vec(),
+            recorded: header.recorded(),
+            header,
+        })
+    }
+
+    /// The sites of the module with these first rows.
+    ///
+    /// # Errors
+    /// Where the model is damaged.
+    pub fn place(&self, located: &Located, firsts: &[usize]) -> Result<Vec<Site>, PredicateError> {
         let graphs = located.model.graphs()?;
         let sorted = Sorted::of(&graphs);
         let lines = block_lines(&located.sections(), &sorted.ranges);
@@ -92,14 +117,10 @@ impl Sites {
             rank: &sorted.rank,
             lines: &lines,
         };
-        let firsts = rows.iter().enumerate().filter(|(_, row)| row.case == 0);
-        let sites = firsts.filter_map(|(first, _)| finder.site(rows, first));
-        Ok(Self {
-            sites: sites.collect(),
-            rows: rows.to_vec(),
-            recorded: header.recorded(),
-            header,
-        })
+        let sites = firsts
+            .iter()
+            .filter_map(|first| finder.site(&self.rows, *first));
+        Ok(sites.collect())
     }
 
     /// What is known of each row, given each mark's or counter's value.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tomo_export::predicates::{PredicateError, Site, Sources};
-use tomo_export::{PathEnd, path_counts};
+use tomo_export::{Extent, PathEnd, path_counts};
 use tomo_launch::{ChosenPaths, RunFolder};
 use tomo_profile::scores::Outcome;
 use tomo_program::{BlockId, Graphs};
@@ -205,7 +205,7 @@ fn ran(graphs: &Graphs<'_>, counted: &Counted) -> Result<Ran, IsolateError> {
     sums(&counted.slabs, header.at.get(), add, number).map_err(refused)?;
     let start = |block: BlockId| graphs.block(block).map_or(0, |block| block.address().0);
     let mut ran = Ran::default();
-    for one in path_counts(graphs, &rows, &values).functions {
+    for one in path_counts(graphs, &rows, &values, Extent::All).functions {
         let Some(function) = graphs.function(one.function) else {
             continue;
         };

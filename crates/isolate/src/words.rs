@@ -21,7 +21,6 @@ pub fn words(site: &Site, case: u8, sources: &mut Sources) -> Words {
         None => format!("{} at {:#x}", site.function, site.address.0),
     };
     let text = site.line.as_ref().and_then(|line| sources.text(line));
-    let text = text.map(str::to_owned);
     if site.kind == Kind::Result {
         let callee = site.callee.as_deref();
         let who = callee.map_or_else(|| "a call".to_owned(), |callee| format!("`{callee}()`"));

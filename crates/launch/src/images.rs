@@ -9,6 +9,7 @@ mod predicates;
 
 pub use paths::ChosenPaths;
 
+use std::cell::LazyCell;
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -67,12 +68,27 @@ pub struct How {
 }
 
 /// By what counters are chosen.
-#[derive(Debug, Default)]
 pub struct Weighed {
     /// Names the weights; 0 where there are none.
-    pub name: u64,
+    pub(crate) name: u64,
     /// How often the arcs of functions ran in an earlier run.
-    pub weights: Weights,
+    pub(crate) weights: LazyCell<Weights, Box<dyn FnOnce() -> Weights>>,
+}
+
+impl Weighed {
+    /// The weights that `find` finds, which is asked only where no image is there that they name.
+    pub fn by(name: u64, find: impl FnOnce() -> Weights + 'static) -> Self {
+        Self {
+            name,
+            weights: LazyCell::new(Box::new(find)),
+        }
+    }
+}
+
+impl Default for Weighed {
+    fn default() -> Self {
+        Self::by(0, Weights::default)
+    }
 }
 
 /// An image and its plan in the cache.

@@ -16,7 +16,6 @@ use crate::images::{Baked, is_unchanged, read_header};
 use crate::{FolderError, ImageError, Images, Observed, RunFolder, Weighed, private};
 
 /// How a program is traced.
-#[derive(Debug)]
 pub struct HowTraced {
     /// In how many runs.
     pub runs: u32,

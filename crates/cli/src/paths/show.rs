@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
-use tomo_export::{Followed, Located, locate, merge_paths};
+use tomo_export::{Extent, Followed, Located, locate, merge_paths};
 use tomo_program::Cache;
 use tomo_wire::paths::Paths;
 
@@ -40,7 +40,7 @@ pub(super) fn together(runs: &[PathBuf]) -> Result<Followed> {
             run.display(),
             first.display()
         );
-        let counted = counted(run, &module.stem, &graphs);
+        let counted = counted(run, &module.stem, &graphs, Extent::All);
         let counted = counted.with_context(|| run.display().to_string())?;
         all.push(counted.counts);
         lost += counted.lost;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
-use tomo_export::{Located, path_names};
+use tomo_export::{Extent, Located, path_names};
 use tomo_launch::{ChosenPaths, Observed};
 use tomo_protocol::Units;
 use tomo_weave::{NamedPath, PathsOf};
@@ -32,7 +32,7 @@ pub(crate) fn units_of(
         found: earlier::runs(output, module, "paths"),
         output,
     };
-    let read = |run: &Path| read(run, module, store);
+    let read = |run: &Path| read(run, module, store, Extent::All);
     let chosen = select::chosen(select, None, &graphs, &earlier, &read)?;
     let mut units = Vec::new();
     let mut left = match &chosen {

@@ -66,7 +66,7 @@ fn remarks(seen: &Seen) -> String {
         "\n{} of {} predicates were true, of {} sites\n",
         grouped(seen.values.iter().filter(was_true).count() as u64),
         grouped((rows.len() - count(Told::Unasked)) as u64),
-        grouped(seen.sites.sites.len() as u64)
+        grouped(rows.iter().filter(|row| row.case == 0).count() as u64)
     );
     for (number, what) in [
         (count(Told::BySite), "are inferred from others"),
@@ -111,7 +111,6 @@ pub(super) fn document(seen: &Seen) -> Value {
 
 fn site_value(seen: &Seen, site: &Site, sources: &mut Sources) -> Value {
     let text = site.line.as_ref().and_then(|line| sources.text(line));
-    let text = text.map(str::to_owned);
     let id = |case| Id {
         kind: site.kind,
         site: site.address.0,

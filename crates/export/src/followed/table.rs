@@ -2,7 +2,6 @@
 //! it runs along.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io::{self, Write};
 
 use tomo_program::{FunctionId, FunctionView, Graphs};
@@ -10,6 +9,7 @@ use tomo_wire::paths::Asked;
 
 use super::{Followed, Hot, LinesOf};
 use crate::FunctionPaths;
+use crate::predicates::Sources;
 
 /// Functions whose source is shown at most.
 const SOURCES: usize = 3;
@@ -42,12 +42,13 @@ pub fn write(
     }
     let blocks = shown.iter().flat_map(|hot| &hot.path.blocks);
     let lines = followed.lines_of(&graphs, blocks.copied());
+    let mut sources = Sources::default();
     for function in in_order(shown).into_iter().take(SOURCES) {
         let paths = (1..).zip(shown);
         let paths: Vec<(usize, &Hot<'_>)> = paths
             .filter(|(_, hot)| hot.function.function == function.function)
             .collect();
-        write_function(out, followed, &graphs, &lines, &paths)?;
+        write_function(out, followed, (&graphs, &lines, &mut sources), &paths)?;
     }
     write_rest(out, followed)
 }
@@ -68,8 +69,7 @@ fn in_order<'f>(hot: &[Hot<'f>]) -> Vec<&'f FunctionPaths> {
 fn write_function(
     out: &mut dyn Write,
     followed: &Followed,
-    graphs: &Graphs<'_>,
-    lines: &LinesOf,
+    (graphs, lines, sources): (&Graphs<'_>, &LinesOf, &mut Sources),
     paths: &[(usize, &Hot<'_>)],
 ) -> io::Result<()> {
     let Some((_, first)) = paths.first() else {
@@ -105,14 +105,14 @@ fn write_function(
     }
     let numbers: Vec<usize> = paths.iter().map(|(number, _)| *number).collect();
     for (file, marked) in files {
-        write_file(out, file, &marked, &numbers)?;
+        write_file(out, (file, sources), &marked, &numbers)?;
     }
     Ok(())
 }
 
 fn write_file(
     out: &mut dyn Write,
-    file: &str,
+    (file, sources): (&str, &mut Sources),
     marked: &BTreeMap<u32, BTreeSet<usize>>,
     numbers: &[usize],
 ) -> io::Result<()> {
@@ -121,9 +121,6 @@ fn write_file(
         .map(|number| format!("{number:>3}"))
         .collect();
     writeln!(out, "{heads}  {file}")?;
-    let text = fs::read(file).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let text: Vec<&str> = text.lines().collect();
     let mut before = None;
     for (line, paths) in marked {
         if before.is_some_and(|before: u32| before + 1 < *line) {
@@ -135,7 +132,7 @@ fn write_file(
             false => "   ",
         });
         let marks: String = marks.collect();
-        let text = text.get(*line as usize - 1).unwrap_or(&"");
+        let text = sources.line(file, *line).unwrap_or_default();
         writeln!(out, "{marks} {line:>6}  {text}")?;
     }
     Ok(())
