@@ -259,3 +259,35 @@ fn a_library_that_comes_with_the_program_is_named() {
     let said = format!("{library} comes with it and was not counted: --module does that");
     assert!(error.contains(&said), "{error}");
 }
+
+/// The module may be the executable of processes below the command: what each of them did is added up.
+#[test]
+fn processes_below_the_command_count_together() {
+    let program = whole();
+    let path = program.path.display().to_string();
+    let file = program.file("told").display().to_string();
+    let counted = |module: &[&str], command: &[&str]| {
+        let options = ["count", "--format", "json", "--to", &file];
+        program.tomo([&options, module, &["--"], command].concat());
+        let told = std::fs::read_to_string(program.file("told")).expect("told");
+        let document = serde_json::from_str(&told).expect("a document");
+        by_function(
+            &document,
+            "functions",
+            ("name", |function: &Value| {
+                let blocks = list(function, "blocks").iter();
+                blocks
+                    .filter_map(|block| block["count"].as_u64())
+                    .sum::<u64>()
+            }),
+        )
+    };
+    let once = counted(&[], &[&path]);
+    let line = format!("{path}; {path} & wait");
+    let twice = counted(&["--module", &path], &["sh", "-c", &line]);
+    let doubled = once.into_iter().map(|(name, counts)| {
+        let counts: Vec<u64> = counts.into_iter().map(|count| 2 * count).collect();
+        (name, counts)
+    });
+    assert_eq!(doubled.collect::<BTreeMap<_, _>>(), twice);
+}
