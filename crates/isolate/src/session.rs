@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tomo_export::predicates::{Id, Sites};
 use tomo_export::{Located, locate};
-use tomo_launch::{Agent, Chosen, Images, Observed, Target, private_folder};
+use tomo_launch::{Agent, Chosen, Images, Markings, Observed, Target, private_folder};
 use tomo_plan::random::Random;
 use tomo_plan::search::{
     Direction, Oracle, PredicateId, Search, SiteId, Step, at_random, breadth_first,
@@ -40,6 +40,7 @@ pub struct Session {
     pub(crate) module: Observed,
     pub(crate) located: Located,
     pub(crate) images: Images,
+    pub(crate) markings: Markings,
     pub(crate) agent: Agent,
     pub(crate) sites: Sites,
     pub(crate) map: Map,
@@ -72,6 +73,7 @@ impl Session {
         let images = Images::in_cache(&options.cache)?;
         let (_, predicates) = images.marking(&module, Asked::All, &())?;
         let images = images.apart(&folder)?;
+        let markings = images.markings(&module)?;
         let cache = Cache::at(&options.cache);
         let located = locate(module.id, [module.path.as_path()], Some(&cache), &())?;
         let bytes = std::fs::read(&predicates).map_err(io_at(&predicates))?;
@@ -101,6 +103,7 @@ impl Session {
             module,
             located,
             images,
+            markings,
             agent,
             sites,
             map,

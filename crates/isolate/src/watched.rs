@@ -102,7 +102,7 @@ impl Session {
             Id { kind, site, case }.predicates()
         });
         let asked = Asked::Some(asked.collect());
-        let (carried, file) = self.images.marking(&self.module, asked, &())?;
+        let (carried, file) = self.markings.of(asked)?;
         let bytes = std::fs::read(&file).map_err(|error| IsolateError::Io(file.clone(), error))?;
         let (header, rows) =
             Predicates::read(&bytes).map_err(|refusal| IsolateError::Predicates(refusal.into()))?;

@@ -8,6 +8,7 @@ mod paths;
 mod predicates;
 
 pub use paths::ChosenPaths;
+pub use predicates::Markings;
 
 use std::cell::LazyCell;
 use std::fs;

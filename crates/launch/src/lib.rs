@@ -49,7 +49,7 @@ pub use agent::{Agent, AgentError};
 pub use attended::{Attendance, Attended, Calm, Keep, Points, attend};
 pub use folder::{Armed, CRASHES, FolderError, Run, RunFolder, SLABS};
 pub use forks::{Forks, records};
-pub use images::{ChosenPaths, How, ImageError, Images, Weighed};
+pub use images::{ChosenPaths, How, ImageError, Images, Markings, Weighed};
 pub use live::{Live, LiveError};
 pub use modules::{Choice, Chosen, Found, Observed, modules};
 pub use pool::{Pool, PoolError};

@@ -66,7 +66,7 @@ pub use disposal::dispose;
 pub use error::WeaveError;
 pub use pathing::{Ask, NamedPath, PathEnds, PathsOf};
 pub use paths::{WovenPaths, weave_paths};
-pub use predicates::{Asked, Wanted};
+pub use predicates::{Asked, PredicateWeaver, Wanted, WovenPredicates};
 pub use tomo_plan::witnesses::Strategy;
 pub use tracing::breakpoints::Breakpoint;
 pub use tracing::{Collect, Kind, Tracing};
@@ -77,9 +77,7 @@ use tomo_program::{ANALYSIS_VERSION, Binary, Model};
 use tomo_wire::chains::Functions;
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
-use tomo_wire::moved::{self, Moved};
 use tomo_wire::plan::Level;
-use tomo_wire::predicates::{Predicates, Recorded, Sinks};
 use tomo_wire::{FileStamp, ModuleId};
 use zerocopy::IntoBytes as _;
 
@@ -267,70 +265,6 @@ pub fn weave_counters(
         counters: [file.as_bytes(), rows.as_bytes()].concat(),
         header,
         uncounted,
-    })
-}
-
-/// Predicates of a module, made into machine code.
-#[derive(Debug)]
-pub struct WovenPredicates {
-    /// The image file.
-    pub image: Vec<u8>,
-    /// The file of the predicates (`tomo_wire::predicates`).
-    pub predicates: Vec<u8>,
-    /// The file of what is executed elsewhere (`tomo_wire::moved`).
-    pub moved: Vec<u8>,
-    /// The image's header.
-    pub header: Image,
-}
-
-/// Makes the image of a module in which those of its predicates that are `wanted` are observed; counters start `slab`
-/// bytes into the slab of each thread. `traps`: whether an `int3` may be met in the module (see [`Options`]). Linear but for a sort.
-///
-/// # Errors
-/// Where the module cannot be armed, whatever the plan.
-pub fn weave_predicates(
-    binary: &Binary<'_>,
-    bytes: &[u8],
-    model: &Model,
-    (module, stamp): (ModuleId, FileStamp),
-    (distance, slab, traps): (Option<i64>, u32, bool),
-    wanted: &Wanted,
-) -> Result<WovenPredicates, WeaveError> {
-    let ground = Ground::of(binary, bytes, model)?;
-    let planned = predicates::all(&ground.around(), &ground.graphs, wanted, traps);
-    let recorded = match wanted.recorded {
-        Recorded::Marks => Sinks::Marks {
-            all: planned.probes,
-            vanish: planned.units.len() as u32,
-        },
-        Recorded::Counts => Sinks::Counters {
-            all: planned.probes,
-            at: slab,
-        },
-    };
-    let file = Predicates::of(module, ANALYSIS_VERSION, recorded, &planned.rows);
-    let before = image::trampolines_length(&planned.units) as u32;
-    let moved = staying::region::moved(&planned.regions, &ground.text);
-    let moved = moved.into_iter().map(|(offset, from)| moved::Row {
-        offset: (before + offset).into(),
-        from: (from.0.wrapping_sub(ground.text.origin()) as u32).into(),
-    });
-    let moved: Vec<moved::Row> = moved.collect();
-    let elsewhere = Elsewhere {
-        units: planned.units,
-        regions: planned.regions,
-        calls: planned.calls,
-        slab: (wanted.recorded == Recorded::Counts).then_some(slab),
-        shadowed: false,
-        probes: planned.probes as usize,
-        counters: planned.probes as usize,
-    };
-    let (image, header) = ground.image((module, stamp), distance, file.name(), elsewhere)?;
-    Ok(WovenPredicates {
-        image,
-        predicates: [file.as_bytes(), planned.rows.as_bytes()].concat(),
-        moved: [&Moved::sealed(file.name(), &moved)[..], moved.as_bytes()].concat(),
-        header,
     })
 }
 

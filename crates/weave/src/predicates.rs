@@ -11,6 +11,7 @@ pub(crate) mod looks;
 mod places;
 mod sites;
 mod vanishing;
+mod weaver;
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,6 +34,7 @@ use looks::Widths;
 use places::{Named, Place, Places};
 use sites::Site;
 use vanishing::{Spread, Subject, Way};
+pub use weaver::{PredicateWeaver, WovenPredicates};
 
 /// Which predicates are asked for: all, or some by kind, site and case.
 #[derive(Clone, Debug, Default)]
@@ -161,29 +163,49 @@ impl Planned {
     }
 }
 
+/// What is the same for all that can be asked of a module.
+pub(crate) struct Common<'g> {
+    live: Liveness<'g>,
+    named: Named,
+    /// The sites of each function, in order.
+    sites: Vec<Vec<Site>>,
+}
+
+impl<'g> Common<'g> {
+    /// That of this module. Linear, on all processors.
+    pub(crate) fn of(around: &Surroundings<'_>, graphs: &Graphs<'g>) -> Self {
+        let widths = Widths::of(around.text, graphs);
+        let functions: Vec<_> = graphs.functions().collect();
+        let functions = functions.par_iter().with_min_len(64);
+        let sites = functions.map(|function| sites::of(around.text, function, &widths));
+        Self {
+            live: Liveness::of(around.text, graphs),
+            named: Named::of(around.binary),
+            sites: sites.collect(),
+        }
+    }
+}
+
 /// The predicates of all functions, in order. `traps`: whether an `int3` may be met in the module.
 pub(crate) fn all(
     around: &Surroundings<'_>,
     graphs: &Graphs<'_>,
+    common: &Common<'_>,
     wanted: &Wanted,
     traps: bool,
 ) -> Planned {
-    let live = Liveness::of(around.text, graphs);
-    let widths = Widths::of(around.text, graphs);
-    let named = Named::of(around.binary);
     let planner = Planner {
         around,
-        live: &live,
-        widths: &widths,
-        named: &named,
+        live: &common.live,
+        named: &common.named,
         wanted,
         vanish: traps && wanted.recorded == Recorded::Marks,
     };
-    let functions: Vec<_> = graphs.functions().collect();
+    let functions: Vec<_> = graphs.functions().zip(&common.sites).collect();
     let chunks = functions.par_chunks(64).map(|functions| {
         let mut planned = Planned::default();
-        for function in functions {
-            planned.append(planner.function(function));
+        for (function, sites) in functions {
+            planned.append(planner.function(function, sites));
         }
         planned
     });
@@ -198,7 +220,6 @@ pub(crate) fn all(
 struct Planner<'p> {
     around: &'p Surroundings<'p>,
     live: &'p Liveness<'p>,
-    widths: &'p Widths,
     named: &'p Named,
     wanted: &'p Wanted,
     /// Whether what tells of branches is to vanish.
@@ -209,12 +230,11 @@ struct Planner<'p> {
 const FEW: usize = 8;
 
 impl Planner<'_> {
-    fn function(&self, function: &FunctionView<'_>) -> Planned {
-        let sites = sites::of(self.around.text, function, self.widths);
+    fn function(&self, function: &FunctionView<'_>, sites: &[Site]) -> Planned {
         let asked = |site: &&Site| self.wanted.asked.has_any(site);
         let count = sites.iter().filter(asked).count();
         if count == 0 {
-            return unobserved(function, &sites, |_| Told::Unasked);
+            return unobserved(function, sites, |_| Told::Unasked);
         }
         let exact = function.status() == Status::Exact;
         let blocks = function
@@ -222,7 +242,7 @@ impl Planner<'_> {
             .map(|block| Code::of(self.around, self.live, &block));
         let codes: Option<Vec<Code<'_>>> = blocks.collect();
         let Some(codes) = codes.filter(|_| exact) else {
-            return unobserved(function, &sites, |site| match asked(&site) {
+            return unobserved(function, sites, |site| match asked(&site) {
                 true => Told::Unknown,
                 false => Told::Unasked,
             });
@@ -237,15 +257,15 @@ impl Planner<'_> {
             let places = Places::of(around, function, &codes, &none);
             let placed = placed(&places);
             if placed.iter().flatten().count() == count {
-                return self.observed(function, &sites, &places, &placed);
+                return self.observed(function, sites, &places, &placed);
             }
         }
         let moved = MovedBlocks::of(self.around, function, &codes);
         let places = Places::of(around, function, &codes, &moved);
         let placed = placed(&places);
         match self.vanish {
-            true => self.vanishing(function, &sites, &places, placed),
-            false => self.observed(function, &sites, &places, &placed),
+            true => self.vanishing(function, sites, &places, placed),
+            false => self.observed(function, sites, &places, &placed),
         }
     }
 

@@ -111,14 +111,14 @@ fn program(work: &Work, folder: &Path) -> Result<f64, Failure> {
     let plans = plans(work, folder, &cache, &agent)?;
     let target = Target::find(work.program.as_os_str(), None)?;
     let module = Observed::of(&Chosen::executable(&target))?;
-    let images = Images::in_cache(&cache)?.apart(folder)?;
+    let markings = Images::in_cache(&cache)?.apart(folder)?.markings(&module)?;
     let mut made = Vec::new();
     let mut ratios = Vec::new();
     for (number, plan) in plans.into_iter().enumerate() {
         let run = folder.join(format!("run-{number}"));
         new_folder(&run)?;
         let begin = Instant::now();
-        let (carried, _) = images.marking(&module, Asked::Some(plan), &())?;
+        let (carried, _) = markings.of(Asked::Some(plan))?;
         let roster = equip(&run, [0; 16], std::slice::from_ref(&carried))?;
         made.push(1e3 * begin.elapsed().as_secs_f64());
         ratios.extend(ratio(work, &agent, &roster, &carried, &run)?);

@@ -1,11 +1,13 @@
 //! Images in which predicates are observed.
 
+mod ready;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tomo_program::{AnalyseError, Binary, Progress};
-use tomo_weave::{Asked, WEAVE_VERSION, Wanted, weave_predicates};
+use tomo_program::Progress;
+use tomo_weave::{Asked, WEAVE_VERSION, Wanted};
 use tomo_wire::checksum;
 use tomo_wire::image::Image;
 use tomo_wire::predicates::{Predicates, Recorded};
@@ -15,6 +17,7 @@ use crate::Observed;
 use crate::private;
 use crate::unwound::MOVED;
 use crate::variant::Carried;
+use ready::Ready;
 
 impl Images {
     /// The image of `module` in which the `wanted` predicates are observed, counters `slab` bytes into each slab.
@@ -23,6 +26,17 @@ impl Images {
         module: &Observed,
         slab: u32,
         wanted: &Wanted,
+        progress: &dyn Progress,
+    ) -> Result<Baked, ImageError> {
+        self.predicates_of(module, (slab, wanted), None, progress)
+    }
+
+    /// The same for a module that may be ready.
+    fn predicates_of(
+        &self,
+        module: &Observed,
+        (slab, wanted): (u32, &Wanted),
+        ready: Option<&Ready>,
         progress: &dyn Progress,
     ) -> Result<Baked, ImageError> {
         let name = format!(
@@ -47,14 +61,13 @@ impl Images {
         {
             return Ok(baked(header));
         }
-        let (bytes, loaded) = self.load(module, progress)?;
-        let path = &module.path;
-        let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
-        let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
-        let which = (module.id, module.stamp);
-        let place = (None, slab, !module.blocks_signals(&bytes));
-        let woven = weave_predicates(&binary, &bytes, &loaded.model, which, place, wanted);
-        let woven = woven.map_err(|error| ImageError::Weave(path.clone(), error))?;
+        let ready = match ready {
+            Some(ready) => ready,
+            None => &Ready::of(self.load(module, progress)?, &module.path)?,
+        };
+        let traps = !module.blocks_signals(ready.bytes());
+        let woven = ready.weave((module.id, module.stamp), (None, slab, traps), wanted);
+        let woven = woven.map_err(|error| ImageError::Weave(module.path.clone(), error))?;
         let io = |path: &Path| {
             let path = path.to_path_buf();
             move |error: io::Error| ImageError::Io(path, error)
@@ -89,12 +102,51 @@ impl Images {
     ) -> Result<(Carried, PathBuf), ImageError> {
         let recorded = Recorded::Marks;
         let baked = self.predicates(module, 0, &Wanted { asked, recorded }, progress)?;
-        let carried = Carried {
-            alone: true,
-            ..Carried::baked(&baked, module)
-        };
-        Ok((carried, baked.plan))
+        Ok(carried(&baked, module))
     }
+
+    /// Marks of one selection after another of this module's predicates, whose images are kept here.
+    ///
+    /// # Errors
+    /// Where there are none.
+    pub fn markings(&self, module: &Observed) -> Result<Markings, ImageError> {
+        Ok(Markings {
+            images: self.clone(),
+            module: module.clone(),
+            ready: Ready::of(self.load(module, &())?, &module.path)?,
+        })
+    }
+}
+
+/// Marks of one selection after another of a module's predicates: what they have in common is found once.
+pub struct Markings {
+    images: Images,
+    module: Observed,
+    ready: Ready,
+}
+
+impl Markings {
+    /// The image in which it is marked which of the `asked` predicates were true, as [`Images::marking`] has it.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn of(&self, asked: Asked) -> Result<(Carried, PathBuf), ImageError> {
+        let recorded = Recorded::Marks;
+        let (wanted, ready) = (Wanted { asked, recorded }, Some(&self.ready));
+        let baked = self
+            .images
+            .predicates_of(&self.module, (0, &wanted), ready, &())?;
+        Ok(carried(&baked, &self.module))
+    }
+}
+
+/// What runs carry of marks, and the file that says what they mean.
+fn carried(baked: &Baked, module: &Observed) -> (Carried, PathBuf) {
+    let carried = Carried {
+        alone: true,
+        ..Carried::baked(baked, module)
+    };
+    (carried, baked.plan.clone())
 }
 
 /// What names the wanted predicates.

@@ -209,14 +209,14 @@ pub(crate) fn solve(nodes: &[Node]) -> Vec<Set> {
 
 /// What is live in a program, by block.
 pub(crate) struct Liveness<'g> {
-    graphs: &'g Graphs<'g>,
+    graphs: Graphs<'g>,
     nodes: Vec<Node>,
     before: Vec<Set>,
 }
 
 impl<'g> Liveness<'g> {
     /// That of the program with this text. Blocks are decoded on all processors.
-    pub(crate) fn of(text: &Text, graphs: &'g Graphs<'g>) -> Self {
+    pub(crate) fn of(text: &Text, graphs: &Graphs<'g>) -> Self {
         let functions: Vec<_> = graphs.functions().collect();
         let chunks = functions.par_chunks(64).map(|functions| {
             let mut factory = InstructionInfoFactory::new();
@@ -234,7 +234,7 @@ impl<'g> Liveness<'g> {
         let nodes: Vec<Node> = chunks.into_iter().flatten().collect();
         let before = solve(&nodes);
         Self {
-            graphs,
+            graphs: *graphs,
             nodes,
             before,
         }
@@ -242,7 +242,7 @@ impl<'g> Liveness<'g> {
 
     /// What is live where control arrives at `address`.
     pub(crate) fn at(&self, address: Address) -> Set {
-        let block = elsewhere(self.graphs, address);
+        let block = elsewhere(&self.graphs, address);
         let live = block.and_then(|block| self.before.get(block.index()));
         live.copied().unwrap_or(Set::ALL)
     }

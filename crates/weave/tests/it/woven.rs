@@ -5,9 +5,9 @@ use std::path::Path;
 use tomo_program::{Binary, FunctionView, Headers, Key, Model, Request, load};
 use tomo_weave::{
     Ask, Asked, Checked, CountersChecked, Files, Flaw, Options, PathsChecked, Placement,
-    PredicatesChecked, Wanted, WeaveError, Weights, Woven, WovenChains, WovenCounters, WovenPaths,
+    PredicateWeaver, PredicatesChecked, Wanted, WeaveError, Weights, Woven, WovenChains, WovenCounters, WovenPaths,
     WovenPredicates, check, check_chains, check_counters, check_paths, check_predicates, weave,
-    weave_chains, weave_counters, weave_paths, weave_predicates,
+    weave_chains, weave_counters, weave_paths, 
 };
 use tomo_wire::plan::Level;
 use tomo_wire::predicates::Recorded;
@@ -95,8 +95,8 @@ impl Program {
         let (which, binary) = ((self.module, STAMP), self.binary());
         let wanted = Wanted { asked, recorded };
         let place = (None, 64, true);
-        let woven = weave_predicates(&binary, &self.bytes, &self.model, which, place, &wanted);
-        woven.expect("an image")
+        let weaver = PredicateWeaver::of(&binary, &self.bytes, &self.model).expect("a module");
+        weaver.weave(which, place, &wanted).expect("an image")
     }
 
     /// Proves an image with predicates.
