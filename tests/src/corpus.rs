@@ -133,6 +133,16 @@ impl Recipe {
         pairs.map(|(c, l)| Self::new(source, c, l)).collect()
     }
 
+    /// A build of each large program of which single steps take minutes.
+    #[must_use]
+    pub fn large() -> [Self; 3] {
+        [
+            Self::new(Source::Lua, Compiler::Clang, Level::O3),
+            Self::new(Source::Zstd, Compiler::Gcc, Level::O3),
+            Self::new(Source::Sqlite, Compiler::Clang, Level::O2),
+        ]
+    }
+
     /// What to call it in reports: source, compiler, level and whatever is out of the ordinary.
     #[must_use]
     pub fn name(&self) -> String {

@@ -5,6 +5,7 @@ pub mod clock;
 pub mod corpus;
 pub mod coverage;
 pub mod graphs;
+pub mod held;
 pub mod paths;
 pub mod places;
 pub mod processor;

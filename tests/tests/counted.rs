@@ -8,6 +8,7 @@ use std::process::Command;
 use serde::Deserialize;
 use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build, compiled};
 use tomo_testkit::coverage::complete;
+use tomo_testkit::held::tell;
 use tomo_testkit::steps::{Kind, Outside, Trace, observe};
 use tomo_testkit::tomo;
 
@@ -178,6 +179,7 @@ fn check(recipes: impl IntoIterator<Item = Recipe>) {
     for recipe in recipes {
         let built = build(&recipe).expect("built");
         let cache = tempfile::tempdir().expect("a folder");
+        let mut all = 0;
         for workload in &built.workloads {
             let trace = observe(&built.program, workload, Outside::Leap, LIMIT).expect("traced");
             let input = workload.stdin.as_deref().unwrap_or_default();
@@ -188,7 +190,9 @@ fn check(recipes: impl IntoIterator<Item = Recipe>) {
                 "{}: only {agreed} counts are known",
                 built.name
             );
+            all += agreed;
         }
+        tell("counts", &built.name, all);
     }
 }
 
@@ -213,6 +217,12 @@ fn counts_of_rust_panics_are_exact() {
 #[test]
 fn counts_of_bzip2_are_exact() {
     check([Recipe::new(Source::Bzip2, Compiler::Clang, Level::O2)]);
+}
+
+#[test]
+#[ignore = "single steps take minutes; cargo xtask bench truth runs it"]
+fn counts_of_large_programs_are_exact() {
+    check(Recipe::large());
 }
 
 /// A known number of calls of `work` in each scenario, of which every second takes the one way and every third

@@ -30,9 +30,10 @@ mod session;
 mod study;
 mod trace;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args as _, FromArgMatches as _, Parser, Subcommand};
 
 /// The analysis makes and drops millions of small values; the system's allocator takes a fifth longer.
 #[global_allocator]
@@ -83,7 +84,8 @@ enum Command {
 fn main() -> ExitCode {
     let options = std::env::var_os(tomo_wire::environment::OPTIONS);
     let given = options::with_options(std::env::args_os().collect(), options.as_deref());
-    let outcome = match Arguments::parse_from(given).command {
+    let asked = asked(&given).unwrap_or_else(|| Arguments::parse_from(given).command);
+    let outcome = match asked {
         Command::Map(arguments) => map::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Cover(arguments) => cover::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
@@ -116,6 +118,28 @@ fn main() -> ExitCode {
     }
 }
 
+/// What is asked of one of the commands that stand between a user and a program: without the flags of all others,
+/// which take as long to be put together as a short program runs. Whatever is not understood, and every question for help,
+/// is left to those who know them all.
+fn asked(given: &[OsString]) -> Option<Command> {
+    type Flags = fn(clap::Command) -> clap::Command;
+    let known: [(&str, Flags); 7] = [
+        ("cover", cover::Arguments::augment_args),
+        ("run", run::Arguments::augment_args),
+        ("outcome", outcome::Arguments::augment_args),
+        ("count", count::Arguments::augment_args),
+        ("paths", paths::Arguments::augment_args),
+        ("predicates", predicates::Arguments::augment_args),
+        ("chains", chains::Arguments::augment_args),
+    ];
+    let word = given.get(1)?;
+    let (name, flags) = known.into_iter().find(|(name, _)| word == name)?;
+    let alone = flags(clap::Command::new(name));
+    let all = clap::Command::new("tomo").subcommand(alone);
+    let matches = all.try_get_matches_from(given).ok()?;
+    Command::from_arg_matches(&matches).ok()
+}
+
 /// Whether the reader of our output has enough of it (`tomo … | head`).
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
@@ -136,6 +160,39 @@ mod tests {
         to.extend(wide.map(|line| format!("{}: {line}", command.get_name())));
         for below in command.get_subcommands() {
             self::wide(below, to);
+        }
+    }
+
+    fn is_asked(line: &str) -> bool {
+        let words: Vec<std::ffi::OsString> = line.split(' ').map(Into::into).collect();
+        super::asked(&words).is_some()
+    }
+
+    #[test]
+    fn commands_that_start_programs_are_understood_without_the_others() {
+        for line in [
+            "tomo cover -o a -o b --level edge -- ./program --its-flags",
+            "tomo run --token-file t -- ./program",
+            "tomo outcome failure words",
+            "tomo count -- ./program",
+            "tomo paths --select hot:2 -- ./program",
+            "tomo predicates --counts -- ./program",
+            "tomo chains --leaf f -- ./program",
+        ] {
+            assert!(is_asked(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn help_and_errors_come_from_who_knows_all_commands() {
+        for line in [
+            "tomo",
+            "tomo cover --help",
+            "tomo cover",
+            "tomo cover --no-such -- x",
+            "tomo --version",
+        ] {
+            assert!(!is_asked(line), "{line}");
         }
     }
 

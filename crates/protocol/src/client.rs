@@ -139,6 +139,10 @@ pub struct Client {
     bearer: Option<String>,
 }
 
+/// Bytes of the buffer of a connection for each way, which are written when it is made: a client that says and hears a few
+/// hundred bytes beside a program pays for each page.
+const BUFFER: usize = 16 << 10;
+
 impl Client {
     /// A client with these settings. Nothing is sent yet.
     ///
@@ -156,6 +160,9 @@ impl Client {
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None)
+            .input_buffer_size(BUFFER)
+            .output_buffer_size(BUFFER)
+            .max_response_header_size(BUFFER)
             .user_agent(AutoHeaderValue::Provided(Arc::new(agent_name())));
         if secure.is_some() {
             config = config.tls_config(tls(settings.authorities.as_deref())?);

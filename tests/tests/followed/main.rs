@@ -10,6 +10,7 @@ use std::process::Command;
 use serde::Deserialize;
 use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, Workload, build, compiled};
 use tomo_testkit::coverage::complete;
+use tomo_testkit::held::tell;
 use tomo_testkit::paths::{self, End, Ends, Follower, Last, Ran};
 use tomo_testkit::steps::{Outside, observe_each};
 use tomo_testkit::tomo;
@@ -181,18 +182,20 @@ fn check_one(built: &Built, least: usize) -> BTreeMap<String, usize> {
     let cache = tempfile::tempdir().expect("a folder");
     let lines = tomo::map_lines(&built.program).expect("a model");
     let mut reasons = BTreeMap::new();
+    let mut all = 0;
     for workload in &built.workloads {
         let input = workload.stdin.as_deref().unwrap_or_default();
         let document = document(&built.program, &workload.args, input, cache.path());
         let oracle = oracle(&built.program, &lines, workload, &document);
         let agreed = compare(&built.name, &document, &oracle);
         assert!(agreed >= least, "{}: only {agreed} paths ran", built.name);
+        all += agreed;
         reasons = BTreeMap::from([("followed".to_owned(), document.functions.len())]);
         for left in &document.left_out {
             *reasons.entry(left.reason.clone()).or_default() += 1;
         }
     }
-    println!("{}: {reasons:?}", built.name);
+    tell("paths", &built.name, all);
     reasons
 }
 
@@ -220,6 +223,12 @@ fn paths_of_rust_panics_are_exact() {
 #[test]
 fn paths_of_lua_are_exact() {
     check([Recipe::new(Source::Lua, Compiler::Gcc, Level::O2)], 500);
+}
+
+#[test]
+#[ignore = "single steps take minutes; cargo xtask bench truth runs it"]
+fn paths_of_large_programs_are_exact() {
+    check(Recipe::large(), 30);
 }
 
 #[test]
