@@ -14,6 +14,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use memchr::memmem;
 use tomo_program::{Headers, Identity, Key, Needed, hexadecimal};
 use tomo_wire::{FileStamp, ModuleId};
 
@@ -112,7 +113,7 @@ impl Observed {
     /// sanitizers and of Go, wherever they are linked in.
     pub(crate) fn blocks_signals(&self, bytes: &[u8]) -> bool {
         let name = self.path.file_name().unwrap_or_default().as_bytes();
-        let holds = |text: &&[u8]| bytes.windows(text.len()).any(|there| there == *text);
+        let holds = |text: &&[u8]| memmem::find(bytes, text).is_some();
         C_LIBRARIES.iter().any(|start| name.starts_with(start)) || RUNTIMES.iter().any(holds)
     }
 }

@@ -63,10 +63,9 @@ impl Images {
         }
         let ready = match ready {
             Some(ready) => ready,
-            None => &Ready::of(self.load(module, progress)?, &module.path)?,
+            None => &Ready::of(self.load(module, progress)?, module)?,
         };
-        let traps = !module.blocks_signals(ready.bytes());
-        let woven = ready.weave((module.id, module.stamp), (None, slab, traps), wanted);
+        let woven = ready.weave((module.id, module.stamp), slab, wanted);
         let woven = woven.map_err(|error| ImageError::Weave(module.path.clone(), error))?;
         let io = |path: &Path| {
             let path = path.to_path_buf();
@@ -113,7 +112,7 @@ impl Images {
         Ok(Markings {
             images: self.clone(),
             module: module.clone(),
-            ready: Ready::of(self.load(module, &())?, &module.path)?,
+            ready: Ready::of(self.load(module, &())?, module)?,
         })
     }
 }

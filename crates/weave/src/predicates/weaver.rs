@@ -38,11 +38,7 @@ impl<'a> PredicateWeaver<'a> {
     ///
     /// # Errors
     /// Where the module cannot be armed, whatever the plan.
-    pub fn of(
-        binary: &'a Binary<'a>,
-        bytes: &[u8],
-        model: &'a Model,
-    ) -> Result<Self, WeaveError> {
+    pub fn of(binary: &'a Binary<'a>, bytes: &[u8], model: &'a Model) -> Result<Self, WeaveError> {
         let ground = Ground::of(binary, bytes, model)?;
         Ok(Self {
             common: Common::of(&ground.around(), &ground.graphs),
@@ -62,7 +58,13 @@ impl<'a> PredicateWeaver<'a> {
         wanted: &Wanted,
     ) -> Result<WovenPredicates, WeaveError> {
         let ground = &self.ground;
-        let planned = all(&ground.around(), &ground.graphs, &self.common, wanted, traps);
+        let planned = all(
+            &ground.around(),
+            &ground.graphs,
+            &self.common,
+            wanted,
+            traps,
+        );
         let recorded = match wanted.recorded {
             Recorded::Marks => Sinks::Marks {
                 all: planned.probes,

@@ -5,9 +5,9 @@ use std::path::Path;
 use tomo_program::{Binary, FunctionView, Headers, Key, Model, Request, load};
 use tomo_weave::{
     Ask, Asked, Checked, CountersChecked, Files, Flaw, Options, PathsChecked, Placement,
-    PredicateWeaver, PredicatesChecked, Wanted, WeaveError, Weights, Woven, WovenChains, WovenCounters, WovenPaths,
-    WovenPredicates, check, check_chains, check_counters, check_paths, check_predicates, weave,
-    weave_chains, weave_counters, weave_paths, 
+    PredicateWeaver, PredicatesChecked, Wanted, WeaveError, Weights, Woven, WovenChains,
+    WovenCounters, WovenPaths, WovenPredicates, check, check_chains, check_counters, check_paths,
+    check_predicates, weave, weave_chains, weave_counters, weave_paths,
 };
 use tomo_wire::plan::Level;
 use tomo_wire::predicates::Recorded;
