@@ -20,6 +20,7 @@
 //! Linear but for a sort.
 
 mod apart;
+mod branched;
 mod chained;
 mod class;
 mod counted;

@@ -6,6 +6,7 @@
 //! of its branches and behind its calls; one in which few are asked for stays in place if each of them finds
 //! room there. What cannot be observed has its row nevertheless, with the reason.
 
+mod branched;
 mod implied;
 pub(crate) mod looks;
 mod places;
@@ -16,7 +17,7 @@ mod weaver;
 use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
-use tomo_program::{FunctionView, Graphs, Range, Status};
+use tomo_program::{Address, FunctionView, Graphs, Range, Status};
 use tomo_wire::plan::Tactic;
 use tomo_wire::predicates::{Kind, Recorded, Row, Told};
 
@@ -27,13 +28,14 @@ use crate::staying::class::Class;
 use crate::staying::code::{Code, Wants};
 use crate::staying::live::{Liveness, Set};
 use crate::staying::region::{Call, Passage, Region};
+use crate::staying::split::Split;
 use crate::staying::whole::MovedBlocks;
 use crate::tactics::hop;
 use crate::window::Window;
 use looks::Widths;
 use places::{Named, Place, Places};
 use sites::Site;
-use vanishing::{Spread, Subject, Way};
+use vanishing::{ByBranch, Look, Spread, Subject, Way};
 pub use weaver::{PredicateWeaver, WovenPredicates};
 
 /// Which predicates are asked for: all, or some by kind, site and case.
@@ -80,6 +82,8 @@ pub(crate) struct Planned {
     pub(crate) probes: u32,
     /// The row of which each unit tells, by what the unit names.
     told: Vec<usize>,
+    /// Rows of which another one's mark tells, and which row that is.
+    shared: Vec<(usize, usize)>,
     /// Filling that units may have.
     gaps: Vec<Range>,
 }
@@ -111,6 +115,10 @@ impl Planned {
         self.units.extend(units);
         let told = other.told.into_iter().map(|row| rows as usize + row);
         self.told.extend(told);
+        let shared = other.shared.into_iter();
+        let first = rows as usize;
+        self.shared
+            .extend(shared.map(|(row, by)| (first + row, first + by)));
         self.gaps.extend(other.gaps);
     }
 
@@ -132,6 +140,9 @@ impl Planned {
                 false => (Told::NoPlace, 0),
             };
             (row.told, row.by) = (told as u8, by.into());
+        }
+        for &(row, by) in &self.shared {
+            (self.rows[row].told, self.rows[row].by) = (self.rows[by].told, self.rows[by].by);
         }
         self.units.truncate(units);
         let marks = (0..).zip(&self.units);
@@ -327,8 +338,10 @@ impl Planner<'_> {
         let fewer = Places::of(around, function, places.codes, &spread.moved);
         let each = sites.iter().zip(&placed);
         let placed: Vec<Option<Place>> = each
-            .map(|(site, place)| match site.kind {
+            .enumerate()
+            .map(|(number, (site, place))| match site.kind {
                 Kind::Branch => *place,
+                Kind::Result if spread.told.contains_key(&number) => Some(Place::Branch),
                 Kind::Result => place.and_then(|_| fewer.place(site)),
             })
             .collect();
@@ -497,6 +510,10 @@ impl<'p, 'f> Made<'p, 'f> {
             planned.told.push(planned.rows.len());
             return 0;
         }
+        let told = self.spread.and_then(|spread| spread.told.get(&number));
+        if let Some(told) = told {
+            return self.by_branch(told, case, planned);
+        }
         let mark = planned.probes;
         planned.probes += 1;
         let window = self.places.codes[site.block].window_at_end();
@@ -513,11 +530,7 @@ impl<'p, 'f> Made<'p, 'f> {
             (Kind::Result, ..) => {}
             (_, _, Some((_, Way::Start(block)))) => self.wants[block].start.push(what),
             (_, _, Some((spread, Way::Lead(from, to)))) => {
-                self.leads.push(Passage {
-                    from,
-                    to,
-                    actions: vec![Action::of(what, Set::ALL)],
-                });
+                self.lead((from, to), what);
                 if spread.also.contains(&number) {
                     self.wants[site.block].taken.push(what);
                 }
@@ -526,6 +539,49 @@ impl<'p, 'f> Made<'p, 'f> {
             (Kind::Branch, ..) => self.wants[site.block].not_taken.push(what),
         }
         mark
+    }
+
+    /// What observes a case of a result of which a branch tells: a mark, unless it is that of a row which stands for it.
+    fn by_branch(&mut self, told: &ByBranch, case: u8, planned: &mut Planned) -> u32 {
+        let [taken, not_taken] = told.ways;
+        let (way, cases) = match taken.has(case) {
+            true => (0, taken),
+            false => (1, not_taken),
+        };
+        if cases.count() == 1 {
+            let by = told.row as usize + way;
+            planned.shared.push((planned.rows.len(), by));
+            return 0;
+        }
+        let mark = planned.probes;
+        planned.probes += 1;
+        let what = What::Split(Split {
+            by_sign: cases.has(0),
+            first: mark,
+        });
+        match told.look {
+            _ if case != cases.first() => {}
+            Look::Start(block) => self.wants[block].first.push(what),
+            Look::Way if way == 0 => self.wants[told.block].taken.insert(0, what),
+            Look::Way => self.wants[told.block].not_taken.insert(0, what),
+            Look::Lead(from, to) => self.lead((from, to), what),
+        }
+        mark
+    }
+
+    /// Something is done where the displacement at `from` leads, before it goes on to its target.
+    fn lead(&mut self, (from, to): (Address, Address), what: What) {
+        let action = Action::of(what, Set::ALL);
+        match self.leads.iter_mut().find(|lead| lead.from == from) {
+            // Only the first finds the flags of the branch.
+            Some(lead) if matches!(what, What::Split(_)) => lead.actions.insert(0, action),
+            Some(lead) => lead.actions.push(action),
+            None => self.leads.push(Passage {
+                from,
+                to,
+                actions: vec![action],
+            }),
+        }
     }
 
     fn finish(mut self, planned: &mut Planned) {

@@ -12,6 +12,7 @@
 //! | how deep the stack is at calls | `staying/depth.rs` |
 //! | a step in the tree of calls | `staying/chain.rs` |
 //! | many blocks executed elsewhere, with actions between their instructions | `staying/region.rs` |
+//! | two cases of a result, told apart by flags | `staying/split.rs` |
 //! | a block as a place for actions | `staying/code.rs` |
 //! | which blocks of a function are executed elsewhere as a whole | `staying/whole.rs` |
 
@@ -26,5 +27,6 @@ pub(crate) mod live;
 pub(crate) mod moved;
 pub(crate) mod path;
 pub(crate) mod region;
+pub(crate) mod split;
 pub(crate) mod whole;
 pub(crate) mod witness;

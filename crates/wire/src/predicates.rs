@@ -43,7 +43,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Told {
-    /// It has a mark or a counter of its own.
+    /// It has a mark or a counter: its own, or a case of a result that of the way of a branch that is that case.
     Itself = 1,
     /// It was true whenever, or as often as, any predicate of another site was.
     BySite = 2,

@@ -131,6 +131,39 @@ pub(super) fn read(code: &[u8], from: i64) -> Option<Class> {
     Reading { code, from, at: 0 }.class()
 }
 
+/// Two marks of which the flags say which is set, the second by a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Split {
+    /// Whether it branches by the sign; else by zero.
+    pub(super) by_sign: bool,
+    /// The mark that is set if it branches, and the other one.
+    pub(super) marks: [i64; 2],
+    /// Bytes of all of it.
+    pub(super) length: usize,
+}
+
+/// What `code` begins with, if it sets one of two marks.
+pub(super) fn read_split(code: &[u8], from: i64) -> Option<Split> {
+    let mut reading = Reading { code, from, at: 0 };
+    let by_sign = code.first() == Some(&0x78);
+    let branched = reading.branch(if by_sign { 0x78 } else { 0x74 })?;
+    let Sink::Mark(other) = reading.mark()? else {
+        return None;
+    };
+    let end = reading.branch(0xeb)?;
+    if reading.at != branched {
+        return None;
+    }
+    let Sink::Mark(one) = reading.mark()? else {
+        return None;
+    };
+    (reading.at == end).then_some(Split {
+        by_sign,
+        marks: [one, other],
+        length: end,
+    })
+}
+
 /// Which byte behind the first mark `code` begins by setting, if it does, in how many bytes.
 pub(super) fn read_mark(code: &[u8], from: i64) -> Option<(i64, usize)> {
     let mut reading = Reading { code, from, at: 0 };

@@ -21,6 +21,7 @@ use tomo_wire::image::{Image, Window};
 use tomo_wire::plan::Entry;
 use tomo_wire::predicates::{Kind, Predicates, Recorded, Row, Told};
 
+use super::branched::Apart;
 use super::class::{self, Sink};
 use super::counted::{Decoded, Observes, Walk, arrivals, belongs};
 use super::increment::{self, Keep};
@@ -60,19 +61,23 @@ pub(super) enum Came {
 
 /// What is done at a spot.
 #[derive(Clone, Copy, Debug)]
-struct Act {
-    spot: i64,
+pub(super) struct Act {
+    pub(super) spot: i64,
+    /// Where it ends.
+    pub(super) end: i64,
     /// Where the module would be.
-    address: Address,
-    what: What,
+    pub(super) address: Address,
+    pub(super) what: What,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum What {
+pub(super) enum What {
     /// This mark, or counter.
     One(u32),
     /// The first of three, by so many bits.
     Class(u32, u8),
+    /// This or the next one, by the flags: by the sign, or by zero.
+    Apart(u32, bool),
 }
 
 /// What is noted on the walk.
@@ -80,14 +85,16 @@ pub(super) struct Notes {
     recorded: Recorded,
     probes: u32,
     slab: u32,
-    came: HashMap<i64, Came>,
-    acts: Vec<Act>,
+    pub(super) came: HashMap<i64, Came>,
+    pub(super) acts: Vec<Act>,
     /// Copies of branches: where each is, and which it is.
-    branches: HashSet<(i64, Address)>,
+    pub(super) branches: HashSet<(i64, Address)>,
     /// Copies of all instructions.
-    copies: HashMap<Address, Vec<i64>>,
+    pub(super) copies: HashMap<Address, Vec<i64>>,
     /// Windows that are restored when a mark is set, and which.
     once: Vec<(Address, u32)>,
+    /// Where the module would be where something changes flags.
+    pub(super) disturbed: BTreeSet<Address>,
 }
 
 impl Notes {
@@ -106,6 +113,11 @@ impl Notes {
                 what: What::One(number),
                 ..
             }) => Came::Mark(*number),
+            // It leaves a way what it is.
+            Some(Act {
+                what: What::Apart(number, _),
+                ..
+            }) if !matches!(came, Came::Way(..)) => Came::Mark(*number),
             _ => came,
         }
     }
@@ -155,6 +167,17 @@ impl Walk<'_> {
                 false => Set::STATUS,
             };
             (What::Class(first, class.bits), class.length, changes)
+        } else if let Some(split) = class::read_split(code, from)
+            && notes.recorded == Recorded::Marks
+        {
+            let numbers = split.marks.map(|mark| notes.number(Sink::Mark(mark)));
+            let [Some(first), Some(other)] = numbers else {
+                return Err(wrong("it records what is no predicate"));
+            };
+            if other != first + 1 {
+                return Err(wrong("it records a result as another one"));
+            }
+            (What::Apart(first, split.by_sign), split.length, Set::NONE)
         } else if let Some(once) = class::read_once(code, from)
             && let Some(window) = of_alias(&self.header, once.window + self.header.marks_distance())
         {
@@ -180,8 +203,12 @@ impl Walk<'_> {
         } else {
             return Ok(None);
         };
+        if changes != Set::NONE {
+            notes.disturbed.insert(address);
+        }
         notes.acts.push(Act {
             spot,
+            end: spot + length as i64,
             address,
             what,
         });
@@ -229,9 +256,12 @@ pub fn check_predicates(
         branches: HashSet::new(),
         copies: HashMap::new(),
         once: Vec::new(),
+        disturbed: BTreeSet::new(),
     };
+    let (own, shared) = by_number(rows, notes.probes)?;
     let mut claims = Claims {
-        by_number: by_number(rows, notes.probes)?,
+        by_number: own,
+        shared,
         graphs: &graphs,
         binary,
         arrivals: arrivals(&graphs, binary),
@@ -270,23 +300,33 @@ pub fn check_predicates(
     })
 }
 
-/// Each mark or counter with its row; one each.
-fn by_number(rows: &[Row], probes: u32) -> Result<Vec<&Row>, Flaw> {
+/// Rows, each with another one with the same mark.
+type Shared<'a> = Vec<(&'a Row, &'a Row)>;
+
+/// Each mark or counter with its row, that of a branch if there are several; and the others of the same, each with that.
+fn by_number(rows: &[Row], probes: u32) -> Result<(Vec<&Row>, Shared<'_>), Flaw> {
     let own = |row: &&Row| row.told() == Some(Told::Itself);
     let mut rows: Vec<&Row> = rows.iter().filter(own).collect();
-    rows.sort_by_key(|row| row.by.get());
+    rows.sort_by_key(|row| (row.by.get(), row.kind));
+    let groups = rows.chunk_by(|one, next| one.by == next.by);
+    let shared = groups.clone().filter_map(<[_]>::split_first);
+    let shared = shared.flat_map(|(own, others)| others.iter().map(|other| (*own, *other)));
+    let shared = shared.collect();
+    let rows: Vec<&Row> = groups.filter_map(|group| group.first().copied()).collect();
     let each = (0..probes).eq(rows.iter().map(|row| row.by.get()));
     match each {
-        true => Ok(rows),
+        true => Ok((rows, shared)),
         false => Err(Flaw::Mismatch("a mark or counter has no row of its own")),
     }
 }
 
 /// What the rows claim.
-struct Claims<'a> {
+pub(super) struct Claims<'a> {
     /// Those with a mark or counter, by its number.
-    by_number: Vec<&'a Row>,
-    graphs: &'a Graphs<'a>,
+    pub(super) by_number: Vec<&'a Row>,
+    /// Others with the same marks, each with the row that has it.
+    pub(super) shared: Shared<'a>,
+    pub(super) graphs: &'a Graphs<'a>,
     binary: &'a Binary<'a>,
     /// Where control may come from somewhere that is no direct branch of the same function.
     arrivals: BTreeSet<Address>,
@@ -297,29 +337,30 @@ struct Claims<'a> {
 
 /// What was found of the places where something is recorded.
 #[derive(Default)]
-struct Done {
+pub(super) struct Done {
     /// On ways of copies of branches: the copy, whether it is taken, and the number.
-    ways: BTreeSet<(i64, bool, u32)>,
+    pub(super) ways: BTreeSet<(i64, bool, u32)>,
     /// In blocks that have one way in: where, by number.
     starts: HashMap<u32, Address>,
     /// Results.
     results: BTreeSet<u64>,
     /// What is told, by the place on which it depends that control comes there elsewhere.
-    told: BTreeSet<(Address, u32)>,
+    pub(super) told: BTreeSet<(Address, u32)>,
+    /// Results that are told apart: the mark of the first case, and where, by number.
+    pub(super) apart: HashMap<u32, (u32, Apart)>,
 }
 
 impl Claims<'_> {
     /// How many actions there are, all of them right, and none missing. `held` are the windows at which an `int3` may be
     /// met on their account.
     fn check(&self, walk: &mut Walk<'_>, held: &[Window]) -> Result<usize, Flaw> {
-        let Some(mut notes) = walk.notes.take() else {
+        let Some(notes) = walk.notes.take() else {
             return Ok(0);
         };
-        let acts = std::mem::take(&mut notes.acts);
         let mut done = Done::default();
-        for act in &acts {
+        for act in &notes.acts {
             let came = notes.came.get(&act.spot).copied().unwrap_or(Came::Other);
-            let (What::One(number) | What::Class(number, _)) = act.what;
+            let (What::One(number) | What::Class(number, _) | What::Apart(number, _)) = act.what;
             let row = self.by_number[number as usize];
             let vanishes = self.vanishing.contains_key(&number);
             match (act.what, came) {
@@ -350,6 +391,7 @@ impl Claims<'_> {
                     done.results.insert(row.site.get());
                     done.told.insert((from, number));
                 }
+                (What::Apart(..), _) => self.check_apart(walk, &notes, (act, came), &mut done)?,
                 _ => {
                     return Err(at(
                         act.address,
@@ -361,9 +403,10 @@ impl Claims<'_> {
         let starts = done.starts.iter();
         done.told
             .extend(starts.map(|(number, place)| (*place, *number)));
+        self.check_shared(walk)?;
         self.check_complete(walk, &notes, &done)?;
         self.check_once(walk, (&notes, held), &done)?;
-        Ok(acts.len())
+        Ok(notes.acts.len())
     }
 
     /// The unit that the probe of this mark observes: the edge of a branch, or the block into which only that leads.
@@ -408,8 +451,13 @@ impl Claims<'_> {
 
     /// The block into which the way of a row's branch leads, if nobody else comes there.
     fn only_entered(&self, row: &Row) -> Option<Address> {
-        let block = self.graphs.block_at(Address(row.block.get()))?;
-        let kind = match row.case {
+        self.only_entered_by(Address(row.block.get()), row.case)
+    }
+
+    /// The same of a way of the branch at the end of the block that has `address`.
+    pub(super) fn only_entered_by(&self, address: Address, case: u8) -> Option<Address> {
+        let block = self.graphs.block_at(address)?;
+        let kind = match case {
             0 => EdgeKind::Taken,
             _ => EdgeKind::NotTaken,
         };
@@ -473,7 +521,7 @@ impl Claims<'_> {
     }
 
     /// Whether somebody may come to `site` in the text but by returning; `at_all`: in any way.
-    fn arrives_otherwise(&self, walk: &Walk<'_>, site: Address, at_all: bool) -> bool {
+    pub(super) fn arrives_otherwise(&self, walk: &Walk<'_>, site: Address, at_all: bool) -> bool {
         let named = self.binary.symbols().iter().any(|one| one.address == site)
             || self
                 .binary
@@ -578,7 +626,9 @@ impl Claims<'_> {
         for (number, row) in (0..).zip(&self.by_number) {
             let site = Address(row.site.get());
             let copies = branches.get(&site).map(Vec::as_slice).unwrap_or_default();
+            let apart = done.apart.get(&number);
             let complete = match (self.vanishing.get(&number), done.starts.get(&number)) {
+                _ if let Some(apart) = apart => self.is_told_apart(walk, notes, done, *apart),
                 (Some((true, _)), _) => {
                     let each = |copy: &i64| done.ways.contains(&(*copy, true, number));
                     copies.iter().all(each) && !walk.entrances.contains(&site)

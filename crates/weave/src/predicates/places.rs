@@ -34,6 +34,8 @@ impl Named {
 pub(crate) enum Place {
     /// On the ways of the branch.
     Ways,
+    /// By the branch at the end of the block behind the call (`branched.rs`).
+    Branch,
     /// On the way from the entrance behind the call.
     Entrance,
     /// On the way of the direct call at this address to its callee.

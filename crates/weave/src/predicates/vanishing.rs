@@ -20,12 +20,15 @@ use std::collections::{HashMap, HashSet};
 use tomo_program::{Address, BlockView, EdgeKind, EdgeView, FunctionView};
 use tomo_wire::predicates::Kind;
 
+use super::branched::{self, Cases};
+use super::first_row;
 use super::places::{Named, Place, Places};
 use super::sites::Site;
 use crate::choose::{Choice, Fate};
 use crate::place::{Placed, Surroundings, Unit, chosen};
 use crate::staying::action::What;
 use crate::staying::code::{Code, Wants};
+use crate::staying::split::Split;
 use crate::staying::whole::MovedBlocks;
 use crate::tactics::retarget;
 use crate::window::{JUMP_BYTES, in_one_fetch};
@@ -55,6 +58,33 @@ pub(super) struct Spread {
     pub(super) ways: HashMap<(usize, u8), Way>,
     /// Sites whose way taken is told by the displacement, and as well where the branch is executed elsewhere.
     pub(super) also: HashSet<usize>,
+    /// Results of which a branch tells, by site.
+    pub(super) told: HashMap<usize, ByBranch>,
+}
+
+/// How a result is told by the branch behind its call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ByBranch {
+    /// The site of the branch, and its first row.
+    pub(super) branch: usize,
+    pub(super) row: u32,
+    /// The block that ends in it.
+    pub(super) block: usize,
+    /// What its ways are: taken, not taken.
+    pub(super) ways: [Cases; 2],
+    /// Where two cases that are one way are told apart.
+    pub(super) look: Look,
+}
+
+/// Where two cases are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// At the start of this block, which is executed elsewhere.
+    Start(usize),
+    /// Where this displacement of the branch leads for good, on the way to its target.
+    Lead(Address, Address),
+    /// Behind the branch, which is executed elsewhere, on its way.
+    Way,
 }
 
 /// A function with what is asked of it.
@@ -77,6 +107,8 @@ struct Elsewhere {
     starts: Vec<bool>,
     /// Ways that are told at their branch.
     own: HashSet<(usize, u8)>,
+    /// Results that are looked at behind their calls, since nothing else can tell of them.
+    looked: HashSet<usize>,
 }
 
 /// Who finds no place as it is.
@@ -90,12 +122,15 @@ struct Lacking {
     starts: Vec<usize>,
     /// Ways that no unit tells.
     own: Vec<(usize, u8)>,
+    /// Results of which no branch tells.
+    looked: Vec<usize>,
 }
 
 impl Lacking {
     fn is_empty(&self) -> bool {
         let blocks = [&self.whole, &self.ends, &self.starts];
-        blocks.iter().all(|blocks| blocks.is_empty()) && self.own.is_empty()
+        let no_more = blocks.iter().all(|blocks| blocks.is_empty());
+        no_more && self.own.is_empty() && self.looked.is_empty()
     }
 }
 
@@ -111,6 +146,7 @@ impl Subject<'_, '_> {
             ends: vec![false; count],
             starts: vec![false; count],
             own: HashSet::new(),
+            looked: HashSet::new(),
         };
         for _ in 0..ROUNDS {
             match self.attempt(&elsewhere) {
@@ -147,6 +183,7 @@ impl Subject<'_, '_> {
             lacking,
             ways,
             also,
+            told,
             ..
         } = trying;
         match lacking.is_empty() {
@@ -155,6 +192,7 @@ impl Subject<'_, '_> {
                 placed,
                 ways,
                 also,
+                told,
             }),
             false => Err(lacking),
         }
@@ -181,21 +219,47 @@ impl Subject<'_, '_> {
         for &way in &lacking.own {
             more |= elsewhere.own.insert(way);
         }
+        for &site in &lacking.looked {
+            more |= elsewhere.looked.insert(site);
+        }
         more.then_some(())
     }
 
-    /// A block that cannot be moved by itself, perhaps can be with those around it.
+    /// A block that cannot be moved by itself, perhaps can be with those around it, or with those around them.
     fn move_whole(&self, elsewhere: &mut Elsewhere, block: usize) -> bool {
         if !std::mem::replace(&mut elsewhere.whole[block], true) {
             return true;
         }
+        let next = block + 1;
+        let ahead = self.edges().filter(|(_, to)| *to == next);
+        let ahead: Vec<usize> = ahead.map(|(from, _)| from).chain([next]).collect();
         let mut more = false;
-        for (from, to) in self.edges() {
-            for (one, other) in [(from, to), (to, from)] {
-                more |= one == block && !std::mem::replace(&mut elsewhere.whole[other], true);
-            }
+        for other in ahead.iter().filter(|other| **other < self.codes.len()) {
+            more |= !std::mem::replace(&mut elsewhere.whole[*other], true);
         }
-        more
+        if more {
+            return true;
+        }
+        let mut near = HashSet::from([block]);
+        loop {
+            let edges = self.edges();
+            let around: HashSet<usize> = edges
+                .flat_map(|(from, to)| [(from, to), (to, from)])
+                .filter(|(one, other)| near.contains(one) && !near.contains(other))
+                .map(|(_, other)| other)
+                .collect();
+            if around.is_empty() {
+                return false;
+            }
+            let mut more = false;
+            for &other in &around {
+                more |= !std::mem::replace(&mut elsewhere.whole[other], true);
+            }
+            if more {
+                return true;
+            }
+            near.extend(around);
+        }
     }
 
     /// The edges between blocks of the function, but behind calls.
@@ -245,6 +309,9 @@ struct Trying<'t, 's, 'f> {
     asked: HashMap<(u64, u64), Asked>,
     ways: HashMap<(usize, u8), Way>,
     also: HashSet<usize>,
+    told: HashMap<usize, ByBranch>,
+    /// Sites of branches whose displacements lead to where a result is told.
+    leads: HashSet<usize>,
     lacking: Lacking,
 }
 
@@ -286,12 +353,19 @@ impl<'t, 's, 'f> Trying<'t, 's, 'f> {
             asked: HashMap::new(),
             ways: HashMap::new(),
             also: HashSet::new(),
+            told: HashMap::new(),
+            leads: HashSet::new(),
             lacking: Lacking::default(),
         }
     }
 
-    /// Results are told on passages.
+    /// Results are told by the branches behind them, or on passages.
     fn results(&mut self) {
+        let sites = self.subject.sites.iter().enumerate();
+        let branches = sites.filter(|(_, site)| site.kind == Kind::Branch);
+        let branches: HashMap<usize, usize> = branches
+            .map(|(number, site)| (site.block, number))
+            .collect();
         let each = self.subject.sites.iter().enumerate();
         for (number, site) in each {
             if site.kind != Kind::Result || !(self.subject.needs)(number, 0) {
@@ -300,6 +374,15 @@ impl<'t, 's, 'f> Trying<'t, 's, 'f> {
             let Some(behind) = self.places.behind(site) else {
                 continue;
             };
+            let branch = branches.get(&behind).copied();
+            let told = branch.and_then(|branch| self.by_branch((number, site), branch, behind));
+            if let Some(told) = told {
+                if let Look::Lead(..) = told.look {
+                    self.leads.insert(told.branch);
+                }
+                self.told.insert(number, told);
+                continue;
+            }
             match self.places.place(site) {
                 Some(Place::Call { .. }) => {
                     self.ceilings[behind] = Some(self.subject.codes[behind].start());
@@ -318,12 +401,86 @@ impl<'t, 's, 'f> Trying<'t, 's, 'f> {
         }
     }
 
+    /// How the branch at the end of the block `behind` a call tells what came back.
+    fn by_branch(
+        &mut self,
+        (number, site): (usize, &Site),
+        branch: usize,
+        behind: usize,
+    ) -> Option<ByBranch> {
+        if self.elsewhere.looked.contains(&number) {
+            return None;
+        }
+        self.places.is_value_site(site)?;
+        let ways = branched::ways(&self.subject.codes[behind], 8 << (site.width & 3))?;
+        let own = |case: u8| (self.subject.needs)(branch, case);
+        let (one, both) = match ways[0].count() {
+            1 => (0, 1),
+            _ => (1, 0),
+        };
+        let look = own(one).then(|| self.look_on_way((number, branch), behind, both))??;
+        Some(ByBranch {
+            branch,
+            row: first_row(self.subject.sites, branch),
+            block: behind,
+            ways,
+            look,
+        })
+    }
+
+    /// Where two cases of a result are told apart that are one way of the branch behind.
+    fn look_on_way(
+        &mut self,
+        (number, branch): (usize, usize),
+        behind: usize,
+        way: u8,
+    ) -> Option<Look> {
+        if self.places.moved.has(behind) || self.elsewhere.ends[behind] {
+            let wants = &mut self.wants[behind];
+            let on_way = match way {
+                0 => &mut wants.taken,
+                _ => &mut wants.not_taken,
+            };
+            on_way.push(What::Split(Split::default()));
+            return Some(Look::Way);
+        }
+        let to = self.only_entered(behind, way);
+        let to = to.filter(|to| !self.subject.codes[*to].jumps_at_once());
+        if let Some(to) = to.filter(|to| self.places.moved.has(*to)) {
+            return Some(Look::Start(to));
+        }
+        if let Some(to) = to.filter(|to| !self.elsewhere.whole[*to]) {
+            self.lacking.whole.push(to);
+            return Some(Look::Start(to));
+        }
+        let clear = way == 0 && (self.subject.needs)(branch, 0);
+        match self.lead(behind).filter(|_| clear) {
+            Some(Way::Lead(from, to)) => Some(Look::Lead(from, to)),
+            _ if self.subject.codes[behind].parts(&on_ways()).is_some() => {
+                self.lacking.ends.push(behind);
+                Some(Look::Way)
+            }
+            _ => {
+                self.lacking.looked.push(number);
+                None
+            }
+        }
+    }
+
     /// A way of a branch.
     fn way(&mut self, number: usize, site: &Site, case: u8) {
         let (block, way) = (site.block, (number, case));
         let start = |block: usize| self.subject.codes[block].start().0;
         let is_moved = self.places.moved.has(block);
         let only_here = is_moved || self.elsewhere.own.contains(&way);
+        if let Some(Way::Lead(from, to)) = self.lead(block)
+            && self.leads.contains(&number)
+            && case == 0
+        {
+            self.ways.insert(way, Way::Lead(from, to));
+            self.ceilings[block] = Some(from);
+            return;
+        }
         let edge = self.displacement(block).filter(|_| case == 0 && !only_here);
         if let Some((edge, target)) = edge {
             if self.elsewhere.ends[block] {
@@ -345,7 +502,7 @@ impl<'t, 's, 'f> Trying<'t, 's, 'f> {
                 let asked = Asked { way, block: to };
                 self.asked.insert((start(to), 0), asked);
             }
-            _ if case == 0 && self.lead(block).is_some() => {
+            _ if case == 0 && self.leads_well(block) => {
                 self.ways.extend(self.lead(block).map(|lead| (way, lead)));
                 if self.elsewhere.ends[block] {
                     self.wants[block].taken.push(What::Also(0));
@@ -384,6 +541,19 @@ impl<'t, 's, 'f> Trying<'t, 's, 'f> {
         leads.then(|| Way::Lead(from, Address(last.near_branch_target())))
     }
 
+    /// Whether a way is told where the displacement leads, and not by the end of the block: that of a loop is gone often, so
+    /// it had better vanish, and where a result is told at the end nothing may pass it.
+    fn leads_well(&self, block: usize) -> bool {
+        let code = &self.subject.codes[block];
+        let last = code.last_instruction();
+        let loops = last.is_some_and(|last| last.near_branch_target() < last.ip());
+        let stays = loops && code.parts(&on_ways()).is_some();
+        let splits = |what: &What| matches!(what, What::Split(_));
+        let told = self.wants[block].taken.iter().any(splits);
+        let told = told || self.wants[block].not_taken.iter().any(splits);
+        self.lead(block).is_some() && !stays && !told
+    }
+
     /// Whether a block marks by what is executed elsewhere that it starts.
     fn marks_start(&self, block: usize) -> bool {
         let marks = self.places.moved.has(block) || self.elsewhere.starts[block];
@@ -411,7 +581,7 @@ impl<'t, 's, 'f> Trying<'t, 's, 'f> {
             let block = self.subject.sites[site].block;
             let wants = &self.wants[block];
             let ways = wants.taken.iter().chain(&wants.not_taken);
-            let own = ways.filter(|what| matches!(what, What::Mark(_)));
+            let own = ways.filter(|what| !matches!(what, What::Also(_)));
             let alone = wants.start.is_empty() && own.count() == 1;
             let window = self.subject.codes[block].window_at_end();
             let at_once = window.is_some_and(|(start, _)| in_one_fetch(start));

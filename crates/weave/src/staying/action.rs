@@ -10,6 +10,7 @@ use super::chain::{Apart, Step};
 use super::frame::Slot;
 use super::live::Set;
 use super::path::{self, PathEnd, PathOp};
+use super::split::Split;
 use super::witness::{self, Word};
 use super::{class, increment};
 use crate::tactics::held;
@@ -41,6 +42,8 @@ pub(crate) enum What {
     Also(u32),
     /// What is in `rax` is told by its sign.
     Class(class::Class),
+    /// Two cases of a result are told apart by the flags.
+    Split(Split),
     /// A word is appended to the track of the thread.
     Witness(Word),
     /// What chains of calls need.
@@ -123,6 +126,7 @@ impl Action {
                 held::restore(writer, sinks.alias(once.window), once.original);
             }
             What::Class(class) => class.write(writer, sinks, self.live),
+            What::Split(split) => split.write(writer, sinks),
             What::Path(op) => {
                 if let Some(slot) = self.slot {
                     path::write(writer, &op, slot, self.live, sinks.slab);
@@ -143,6 +147,7 @@ impl What {
             Self::Path(op) => path::cost(op, live),
             Self::Mark(_) | Self::Once(_) | Self::Also(_) => 2,
             Self::Class(_) => 8,
+            Self::Split(_) => 4,
             Self::Witness(_) => witness::cost(live),
             Self::Chain(_) => 8,
         }
@@ -170,6 +175,10 @@ impl What {
             Self::Class(class) => Self::Class(class::Class {
                 first: first + class.first,
                 ..class
+            }),
+            Self::Split(split) => Self::Split(Split {
+                first: first + split.first,
+                ..split
             }),
             Self::Witness(_) | Self::Also(_) => self,
             Self::Chain(step) => Self::Chain(step),
