@@ -142,7 +142,8 @@ fn complete_best(bench: &Bench, cases: &str, fails: impl Fn(usize) -> bool) -> f
     tallies.values().map(importance).fold(0.0, f64::max)
 }
 
-const SCORES: [&str; 7] = [
+const SCORES: [&str; 8] = [
+    "ochiai",
     "ttest",
     "importance",
     "maximp",
@@ -207,13 +208,18 @@ fn the_condition_is_said_to_have_held() {
 /// Step by step, in processes of their own, it comes to the same as in one.
 #[test]
 fn a_search_that_is_interrupted_goes_on() {
-    let bench = Bench::new("-O0");
+    for score in ["bfs", "ochiai"] {
+        interrupted(&Bench::new("-O0"), score);
+    }
+}
+
+fn interrupted(bench: &Bench, score: &str) {
     let cases = wrong();
-    let whole = bench.answer(&cases, &["--score", "bfs"]);
+    let whole = bench.answer(&cases, &["--score", score]);
     for _ in 0..whole["steps"].as_array().expect("steps").len() {
-        let options = ["--score", "bfs", "--steps", "1", "-o", "search"];
+        let options = ["--score", score, "--steps", "1", "-o", "search"];
         bench.isolate(&cases, &bench.program, &options);
-        let more = ["--score", "bfs", "-o", "search", "--steps"];
+        let more = ["--score", score, "-o", "search", "--steps"];
         let made = fs::read_to_string(bench.path("search/state.json")).expect("a state");
         let made: Value = serde_json::from_str(&made).expect("JSON");
         let next = (made["steps"].as_array().expect("steps").len() + 1).to_string();

@@ -46,6 +46,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = ScoreName::Ochiai)]
     score: ScoreName,
 
+    /// Begin at what always runs, not at the functions that failing cases enter rather than others.
+    #[arg(long)]
+    no_survey: bool,
+
     /// Begin at this site; called as `tomo predicates --json` calls it. May be given several times.
     #[arg(long, value_name = "SITE")]
     start: Vec<Id>,
@@ -156,6 +160,7 @@ impl Arguments {
             folder: self.output.clone(),
             cache,
             runs: self.runs_per_step.max(2),
+            survey: !self.no_survey,
             jobs: self.jobs.unwrap_or_else(processors),
             towards: match self.direction {
                 DirectionName::Forward => Towards::Forward,

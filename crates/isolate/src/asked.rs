@@ -51,6 +51,8 @@ pub struct Options {
     pub cache: PathBuf,
     /// Cases that are run in a step at most.
     pub runs: usize,
+    /// Whether a survey of which functions cases enter says where to begin.
+    pub survey: bool,
     /// Cases at a time.
     pub jobs: usize,
     /// Which way the search goes.
@@ -140,10 +142,11 @@ pub(crate) fn asked_for(options: &Options) -> String {
         focus,
         exclude,
         runs,
+        survey,
         ..
     } = options;
     format!(
-        "{command:?} {towards:?} {score:?} {seed} {most} {start:?} {focus:?} {exclude:?} {runs}"
+        "{command:?} {towards:?} {score:?} {seed} {most} {start:?} {focus:?} {exclude:?} {runs} {survey}"
     )
 }
 

@@ -1,9 +1,12 @@
 //! What a search on real runs and its rehearsal have in common: where it begins, which cases a step runs, and how
 //! predicates are scored.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
 use tomo_graph::NodeId;
 use tomo_plan::random::Random;
-use tomo_plan::search::{Icdg, Search, SiteId};
+use tomo_plan::search::{Direction, Icdg, PredicateId, Search, SiteId};
 use tomo_profile::scores::{Heuristic, Tallies};
 
 use crate::answer;
@@ -11,27 +14,109 @@ use crate::asked::{Towards, direction};
 use crate::session::Session;
 use crate::state::Known;
 
-/// A search at its beginning, at most `most` sites at a time: at sites of somebody's choice if there are any; forward
-/// from what always runs, or backward from where runs crash, if some do.
-pub(crate) fn begin<'i>(
-    icdg: &'i Icdg,
-    towards: Towards,
-    start: &[SiteId],
-    crashes: &[(u32, NodeId)],
-    most: u32,
-) -> Search<'i> {
-    let mut search = if !start.is_empty() {
-        Search::starting(icdg, direction(towards), start)
-    } else if towards == Towards::Forward || crashes.is_empty() {
-        Search::forward(icdg)
-    } else {
-        Search::backward(icdg, crashes)
-    };
-    if towards == Towards::Both {
-        let forward: Vec<SiteId> = Search::forward(icdg).plan().collect();
-        search.watch(&forward);
+/// Where a search begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beginning<'b> {
+    pub(crate) towards: Towards,
+    /// Sites of somebody's choice.
+    pub(crate) start: &'b [SiteId],
+    /// Where runs crash.
+    pub(crate) crashes: &'b [(u32, NodeId)],
+    /// Routines of which a survey says in which runs they are entered, if it is to say where to begin.
+    pub(crate) surveyed: &'b [u32],
+    /// Sites at a time, at most.
+    pub(crate) most: u32,
+}
+
+impl Beginning<'_> {
+    /// The search at its beginning: at sites of somebody's choice if there are any; forward from what a survey says,
+    /// or else from what always runs; or backward from where runs crash, if some do.
+    pub(crate) fn search<'i>(&self, icdg: &'i Icdg) -> Search<'i> {
+        let towards = self.towards;
+        if !self.start.is_empty() {
+            let search = Search::starting(icdg, direction(towards), self.start);
+            return search.limited(self.most);
+        }
+        let goes_back = towards != Towards::Forward && !self.crashes.is_empty();
+        let always = match self.surveyed {
+            [] => Search::forward(icdg),
+            _ => Search::starting(icdg, Direction::Forward, &[]),
+        };
+        let search = match (goes_back, towards) {
+            (false, _) => always.surveyed(self.surveyed.iter().copied()),
+            (true, Towards::Both) => {
+                let mut search = Search::backward(icdg, self.crashes);
+                let forward: Vec<SiteId> = always.plan().collect();
+                search.watch(&forward);
+                search.surveyed(self.surveyed.iter().copied())
+            }
+            (true, _) => Search::backward(icdg, self.crashes),
+        };
+        search.limited(self.most)
     }
-    search.limited(most)
+}
+
+/// What says how good predicates are.
+pub(crate) struct Judge<'j> {
+    pub(crate) session: &'j Session,
+    pub(crate) heuristic: Heuristic,
+    /// Whether entries of functions are predicates, too.
+    pub(crate) surveys: bool,
+}
+
+impl Judge<'_> {
+    /// The candidate with the highest score; of equals the entry that leads to the fewest sites, then the first.
+    ///
+    /// What cannot be observed itself, as which way a jump by a table goes, is no worse than what decides whether it
+    /// is come to: it has the best score of these. Else all that is behind such a jump would come last.
+    pub(crate) fn highest(
+        &self,
+        candidates: &mut dyn Iterator<Item = PredicateId>,
+        observed: impl Fn(PredicateId) -> Option<f64>,
+    ) -> Option<PredicateId> {
+        let mut best: Option<((f64, Reverse<u32>), PredicateId)> = None;
+        for candidate in candidates {
+            let score = self.score(candidate, &observed);
+            let rank = (score, Reverse(self.costs(candidate)));
+            if best.is_none_or(|(highest, _)| rank > highest) {
+                best = Some((rank, candidate));
+            }
+        }
+        best.map(|(_, candidate)| candidate)
+    }
+
+    fn costs(&self, candidate: PredicateId) -> u32 {
+        let map = &self.session.map;
+        match map.icdg.entered(candidate) {
+            Some(routine) => map.icdg.always_sites(routine),
+            None => 0,
+        }
+    }
+
+    fn score(&self, candidate: PredicateId, observed: &impl Fn(PredicateId) -> Option<f64>) -> f64 {
+        let (mut open, mut passed) = (vec![candidate], BTreeSet::new());
+        let mut best = f64::NEG_INFINITY;
+        while let Some(predicate) = open.pop() {
+            if let Some(routine) = self.session.map.icdg.entered(predicate) {
+                best = best.max(self.entered(routine));
+            } else if let Some(score) = observed(predicate) {
+                best = best.max(score);
+            } else {
+                let site = self.session.map.icdg.site_of(predicate);
+                if passed.insert(site) {
+                    open.extend(self.session.deciders.get(&site).into_iter().flatten());
+                }
+            }
+        }
+        best
+    }
+
+    /// How good it is that a routine was entered.
+    fn entered(&self, routine: u32) -> f64 {
+        let entry = self.session.map.begin(routine).filter(|_| self.surveys);
+        let known = entry.and_then(|entry| self.session.state.survey.known(entry));
+        known.map_or(f64::NEG_INFINITY, |known| score(self.heuristic, &known))
+    }
 }
 
 /// The sites that a step of `search` watches: of those that it plans all but the late ones, which wait; of these at most

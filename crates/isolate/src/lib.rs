@@ -6,7 +6,7 @@
 //! | a case run, armed or as it is, and labelled | `run.rs` |
 //! | many at a time | `many.rs` |
 //! | where runs crash | `crash.rs` |
-//! | which functions failing cases enter | `scout.rs` |
+//! | which functions cases enter | `survey.rs` |
 //! | the program as the search sees it | `map.rs` |
 //! | what has been found so far, kept between steps | `state.rs` |
 //! | what is asked of a search | `asked.rs` |
@@ -35,9 +35,9 @@ mod map;
 mod paths;
 mod rehearse;
 mod run;
-mod scout;
 mod session;
 mod state;
+mod survey;
 mod tallied;
 mod terrain;
 mod walk;

@@ -20,6 +20,8 @@ pub(crate) struct Map {
     back: HashMap<usize, SiteId>,
     /// By number among the module's sites: the entry of its function.
     entries: HashMap<usize, u64>,
+    /// By routine of the graph: its entry.
+    begins: Vec<u64>,
 }
 
 impl Map {
@@ -34,6 +36,10 @@ impl Map {
             row_of: vec![None; icdg.predicate_count()],
             back: HashMap::new(),
             entries: HashMap::new(),
+            begins: functions
+                .iter()
+                .map(|function| function.entry().0)
+                .collect(),
             icdg,
         };
         for (number, function) in (0u32..).zip(&functions) {
@@ -93,6 +99,11 @@ impl Map {
     /// The entry of the function that a site of the module is in, if it can be observed.
     pub(crate) fn entry(&self, site: usize) -> Option<u64> {
         self.entries.get(&site).copied()
+    }
+
+    /// The entry of the function that a routine of the graph is.
+    pub(crate) fn begin(&self, routine: u32) -> Option<u64> {
+        self.begins.get(routine as usize).copied()
     }
 
     /// The row of a predicate.

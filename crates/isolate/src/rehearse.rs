@@ -4,12 +4,12 @@
 use tomo_export::predicates::{Id, Site};
 use tomo_graph::NodeId;
 use tomo_plan::random::Random;
-use tomo_plan::search::{Oracle, PredicateId, Search, Step, at_random, breadth_first};
+use tomo_plan::search::{Oracle, Search, Step, at_random, breadth_first};
 
 use crate::answer;
 use crate::asked::{IsolateError, Score, Towards};
 use crate::complete::{Complete, Picked};
-use crate::hunt::{begin, due, score, share};
+use crate::hunt::{Beginning, Judge, due, score, share};
 use crate::session::Session;
 use crate::state::Known;
 
@@ -31,6 +31,8 @@ pub struct Way {
     pub towards: Towards,
     /// By what the next predicate is chosen.
     pub score: Score,
+    /// Whether a survey says where to begin, where it is chosen by data.
+    pub survey: bool,
     /// Cases that are run in a step at most.
     pub runs: usize,
     /// Seed of all that is left to chance.
@@ -143,7 +145,18 @@ impl Stage<'_> {
     pub fn rehearse(&self, way: &Way) -> Rehearsal {
         let icdg = &self.session.map.icdg;
         let most = self.session.options.most;
-        let search = begin(icdg, way.towards, &[], &self.crashes, most);
+        let surveyed = match (way.survey, way.score) {
+            (true, Score::By(_)) => self.session.routines_surveyed(),
+            _ => Vec::new(),
+        };
+        let beginning = Beginning {
+            towards: way.towards,
+            start: &[],
+            crashes: &self.crashes,
+            surveyed: &surveyed,
+            most,
+        };
+        let search = beginning.search(icdg);
         let target = self.best.first();
         let target = target.and_then(|row| self.session.map.predicate(*row));
         let oracle = match way.score {
@@ -155,7 +168,7 @@ impl Stage<'_> {
             way,
             search,
             oracle,
-            scores: vec![f64::NEG_INFINITY; icdg.predicate_count()],
+            scores: vec![None; icdg.predicate_count()],
             rehearsal: Rehearsal {
                 watched: vec![None; self.complete.rows()],
                 ..Rehearsal::default()
@@ -206,7 +219,7 @@ struct Rehearsing<'s> {
     search: Search<'s>,
     oracle: Option<Oracle>,
     /// By predicate of the graph: its score by the cases of the step that watched it.
-    scores: Vec<f64>,
+    scores: Vec<Option<f64>>,
     rehearsal: Rehearsal,
     best: f64,
     seen: usize,
@@ -233,7 +246,7 @@ impl Rehearsing<'_> {
                 self.rehearsal.watched[row] = Some(number as u32 - 1);
                 if let Score::By(heuristic) = self.way.score {
                     let known: Known = self.stage.complete.known(row, &cases);
-                    self.scores[predicate.0 as usize] = score(heuristic, &known);
+                    self.scores[predicate.0 as usize] = Some(score(heuristic, &known));
                 }
             }
         }
@@ -249,7 +262,7 @@ impl Rehearsing<'_> {
     fn plan_on(&mut self, number: u64) -> Step {
         let mut random = Random::new(self.way.seed.wrapping_add(number));
         let (scores, oracle) = (&self.scores, &self.oracle);
-        let way = self.way;
+        let (way, session) = (self.way, self.stage.session);
         self.search.step(|candidates| match way.score {
             Score::Bfs => breadth_first(candidates),
             Score::Random => at_random(&mut random, candidates),
@@ -257,22 +270,14 @@ impl Rehearsing<'_> {
                 Some(oracle) => oracle.choose(candidates),
                 None => breadth_first(candidates),
             },
-            Score::By(_) => highest(scores, candidates),
+            Score::By(heuristic) => {
+                let judge = Judge {
+                    session,
+                    heuristic,
+                    surveys: way.survey,
+                };
+                judge.highest(candidates, |predicate| scores[predicate.0 as usize])
+            }
         })
     }
-}
-
-/// The candidate with the highest score, the first of several.
-fn highest(
-    scores: &[f64],
-    candidates: &mut dyn Iterator<Item = PredicateId>,
-) -> Option<PredicateId> {
-    let mut best: Option<(f64, PredicateId)> = None;
-    for candidate in candidates {
-        let score = scores[candidate.0 as usize];
-        if best.is_none_or(|(highest, _)| score > highest) {
-            best = Some((score, candidate));
-        }
-    }
-    best.map(|(_, candidate)| candidate)
 }

@@ -1,6 +1,6 @@
 //! A search, step by step (ABI §4, Procedure 1): arm the plan's sites, run cases, label and score them, extend.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use tomo_export::{Located, locate};
 use tomo_launch::{Agent, Chosen, Images, Markings, Observed, Target, private_folder};
 use tomo_plan::random::Random;
 use tomo_plan::search::{
-    Direction, Oracle, PredicateId, Search, SiteId, Step, at_random, breadth_first,
+    Direction, Oracle, PredicateId, Search, SiteId, SiteKind, Step, at_random, breadth_first,
 };
 use tomo_profile::scores::{Heuristic, Outcome};
 use tomo_program::{Binary, Cache};
@@ -19,11 +19,12 @@ use crate::answer::{self, Answer, Finding};
 use crate::asked::{IsolateError, Options, Score, Towards, allowed, asked_for};
 use crate::cases::{Case, Success};
 use crate::crash;
-use crate::hunt::{begin, due, score, share};
+use crate::hunt::{Beginning, Judge, due, score, share};
 use crate::many::each;
 use crate::map::Map;
 use crate::run::{End, Label, Ran, label, run};
 use crate::state::{self, Known, Plain, State, StepMade};
+use crate::survey::Survey;
 
 /// Who is told how it goes.
 pub trait Watch {
@@ -46,6 +47,8 @@ pub struct Session {
     pub(crate) map: Map,
     /// By site: whether it may be watched.
     pub(crate) allowed: Vec<bool>,
+    /// Of branches that cannot be watched: what decides whether they are come to.
+    pub(crate) deciders: HashMap<SiteId, Vec<PredicateId>>,
     /// What cases are compared to, by case.
     like: Vec<Option<Ran>>,
     pub(crate) state: State,
@@ -80,6 +83,7 @@ impl Session {
         let sites = Sites::read(&located, &bytes)?;
         let map = Map::of(&located.model.graphs()?, &sites)?;
         let mut session = Self {
+            deciders: HashMap::new(),
             allowed: allowed(&sites, &options)?,
             like: Vec::new(),
             state: State {
@@ -89,7 +93,7 @@ impl Session {
                 asked: asked_for(&options),
                 plain: Vec::new(),
                 flaky: Vec::new(),
-                idle: Vec::new(),
+                survey: Survey::default(),
                 waiting: Vec::new(),
                 known: BTreeMap::new(),
                 steps: Vec::new(),
@@ -108,6 +112,11 @@ impl Session {
             sites,
             map,
         };
+        session.deciders = session.map.icdg.deciders(|site| {
+            let number = session.map.site(site);
+            let watched = number.is_some_and(|number| session.allowed[number]);
+            session.map.icdg.kind(site) == SiteKind::Branch && !watched
+        });
         session.compare()?;
         match State::read(&session.folder).map_err(io_at(&session.folder))? {
             Some(state) => session.resume(state, watch)?,
@@ -169,10 +178,10 @@ impl Session {
             ));
         }
         self.state.flaky = flaky;
-        match self.idle(&failing) {
-            Ok(idle) => self.state.idle = self.but_chosen(idle)?,
+        match self.survey(&self.share(0)) {
+            Ok(survey) => self.state.survey = self.but_chosen(survey)?,
             Err(error) => watch.note(&format!(
-                "which functions failing cases enter was not seen: {error}"
+                "which functions cases enter was not seen: {error}"
             )),
         }
         self.state.search = self.first_plan(&failing, watch)?;
@@ -195,8 +204,31 @@ impl Session {
             watch.note("no failing case crashes in the program: the search goes forward");
         }
         let start = self.start()?;
-        let search = begin(icdg, towards, &start, &crashes, most);
-        Ok(search.state().clone())
+        let beginning = Beginning {
+            towards,
+            start: &start,
+            crashes: &crashes,
+            surveyed: &self.surveyed(),
+            most,
+        };
+        Ok(beginning.search(icdg).state().clone())
+    }
+
+    /// Routines whose entries say where to begin: those that were surveyed, if they are to, and there is a score.
+    fn surveyed(&self) -> Vec<u32> {
+        match (self.options.survey, self.options.score) {
+            (true, Score::By(_)) => self.routines_surveyed(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Routines that were surveyed.
+    pub(crate) fn routines_surveyed(&self) -> Vec<u32> {
+        let known = |routine: &u32| {
+            let entry = self.map.begin(*routine);
+            entry.is_some_and(|entry| self.state.survey.known(entry).is_some())
+        };
+        (0..self.map.icdg.routine_count()).filter(known).collect()
     }
 
     pub(crate) fn start(&self) -> Result<Vec<SiteId>, IsolateError> {
@@ -210,18 +242,20 @@ impl Session {
     }
 
     /// The same functions but those in which a person begins.
-    fn but_chosen(&self, mut idle: Vec<u64>) -> Result<Vec<u64>, IsolateError> {
+    fn but_chosen(&self, mut survey: Survey) -> Result<Survey, IsolateError> {
         let start = self.start()?.into_iter();
         let chosen = start.filter_map(|site| self.map.entry(self.map.site(site)?));
         let chosen: BTreeSet<u64> = chosen.collect();
-        idle.retain(|entry| !chosen.contains(entry));
-        Ok(idle)
+        survey
+            .functions
+            .retain(|function| !chosen.contains(&function.entry));
+        Ok(survey)
     }
 
     /// Whether the turn of a site comes last.
     pub(crate) fn is_late(&self, site: usize) -> bool {
         let entry = self.map.entry(site);
-        entry.is_some_and(|entry| self.state.idle.binary_search(&entry).is_ok())
+        entry.is_some_and(|entry| self.state.survey.is_idle(entry))
     }
 
     /// How each case ended as it is, and whether that was a success.
@@ -229,6 +263,12 @@ impl Session {
     pub fn ends(&self) -> Vec<(End, bool)> {
         let each = self.state.plain.iter();
         each.map(|plain| (plain.end, plain.passed)).collect()
+    }
+
+    /// Functions by their entries, and in how many runs of the survey each was entered.
+    pub fn surveyed_functions(&self) -> impl Iterator<Item = (u64, Known)> {
+        let functions = self.state.survey.functions.iter();
+        functions.filter_map(|one| Some((one.entry, self.state.survey.known(one.entry)?)))
     }
 
     /// Where failing cases crash, of the first that do.
@@ -388,10 +428,15 @@ impl Session {
         });
         self.state.search = search.state().clone();
         Ok(match step {
-            Step::Explored(predicate) => match self.map.row(predicate) {
-                Some(row) => format!("near {}", self.name(row)),
-                None => "near a branch that cannot be observed".into(),
-            },
+            Step::Explored(predicate) => {
+                let entered = self.map.icdg.entered(predicate);
+                let entry = entered.and_then(|routine| self.map.begin(routine));
+                match (entry, self.map.row(predicate)) {
+                    (Some(entry), _) => format!("where the function at {entry:#x} begins"),
+                    (None, Some(row)) => format!("near {}", self.name(row)),
+                    (None, None) => "near a branch that cannot be observed".into(),
+                }
+            }
             Step::Continued => "more of the same".into(),
             Step::Strayed => "where nothing led to".into(),
             Step::Done if self.state.waiting.is_empty() => {
@@ -402,24 +447,21 @@ impl Session {
         })
     }
 
-    /// The candidate with the highest score, the first of several.
+    /// The candidate with the highest score.
     fn highest(
         &self,
         heuristic: Heuristic,
         candidates: &mut dyn Iterator<Item = PredicateId>,
     ) -> Option<PredicateId> {
-        let mut best: Option<(f64, PredicateId)> = None;
-        for candidate in candidates {
-            let known = self
-                .map
-                .row(candidate)
-                .and_then(|row| self.state.known.get(&row));
-            let score = known.map_or(f64::NEG_INFINITY, |known| score(heuristic, known));
-            if best.is_none_or(|(highest, _)| score > highest) {
-                best = Some((score, candidate));
-            }
-        }
-        best.map(|(_, candidate)| candidate)
+        let judge = Judge {
+            session: self,
+            heuristic,
+            surveys: self.options.survey,
+        };
+        judge.highest(candidates, |predicate| {
+            let known = self.state.known.get(&self.map.row(predicate)?)?;
+            Some(score(heuristic, known))
+        })
     }
 
     /// Knows the answer by watching everything.

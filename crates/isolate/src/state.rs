@@ -9,9 +9,10 @@ use tomo_plan::search;
 use tomo_profile::scores::Tally;
 
 use crate::run::End;
+use crate::survey::Survey;
 
 /// The version of this file.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// In how many runs of a step a predicate was observed, and true.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,9 +83,9 @@ pub(crate) struct State {
     pub(crate) plain: Vec<Plain>,
     /// Cases that do not always end alike, by number.
     pub(crate) flaky: Vec<usize>,
-    /// Entries of functions that no failing case enters.
-    pub(crate) idle: Vec<u64>,
-    /// Sites of these that were planned, and wait until nothing else is left.
+    /// Which functions cases enter.
+    pub(crate) survey: Survey,
+    /// Sites of functions that no failing case enters that were planned, and wait until nothing else is left.
     pub(crate) waiting: Vec<usize>,
     /// By row.
     pub(crate) known: BTreeMap<usize, Known>,

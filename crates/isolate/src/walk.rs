@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use tomo_plan::search::Search;
 use tomo_program::{EdgeKind, Graphs};
 
-use crate::asked::{IsolateError, Towards};
-use crate::hunt::begin;
+use crate::asked::IsolateError;
 use crate::rehearse::Stage;
 
 /// Importance of weak predictors.
@@ -88,7 +88,7 @@ impl Stage<'_> {
         }
         let session = self.session;
         let icdg = &session.map.icdg;
-        let search = begin(icdg, Towards::Forward, &[], &[], u32::MAX);
+        let search = Search::forward(icdg);
         let sites = search.plan().filter_map(|site| session.map.site(site));
         let function = |site: usize| {
             let block = graphs.block_at(session.sites.sites[site].block)?;

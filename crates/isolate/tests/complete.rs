@@ -46,6 +46,11 @@ fn options(folder: &Path, program: &Path) -> Options {
 
 fn options_with(folder: &Path, program: &Path, lines: &[&str]) -> Options {
     let right = compiled("gcc", "isolating.c", &["-O1", "-DRIGHT"]).expect("built");
+    options_like(folder, program, &right, lines)
+}
+
+/// Cases that are to do what `right` does.
+fn options_like(folder: &Path, program: &Path, right: &Path, lines: &[&str]) -> Options {
     let text = format!("%success like {}\n{}\n", right.display(), lines.join("\n"));
     let cases = folder.join("cases");
     std::fs::write(&cases, text).expect("written");
@@ -55,6 +60,7 @@ fn options_with(folder: &Path, program: &Path, lines: &[&str]) -> Options {
         folder: folder.join("search"),
         cache: folder.join("cache"),
         runs: 500,
+        survey: false,
         jobs: 2,
         towards: Towards::Forward,
         score: Score::By(Heuristic::TTest),
@@ -191,6 +197,7 @@ fn a_rehearsal_makes_the_steps_of_a_search() {
     let way = |towards, score| Way {
         towards,
         score,
+        survey: false,
         runs: 500,
         seed: 1,
         to_the_end: true,
@@ -236,6 +243,7 @@ fn what_no_failing_case_enters_is_watched_last() {
         let rehearsal = stage.rehearse(&Way {
             towards: Towards::Forward,
             score,
+            survey: false,
             runs: 500,
             seed: 1,
             to_the_end: true,
@@ -261,4 +269,131 @@ fn what_no_failing_case_enters_is_watched_last() {
             Some(stage.sites().0)
         );
     }
+}
+
+/// Which functions each run of a survey enters is what the debugger sees.
+#[test]
+fn a_survey_sees_which_functions_cases_enter() {
+    for level in ["-O0", "-O2"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = program(level);
+        let options = options(folder.path(), &program);
+        let agent = Agent::in_cache(&options.cache).expect("an agent");
+        let session = Session::open(options, agent, &mut Silent).expect("a session");
+        let traces = traces(&program);
+        let bytes = std::fs::read(&program).expect("the program");
+        let binary = tomo_program::Binary::parse(&bytes).expect("a program");
+        // The kernel enters there, before the debugger's first step.
+        let begin = binary.entry().expect("an entry").0;
+        let fails = session.ends().into_iter().map(|end| !end.1);
+        let fails: Vec<bool> = fails.collect();
+        let mut differ = 0;
+        for (entry, known) in session.surveyed_functions() {
+            let enters = |trace: &Trace| {
+                let mut moves = trace.transitions.keys();
+                entry == begin || moves.any(|one| one.to == Some(entry))
+            };
+            let count = |failing: bool| {
+                let runs = traces.iter().zip(&fails);
+                runs.filter(|(trace, fails)| **fails == failing && enters(trace))
+                    .count() as u64
+            };
+            assert_eq!(known.failed_true, count(true), "{level} {entry:#x}");
+            assert_eq!(known.passed_true, count(false), "{level} {entry:#x}");
+            assert_eq!((known.failed, known.passed), (5, 7), "{level} {entry:#x}");
+            let some = 1..known.failed + known.passed;
+            differ += usize::from(some.contains(&(known.failed_true + known.passed_true)));
+        }
+        assert!(differ >= 3, "{level}: {differ}");
+    }
+}
+
+fn forward(survey: bool) -> Way {
+    Way {
+        towards: Towards::Forward,
+        score: Score::By(Heuristic::Ochiai),
+        survey,
+        runs: 500,
+        seed: 1,
+        to_the_end: true,
+    }
+}
+
+/// The function that failing cases enter rather than others is where a search begins that has a survey; without one
+/// it begins where the program does. On runs it makes the same steps.
+#[test]
+fn a_survey_leads_to_the_routine_at_once() {
+    const SUSPECT: [&str; 2] = ["look_up", "table_of"];
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = program("-O0");
+    let lines = [
+        "look 4 66",
+        "look 66",
+        "weigh 1 2 3",
+        "look 1 2 3",
+        "combine 60 7",
+        "weigh -5 5",
+    ];
+    let mut options = options_with(folder.path(), &program, &lines);
+    options.survey = true;
+    options.score = Score::By(Heuristic::Ochiai);
+    let agent = Agent::in_cache(&options.cache).expect("an agent");
+    let mut session = Session::open(options, agent, &mut Silent).expect("a session");
+    let complete = session.complete().expect("complete data");
+    let stage = session.stage(&complete).expect("a stage");
+    let first = |way: &Way| -> BTreeSet<bool> {
+        let rehearsal = stage.rehearse(way);
+        let watched = rehearsal.watched.iter().enumerate();
+        let first = watched.filter(|(_, step)| **step == Some(0));
+        let sites = first.filter_map(|(row, _)| stage.site(row));
+        let suspect = sites.map(|(site, _)| SUSPECT.contains(&site.function.as_str()));
+        suspect.collect()
+    };
+    assert_eq!(first(&forward(true)), BTreeSet::from([true]));
+    assert_eq!(first(&forward(false)), BTreeSet::from([false]));
+    let seen = |survey| {
+        let rehearsal = stage.rehearse(&forward(survey));
+        let found = rehearsal.steps[rehearsal.found.expect("found")].seen;
+        assert_eq!(
+            rehearsal.steps.last().map(|one| one.seen),
+            Some(stage.sites().0)
+        );
+        found
+    };
+    assert!(seen(true) < seen(false), "{} {}", seen(true), seen(false));
+    let rehearsal = stage.rehearse(&forward(true));
+    let rehearsed: Vec<usize> = rehearsal.steps.iter().map(|step| step.sites).collect();
+    let answer = session.search(&mut Silent).expect("an answer");
+    let made: Vec<usize> = answer.steps.iter().map(|step| step.sites).collect();
+    // On runs it ends where something predicts the failure perfectly.
+    assert_eq!(made, rehearsed[..made.len()]);
+    assert!(!made.is_empty());
+}
+
+/// What is behind a jump by a table, of which no branch tells, does not come last: it is as good as what leads to it.
+#[test]
+fn what_is_behind_a_jump_by_a_table_is_no_worse_than_the_jump() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let build = |more: &[&str]| {
+        let flags = [&["-O1", "-g", "-fno-tree-switch-conversion"], more].concat();
+        compiled("gcc", "switching.c", &flags).expect("built")
+    };
+    let lines = [
+        "3 7", "3 7 1", "3 8", "2 9", "0 4", "x", "", "x", "5 7", "6 1",
+    ];
+    let options = options_like(folder.path(), &build(&[]), &build(&["-DRIGHT"]), &lines);
+    let agent = Agent::in_cache(&options.cache).expect("an agent");
+    let session = Session::open(options, agent, &mut Silent).expect("a session");
+    let complete = session.complete().expect("complete data");
+    let stage = session.stage(&complete).expect("a stage");
+    let rehearsal = stage.rehearse(&forward(true));
+    let found = rehearsal.found.expect("found") as u32;
+    let best = stage.site(stage.best()[0]).expect("a site").0;
+    assert_eq!(best.function, "bent");
+    let busy = rehearsal.watched.iter().enumerate().filter(|(row, _)| {
+        let site = stage.site(*row);
+        site.is_some_and(|(site, _)| site.function == "busy")
+    });
+    let busy = busy.filter_map(|(_, step)| *step).max();
+    assert!(busy > Some(found), "{busy:?} {found}");
 }

@@ -146,11 +146,17 @@ fn always(routine: &Routine) -> Vec<NodeId> {
     with_endless(graph, &post, first.collect())
 }
 
-/// The sites that a forward step must add, by definition.
-fn expected(routines: &[Routine], icdg: &Icdg, routine: usize, edge: EdgeId) -> BTreeSet<SiteId> {
+/// The sites that a forward step must add, by definition, which passes from these blocks into what they call, but not into
+/// routines that are `closed`.
+fn expected(
+    routines: &[Routine],
+    icdg: &Icdg,
+    from: (usize, Vec<NodeId>),
+    closed: &BTreeSet<u32>,
+) -> BTreeSet<SiteId> {
     let mut sites = BTreeSet::new();
-    let mut entered = BTreeSet::new();
-    let mut open: Vec<(usize, Vec<NodeId>)> = vec![(routine, dependents(&routines[routine], edge))];
+    let mut entered = closed.clone();
+    let mut open = vec![from];
     while let Some((number, blocks)) = open.pop() {
         for block in blocks {
             sites.extend(icdg.sites_at(number as u32, block));
@@ -162,6 +168,22 @@ fn expected(routines: &[Routine], icdg: &Icdg, routine: usize, edge: EdgeId) -> 
         }
     }
     sites
+}
+
+/// The predicate that control goes along this edge, where there is another way.
+fn way(routine: &Routine, icdg: &Icdg, number: u32, edge: EdgeId) -> Option<PredicateId> {
+    let from = routine.graph.source(edge);
+    let mut ways = routine.graph.out_edges(from);
+    let way = ways.position(|hop| hop.edge == edge)?;
+    let mut sites = icdg.sites_at(number, from);
+    let site = sites.find(|&site| icdg.kind(site) == SiteKind::Branch)?;
+    icdg.predicates(site).nth(way)
+}
+
+/// A search that knows of some routines when they are entered, and of nothing else.
+fn surveyed(icdg: &Icdg, direction: Direction, seed: u64) -> Search<'_> {
+    let some = (0..icdg.routine_count()).filter(|at| seed >> (at % 64) & 1 == 1);
+    Search::starting(icdg, direction, &[]).surveyed(some)
 }
 
 /// The sites that control can get to from the roots.
@@ -194,16 +216,64 @@ proptest! {
         let icdg = Icdg::of(&routines).expect("a program");
         for (number, routine) in routines.iter().enumerate() {
             for edge in (0..routine.graph.edge_count() as u32).map(EdgeId) {
-                let from = routine.graph.source(edge);
-                let way = routine.graph.out_edges(from).position(|hop| hop.edge == edge);
-                let site = icdg.sites_at(number as u32, from).find(|&s| icdg.kind(s) == SiteKind::Branch);
-                let Some(site) = site else { continue };
-                let predicate = icdg.predicates(site).nth(way.expect("its edge")).expect("a way");
+                let Some(predicate) = way(routine, &icdg, number as u32, edge) else { continue };
                 let mut search = Search::starting(&icdg, Direction::Forward, &[]);
                 search.explore(predicate);
                 let found: BTreeSet<SiteId> = search.plan().collect();
-                prop_assert_eq!(found, expected(&routines, &icdg, number, edge));
+                let blocks = dependents(routine, edge);
+                prop_assert_eq!(found, expected(&routines, &icdg, (number, blocks), &BTreeSet::new()));
             }
+        }
+    }
+
+    #[test]
+    fn vicinities_end_where_what_was_surveyed_begins(
+        bytes in prop::collection::vec(any::<u8>(), 0..160), which: u8,
+    ) {
+        let routines = program(&bytes);
+        let icdg = Icdg::of(&routines).expect("a program");
+        let closed: BTreeSet<u32> = (0..routines.len() as u32).filter(|at| which >> at & 1 == 1).collect();
+        let begin = || Search::starting(&icdg, Direction::Forward, &[]).surveyed(closed.iter().copied());
+        for (number, routine) in routines.iter().enumerate() {
+            let mut search = begin();
+            let entry = icdg.entry(number as u32);
+            prop_assert_eq!(icdg.entered(entry), Some(number as u32));
+            prop_assert_eq!(search.candidates().any(|one| one == entry), closed.contains(&(number as u32)));
+            search.explore(entry);
+            let found: BTreeSet<SiteId> = search.plan().collect();
+            prop_assert_eq!(found, expected(&routines, &icdg, (number, always(routine)), &closed));
+            for edge in (0..routine.graph.edge_count() as u32).map(EdgeId) {
+                let Some(predicate) = way(routine, &icdg, number as u32, edge) else { continue };
+                let mut search = begin();
+                search.explore(predicate);
+                let found: BTreeSet<SiteId> = search.plan().collect();
+                prop_assert_eq!(found, expected(&routines, &icdg, (number, dependents(routine, edge)), &closed));
+            }
+        }
+    }
+
+    #[test]
+    fn what_decides_about_a_site_is_what_its_block_depends_on(bytes in prop::collection::vec(any::<u8>(), 0..160)) {
+        let routines = program(&bytes);
+        let icdg = Icdg::of(&routines).expect("a program");
+        let mut deciders = icdg.deciders(|site| site.0 % 3 > 0);
+        for site in (0..icdg.site_count() as u32).map(SiteId) {
+            let (number, node) = icdg.place(site);
+            let routine = &routines[number as usize];
+            let post = PostDominators::of(&routine.graph);
+            let control = ControlDependence::of(&routine.graph, &post);
+            let edges = (0..routine.graph.edge_count() as u32).map(EdgeId);
+            let mut decide: BTreeSet<PredicateId> = edges
+                .filter(|&edge| control.depends(node, edge))
+                .filter_map(|edge| way(routine, &icdg, number, edge))
+                .collect();
+            let walk = DepthFirst::of(&routine.graph);
+            if walk.is_reachable(node) && post.post_dominates(node, routine.graph.entry()) {
+                decide.insert(icdg.entry(number));
+            }
+            let wanted = site.0 % 3 > 0;
+            let found: BTreeSet<PredicateId> = deciders.remove(&site).into_iter().flatten().collect();
+            prop_assert_eq!(found, if wanted { decide } else { BTreeSet::new() });
         }
     }
 
@@ -217,6 +287,7 @@ proptest! {
         for search in [
             Search::forward(&icdg), Search::backward(&icdg, &[crash]),
             Search::forward(&icdg).limited(most), Search::backward(&icdg, &[crash]).limited(most),
+            surveyed(&icdg, Direction::Forward, seed), surveyed(&icdg, Direction::Backward, seed).limited(most),
         ] {
             let bound = search.state().most;
             let mut random = Random::new(seed);
@@ -265,7 +336,8 @@ proptest! {
     ) {
         let routines = program(&bytes);
         let icdg = Icdg::of(&routines).expect("a program");
-        let mut search = Search::backward(&icdg, &[(0, NodeId(crash))]).limited(most);
+        let search = Search::backward(&icdg, &[(0, NodeId(crash))]).limited(most);
+        let mut search = search.surveyed((0..crash / 2).map(|routine| 2 * routine));
         loop {
             let saved = serde_json::to_string(search.state()).expect("plain data");
             let state: State = serde_json::from_str(&saved).expect("the same");
@@ -346,6 +418,8 @@ fn states_of_other_programs_are_refused() {
     assert!(matches!(other, Some(StateError::OtherProgram { .. })));
     let none = refuse(&|state| state.pending.push(99));
     assert_eq!(none, Some(StateError::NoSuchNumber(99)));
+    let none = refuse(&|state| state.surveyed.push(1));
+    assert_eq!(none, Some(StateError::NoSuchNumber(1)));
     let twice = refuse(&|state| state.monitored.extend(state.plan.clone()));
     assert!(matches!(twice, Some(StateError::Twice(_))));
 }

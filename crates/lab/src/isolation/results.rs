@@ -47,6 +47,9 @@ pub struct Studied {
     pub sites: usize,
     /// Sites that can be observed.
     pub observable: usize,
+    /// Functions whose entries a survey observes, which are no sites.
+    #[serde(default)]
+    pub entries: usize,
     /// Cases that fail.
     pub failures: usize,
     /// Cases that do not.

@@ -15,6 +15,7 @@ pub(super) struct Named {
     pub(super) name: &'static str,
     pub(super) towards: Towards,
     pub(super) score: Score,
+    survey: bool,
 }
 
 const fn named(name: &'static str, towards: Towards, score: Score) -> Named {
@@ -22,14 +23,25 @@ const fn named(name: &'static str, towards: Towards, score: Score) -> Named {
         name,
         towards,
         score,
+        survey: false,
     }
 }
 
-/// The way of `tomo isolate` where nothing is said.
+/// The same, where a survey says where to begin.
+const fn surveyed(name: &'static str, towards: Towards, score: Score) -> Named {
+    Named {
+        name,
+        towards,
+        score,
+        survey: true,
+    }
+}
+
+/// The way of which the study tells most.
 pub(super) const USUAL: Named = named("ttest", Towards::Forward, Score::By(Heuristic::TTest));
 
 /// All of them; those that go backward where runs crash.
-pub(super) const WAYS: [Named; 11] = [
+pub(super) const WAYS: [Named; 14] = [
     named(
         "failcount",
         Towards::Forward,
@@ -61,6 +73,21 @@ pub(super) const WAYS: [Named; 11] = [
         Towards::Both,
         Score::By(Heuristic::Importance),
     ),
+    surveyed(
+        "ttest surveyed",
+        Towards::Forward,
+        Score::By(Heuristic::TTest),
+    ),
+    surveyed(
+        "ochiai surveyed",
+        Towards::Forward,
+        Score::By(Heuristic::Ochiai),
+    ),
+    surveyed(
+        "both ochiai surveyed",
+        Towards::Both,
+        Score::By(Heuristic::Ochiai),
+    ),
 ];
 
 /// The oracle writes all vicinities down, which is too much for programs with more sites than this.
@@ -71,6 +98,7 @@ impl Named {
         Way {
             towards: self.towards,
             score: self.score,
+            survey: self.survey,
             runs: RUNS,
             seed,
             to_the_end,

@@ -18,7 +18,8 @@ pub(super) struct Above {
 }
 
 impl Above {
-    pub(super) fn of(icdg: &Icdg, known: &[bool]) -> Self {
+    /// With routines into which the vicinities of roots do not spread.
+    pub(super) fn of(icdg: &Icdg, known: &[bool], surveyed: &[u32]) -> Self {
         let mut above = Self {
             news: vec![false; icdg.parent.len()],
             open: Vec::new(),
@@ -30,6 +31,7 @@ impl Above {
             }
         }
         let mut first = Vicinity::default();
+        first.entered.extend(surveyed);
         first.roots(icdg);
         if first.sites.iter().any(|site| !known[site.0 as usize]) {
             for &root in &icdg.roots {
@@ -63,8 +65,7 @@ impl Above {
 
     fn enter(&mut self, icdg: &Icdg, routine: u32) {
         if !std::mem::replace(&mut self.entered[routine as usize], true) {
-            let blocks = icdg.blocks_of(routine);
-            for block in blocks.filter(|&block| icdg.always[block as usize]) {
+            for block in icdg.always_of(routine) {
                 self.add(block);
             }
         }
@@ -126,9 +127,13 @@ mod tests {
             let known: Vec<bool> = (0..icdg.site_count())
                 .map(|_| random.below(most) > 0)
                 .collect();
-            let above = Above::of(&icdg, &known);
+            let surveyed: Vec<u32> = (0..icdg.routine_count())
+                .filter(|_| random.below(4) == 0)
+                .collect();
+            let above = Above::of(&icdg, &known, &surveyed);
             for block in 0..icdg.parent.len() as u32 {
                 let mut vicinity = Vicinity::default();
+                vicinity.entered.extend(&surveyed);
                 vicinity.ancestors(&icdg, block);
                 let news = vicinity.sites.iter().any(|site| !known[site.0 as usize]);
                 assert_eq!(above.has_news(block), news, "round {round}, block {block}");

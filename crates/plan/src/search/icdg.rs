@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 
+use super::vicinity::path;
 use tomo_graph::{DepthFirst, FlowGraph, Graph, NodeId, PostDominators};
 
 /// A site, counted from zero: routine by routine, block by block, branches before values.
@@ -269,10 +270,56 @@ impl Icdg {
         (self.first_predicate[at]..self.first_predicate[at + 1]).map(PredicateId)
     }
 
+    /// The predicate that says that a routine was entered. It is of no site, and numbered behind all that are.
+    #[must_use]
+    pub fn entry(&self, routine: u32) -> PredicateId {
+        PredicateId(self.predicate_count() as u32 + routine)
+    }
+
+    /// The routine of which a predicate says that it was entered, if it says that.
+    #[must_use]
+    pub fn entered(&self, predicate: PredicateId) -> Option<u32> {
+        let routine = predicate.0.checked_sub(self.predicate_count() as u32)?;
+        (routine < self.routine_count()).then_some(routine)
+    }
+
     /// The site of a predicate.
+    ///
+    /// # Panics
+    /// Where it is of none.
     #[must_use]
     pub fn site_of(&self, predicate: PredicateId) -> SiteId {
         SiteId(self.predicate_site[predicate.0 as usize])
+    }
+
+    /// Of each site that is `wanted` the predicates that decide whether it is come to: those of its routine on which its
+    /// block depends, and the routine's entry where its block always runs. O(control dependences).
+    #[must_use]
+    pub fn deciders(&self, wanted: impl Fn(SiteId) -> bool) -> HashMap<SiteId, Vec<PredicateId>> {
+        let mut deciders: HashMap<SiteId, Vec<PredicateId>> = HashMap::new();
+        let mut add = |blocks: &mut dyn Iterator<Item = Block>, predicate| {
+            for site in blocks.flat_map(|block| self.sites_of(block)) {
+                if wanted(site) {
+                    deciders.entry(site).or_default().push(predicate);
+                }
+            }
+        };
+        for (number, ends) in (0..).zip(&self.decides) {
+            add(&mut path(self, *ends), PredicateId(number));
+        }
+        for routine in 0..self.routine_count() {
+            add(&mut self.always_of(routine), self.entry(routine));
+        }
+        deciders
+    }
+
+    /// How many sites a routine always runs, without those of the routines that it calls.
+    #[must_use]
+    pub fn always_sites(&self, routine: u32) -> u32 {
+        let blocks = self.always_of(routine);
+        blocks
+            .map(|block| self.sites_of(block).count() as u32)
+            .sum()
     }
 
     /// The sites of a block.
@@ -285,7 +332,9 @@ impl Icdg {
         (self.first_site[at]..self.first_site[at + 1]).map(SiteId)
     }
 
-    pub(super) fn routine_count(&self) -> u32 {
+    /// How many routines there are.
+    #[must_use]
+    pub fn routine_count(&self) -> u32 {
         self.first_block.len() as u32 - 1
     }
 
@@ -296,6 +345,12 @@ impl Icdg {
     /// The blocks of a routine.
     pub(super) fn blocks_of(&self, routine: u32) -> std::ops::Range<Block> {
         self.first_block[routine as usize]..self.first_block[routine as usize + 1]
+    }
+
+    /// The blocks that a routine always runs.
+    pub(super) fn always_of(&self, routine: u32) -> impl Iterator<Item = Block> + Clone {
+        let blocks = self.blocks_of(routine);
+        blocks.filter(|&block| self.always[block as usize])
     }
 }
 

@@ -19,6 +19,10 @@
 //! chooses for the procedure, [`Search::watch`] and [`Search::put_off`] change the plan at hand, and
 //! [`Search::limited`] bounds what is watched at once.
 //!
+//! **Surveyed**, if somebody knows in which runs routines are entered ([`Search::surveyed`], not the paper's): that is a
+//! predicate of each, whose vicinity is what the routine always runs, and which may be explored from the beginning; and other vicinities
+//! end where such a routine begins, since it has its turn by a score of its own.
+//!
 //! A step looks at each candidate once, and at the vicinity of the one that it takes; if that holds
 //! nothing new, at those of all, once for good where they hold nothing either: O(predicates) as a rule,
 //! and as much as the program is large searching backward. So nobody is asked more than twice.

@@ -4,7 +4,7 @@
 //! exactly those; a candidate is a branch predicate of a monitored site that is not explored and may
 //! have something in its vicinity.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::above::Above;
 use super::icdg::{NONE, Routine};
@@ -85,7 +85,7 @@ impl<'i> Search<'i> {
         let mut search = Self {
             icdg,
             known: vec![false; icdg.site_count()],
-            explored: vec![false; icdg.predicate_count()],
+            explored: vec![false; icdg.predicate_count() + icdg.routine_count() as usize],
             climbed: vec![false; icdg.parent.len()],
             entered: HashSet::new(),
             candidates: Vec::new(),
@@ -102,9 +102,28 @@ impl<'i> Search<'i> {
         for at in 0..search.state.explored.len() {
             search.mark(PredicateId(search.state.explored[at]));
         }
+        search.add_entries();
         let monitored = search.state.monitored.clone();
         search.add_candidates(&monitored);
         search
+    }
+
+    /// The same search, which knows of these routines in which runs they are entered: that is a predicate of each
+    /// ([`Icdg::entry`]) that may be explored from the beginning, and no vicinity spreads into them.
+    #[must_use]
+    pub fn surveyed(mut self, routines: impl IntoIterator<Item = u32>) -> Self {
+        let there = |routine: &u32| *routine < self.icdg.routine_count();
+        let routines: BTreeSet<u32> = routines.into_iter().filter(there).collect();
+        self.state.surveyed = routines.into_iter().collect();
+        self.add_entries();
+        self
+    }
+
+    fn add_entries(&mut self) {
+        let (icdg, surveyed) = (self.icdg, &self.state.surveyed);
+        self.entered.extend(surveyed);
+        self.candidates
+            .extend(surveyed.iter().map(|&routine| icdg.entry(routine)));
     }
 
     /// The same search, which watches at most `most` sites at once; what is more waits its turn.
@@ -139,6 +158,9 @@ impl<'i> Search<'i> {
     /// Whether nothing can be in the vicinity. A predicate that decides nothing has only ancestors.
     fn is_barren(&self, predicate: PredicateId) -> bool {
         let icdg = self.icdg;
+        if icdg.entered(predicate).is_some() {
+            return false;
+        }
         let path = icdg.decides[predicate.0 as usize];
         let block = icdg.site_block[icdg.site_of(predicate).0 as usize];
         let climbs = self.state.direction == Direction::Backward && !self.climbed[block as usize];
@@ -173,7 +195,7 @@ impl<'i> Search<'i> {
     /// Strikes out all candidates whose vicinity holds nothing new, now or ever after.
     fn sweep(&mut self) {
         let climbs = self.state.direction == Direction::Backward;
-        let above = climbs.then(|| Above::of(self.icdg, &self.known));
+        let above = climbs.then(|| Above::of(self.icdg, &self.known, &self.state.surveyed));
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.retain(|&predicate| {
             let stays = self.is_open(predicate) && self.has_news(predicate, above.as_ref());
@@ -185,18 +207,21 @@ impl<'i> Search<'i> {
 
     /// Whether something new is in the vicinity.
     fn has_news(&mut self, predicate: PredicateId, above: Option<&Above>) -> bool {
-        let site = self.icdg.site_of(predicate);
-        let block = self.icdg.site_block[site.0 as usize];
-        let known = &self.known;
+        let icdg = self.icdg;
+        let known = |site: SiteId| self.known[site.0 as usize];
+        if let Some(routine) = icdg.entered(predicate) {
+            let blocks = icdg.always_of(routine);
+            return vicinity::has_news(icdg, blocks, &mut self.entered, known);
+        }
+        let blocks = vicinity::path(icdg, icdg.decides[predicate.0 as usize]);
+        let block = icdg.site_block[icdg.site_of(predicate).0 as usize];
         above.is_some_and(|above| above.has_news(block))
-            || vicinity::has_news(self.icdg, predicate, &mut self.entered, |site| {
-                known[site.0 as usize]
-            })
+            || vicinity::has_news(icdg, blocks, &mut self.entered, known)
     }
 
     /// A person's choice instead of [`step`](Self::step)'s: any branch predicate, watched or not.
     pub fn explore(&mut self, predicate: PredicateId) -> Step {
-        if predicate.0 as usize >= self.icdg.predicate_count() {
+        if predicate.0 as usize >= self.explored.len() {
             return Step::Continued;
         }
         self.retire();
@@ -232,6 +257,10 @@ impl<'i> Search<'i> {
     }
 
     fn is_candidate(&self, predicate: PredicateId) -> bool {
+        if let Some(routine) = self.icdg.entered(predicate) {
+            let surveyed = self.state.surveyed.binary_search(&routine).is_ok();
+            return surveyed && self.is_open(predicate);
+        }
         let Some(&site) = self.icdg.predicate_site.get(predicate.0 as usize) else {
             return false;
         };
@@ -259,18 +288,26 @@ impl<'i> Search<'i> {
 
     fn mark(&mut self, predicate: PredicateId) {
         self.explored[predicate.0 as usize] = true;
+        if self.icdg.entered(predicate).is_some() {
+            return;
+        }
         let site = self.icdg.site_of(predicate);
         self.climbed[self.icdg.site_block[site.0 as usize] as usize] = true;
     }
 
     fn take(&mut self, best: PredicateId) {
-        let site = self.icdg.site_of(best);
         let mut vicinity = Vicinity::default();
         vicinity.entered = std::mem::take(&mut self.entered);
-        vicinity.forward(self.icdg, best);
-        let block = self.icdg.site_block[site.0 as usize];
-        if self.state.direction == Direction::Backward && !self.climbed[block as usize] {
-            vicinity.ancestors(self.icdg, block);
+        match self.icdg.entered(best) {
+            Some(routine) => vicinity.within(self.icdg, routine),
+            None => {
+                vicinity.forward(self.icdg, best);
+                let site = self.icdg.site_of(best);
+                let block = self.icdg.site_block[site.0 as usize];
+                if self.state.direction == Direction::Backward && !self.climbed[block as usize] {
+                    vicinity.ancestors(self.icdg, block);
+                }
+            }
         }
         self.mark(best);
         self.watch(&vicinity.sites);

@@ -32,6 +32,9 @@ pub struct State {
     pub most: u32,
     /// Where to go on looking for routines that nothing led to.
     pub next_routine: u32,
+    /// Routines that were surveyed, ascending: of each it is known already in which runs it was entered.
+    #[serde(default)]
+    pub surveyed: Vec<u32>,
 }
 
 /// Why a state is not one of this graph.
@@ -64,6 +67,7 @@ impl State {
             pending: Vec::new(),
             most: u32::MAX,
             next_routine: 0,
+            surveyed: Vec::new(),
         }
     }
 
@@ -78,7 +82,9 @@ impl State {
         }
         let sites = self.monitored.iter().chain(&self.plan).chain(&self.pending);
         once_each(sites, expected.0)?;
-        once_each(self.explored.iter(), expected.1)
+        let routines = icdg.routine_count();
+        once_each(self.surveyed.iter(), routines)?;
+        once_each(self.explored.iter(), expected.1.saturating_add(routines))
     }
 }
 

@@ -40,12 +40,17 @@ impl Vicinity {
         self.enter_all(icdg, vec![routine]);
     }
 
+    /// What `routine` itself always runs, without the routines that are in already.
+    pub(super) fn within(&mut self, icdg: &Icdg, routine: u32) {
+        let mut calls = Vec::new();
+        self.blocks(icdg, icdg.always_of(routine), &mut calls);
+        self.enter_all(icdg, calls);
+    }
+
     fn enter_all(&mut self, icdg: &Icdg, mut open: Vec<u32>) {
         while let Some(routine) = open.pop() {
             if self.entered.insert(routine) {
-                let blocks = icdg.blocks_of(routine);
-                let always = blocks.filter(|&block| icdg.always[block as usize]);
-                self.blocks(icdg, always, &mut open);
+                self.blocks(icdg, icdg.always_of(routine), &mut open);
             }
         }
     }
@@ -116,32 +121,31 @@ impl Vicinity {
     }
 }
 
-/// Whether a site that is not `known` depends on `predicate`. `entered` are routines from which nothing
-/// new is reached by what they always run; those that are found to be such are added.
+/// Whether a site that is not `known` is in these `blocks`, or in what they call. `entered` are routines from which
+/// nothing new is reached by what they always run; those that are found to be such are added.
 pub(super) fn has_news(
     icdg: &Icdg,
-    predicate: PredicateId,
+    blocks: impl Iterator<Item = Block> + Clone,
     entered: &mut HashSet<u32>,
     known: impl Fn(SiteId) -> bool,
 ) -> bool {
     let mut leads_on = false;
-    for block in path(icdg, icdg.decides[predicate.0 as usize]) {
+    for block in blocks.clone() {
         if !icdg.sites_of(block).all(&known) {
             return true;
         }
         leads_on |= icdg.leads_on[block as usize];
     }
-    leads_on && has_news_beyond(icdg, predicate, entered, known)
+    leads_on && has_news_beyond(icdg, blocks.collect(), entered, known)
 }
 
 /// The same with what the blocks call, if their own sites are known.
 fn has_news_beyond(
     icdg: &Icdg,
-    predicate: PredicateId,
+    mut open: Vec<Block>,
     entered: &mut HashSet<u32>,
     known: impl Fn(SiteId) -> bool,
 ) -> bool {
-    let mut open: Vec<Block> = path(icdg, icdg.decides[predicate.0 as usize]).collect();
     let (mut followed, mut fresh) = (HashSet::new(), HashSet::new());
     while let Some(block) = open.pop() {
         if !icdg.sites_of(block).all(&known) {
@@ -154,8 +158,7 @@ fn has_news_beyond(
         }
         for &callee in icdg.callees.of(block) {
             if !entered.contains(&callee) && fresh.insert(callee) {
-                let blocks = icdg.blocks_of(callee);
-                open.extend(blocks.filter(|&block| icdg.always[block as usize]));
+                open.extend(icdg.always_of(callee));
             }
         }
     }
@@ -164,7 +167,7 @@ fn has_news_beyond(
 }
 
 /// The blocks between the ends of a path of the post-dominator tree, without its stop.
-pub(super) fn path(icdg: &Icdg, ends: Path) -> impl Iterator<Item = Block> {
+pub(super) fn path(icdg: &Icdg, ends: Path) -> impl Iterator<Item = Block> + Clone {
     let on = move |&at: &Block| at != NONE && at != ends.stop;
     let up = move |&at: &Block| Some(icdg.parent[at as usize]).filter(on);
     std::iter::successors(Some(ends.to).filter(on), up)

@@ -5,7 +5,7 @@ use super::{by_program, mean, table};
 use crate::table::{Table, count, number, percent};
 
 /// Heuristics, in the order of the paper's Table 2, then what goes on from it.
-const WAYS: [&str; 11] = [
+const WAYS: [&str; 14] = [
     "failcount",
     "importance",
     "maximp",
@@ -17,6 +17,9 @@ const WAYS: [&str; 11] = [
     "backward importance",
     "backward bfs",
     "both importance",
+    "ttest surveyed",
+    "ochiai surveyed",
+    "both ochiai surveyed",
 ];
 
 fn searched<'s>(one: &'s Studied, way: &str) -> Option<&'s Searched> {
@@ -34,6 +37,13 @@ pub(super) fn share(one: &Studied, way: &str) -> Option<f64> {
     Some(searched.seen / one.observable.max(1) as f64)
 }
 
+/// The same where the entries that a survey observed count as sites, all of them seen.
+pub(super) fn share_with_entries(one: &Studied, way: &str) -> Option<f64> {
+    let seen = share(one, way)? * one.observable.max(1) as f64;
+    let all = one.observable.max(1) + one.entries;
+    Some((seen + one.entries as f64) / all as f64)
+}
+
 /// Table 1.
 pub(super) fn programs(results: &Results) -> Table {
     let mut made = table(
@@ -45,6 +55,7 @@ pub(super) fn programs(results: &Results) -> Table {
             "#lines",
             "#sites",
             "#observable",
+            "#entries",
             "#cases",
         ],
     );
@@ -56,6 +67,7 @@ pub(super) fn programs(results: &Results) -> Table {
             count(first.lines as u64),
             count(first.sites as u64),
             percent(Some(first.observable as f64 / first.sites.max(1) as f64)) + " %",
+            count(first.entries as u64),
             count((first.failures + first.successes) as u64),
         ]);
     }
