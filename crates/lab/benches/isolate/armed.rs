@@ -209,6 +209,7 @@ fn plans(work: &Work, folder: &Path, cache: &Path, agent: &Agent) -> Result<Vec<
         folder: folder.join("search"),
         cache: cache.into(),
         runs: 2,
+        survey: false,
         jobs: 1,
         towards: Towards::Forward,
         score: Score::By(Heuristic::TTest),
@@ -226,6 +227,7 @@ fn plans(work: &Work, folder: &Path, cache: &Path, agent: &Agent) -> Result<Vec<
     let rehearsal = stage.rehearse(&Way {
         towards: Towards::Forward,
         score: Score::By(Heuristic::TTest),
+        survey: false,
         runs: 2,
         seed: 1,
         to_the_end: true,
