@@ -65,7 +65,8 @@ pub(crate) struct Judge<'j> {
 }
 
 impl Judge<'_> {
-    /// The candidate with the highest score; of equals the entry that leads to the fewest sites, then the first.
+    /// The candidate with the highest score; of equals what is in a function that is searched already, then the entry
+    /// that leads to the fewest sites, then the first.
     ///
     /// What cannot be observed itself, as which way a jump by a table goes, is no worse than what decides whether it
     /// is come to: it has the best score of these. Else all that is behind such a jump would come last.
@@ -77,6 +78,9 @@ impl Judge<'_> {
         let mut best: Option<((f64, Reverse<u32>), PredicateId)> = None;
         for candidate in candidates {
             let score = self.score(candidate, &observed);
+            if best.is_some_and(|((highest, _), _)| score < highest) {
+                continue;
+            }
             let rank = (score, Reverse(self.costs(candidate)));
             if best.is_none_or(|(highest, _)| rank > highest) {
                 best = Some((rank, candidate));
