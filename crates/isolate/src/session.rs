@@ -12,7 +12,7 @@ use tomo_plan::search::{
     Direction, Oracle, PredicateId, Search, SiteId, SiteKind, Step, at_random, breadth_first,
 };
 use tomo_profile::scores::{Heuristic, Outcome};
-use tomo_program::{Binary, Cache};
+use tomo_program::{Address, Binary, Cache, demangle};
 use tomo_weave::Asked;
 
 use crate::answer::{self, Answer, Finding};
@@ -432,7 +432,7 @@ impl Session {
                 let entered = self.map.icdg.entered(predicate);
                 let entry = entered.and_then(|routine| self.map.begin(routine));
                 match (entry, self.map.row(predicate)) {
-                    (Some(entry), _) => format!("where the function at {entry:#x} begins"),
+                    (Some(entry), _) => format!("where {} begins", self.function(entry)?),
                     (None, Some(row)) => format!("near {}", self.name(row)),
                     (None, None) => "near a branch that cannot be observed".into(),
                 }
@@ -445,6 +445,15 @@ impl Session {
             }
             Step::Done => "in functions that no failing case enters".into(),
         })
+    }
+
+    /// The name of the function with this entry, or where it is.
+    fn function(&self, entry: u64) -> Result<String, IsolateError> {
+        let graphs = self.located.model.graphs()?;
+        let function = graphs.function_starting_at(Address(entry));
+        let name = function.and_then(|function| function.name());
+        let shown = name.map(|name| demangle(name).unwrap_or_else(|| name.to_owned()));
+        Ok(shown.unwrap_or_else(|| format!("the function at {entry:#x}")))
     }
 
     /// The candidate with the highest score.
