@@ -59,6 +59,14 @@ impl Asked {
     fn has_any(&self, site: &Site) -> bool {
         (0..site.kind.cases()).any(|case| self.has(site, case))
     }
+
+    /// Where the sites are that are asked for, if it is not all of them.
+    fn sites(&self) -> Option<HashSet<u64>> {
+        match self {
+            Self::All => None,
+            Self::Some(some) => Some(some.iter().map(|(_, site, _)| *site).collect()),
+        }
+    }
 }
 
 /// What is to be recorded of which predicates.
@@ -178,8 +186,14 @@ impl Planned {
 pub(crate) struct Common<'g> {
     live: Liveness<'g>,
     named: Named,
-    /// The sites of each function, in order.
-    sites: Vec<Vec<Site>>,
+    /// Of each function, in order.
+    functions: Vec<Sites>,
+}
+
+/// The sites of a function, and its rows where nobody asks for any.
+struct Sites {
+    sites: Vec<Site>,
+    unasked: Vec<Row>,
 }
 
 impl<'g> Common<'g> {
@@ -188,11 +202,17 @@ impl<'g> Common<'g> {
         let widths = Widths::of(around.text, graphs);
         let functions: Vec<_> = graphs.functions().collect();
         let functions = functions.par_iter().with_min_len(64);
-        let sites = functions.map(|function| sites::of(around.text, function, &widths));
+        let functions = functions.map(|function| {
+            let sites = sites::of(around.text, function, &widths);
+            Sites {
+                unasked: unobserved(&sites, |_| Told::Unasked).rows,
+                sites,
+            }
+        });
         Self {
             live: Liveness::of(around.text, graphs),
             named: Named::of(around.binary),
-            sites: sites.collect(),
+            functions: functions.collect(),
         }
     }
 }
@@ -212,11 +232,20 @@ pub(crate) fn all(
         wanted,
         vanish: traps && wanted.recorded == Recorded::Marks,
     };
-    let functions: Vec<_> = graphs.functions().zip(&common.sites).collect();
+    let named = wanted.asked.sites();
+    let is_asked = |site: &Site| {
+        named
+            .as_ref()
+            .is_none_or(|sites| sites.contains(&site.address.0))
+    };
+    let functions: Vec<_> = graphs.functions().zip(&common.functions).collect();
     let chunks = functions.par_chunks(64).map(|functions| {
         let mut planned = Planned::default();
-        for (function, sites) in functions {
-            planned.append(planner.function(function, sites));
+        for (function, known) in functions {
+            match known.sites.iter().any(is_asked) {
+                true => planned.append(planner.function(function, &known.sites)),
+                false => planned.rows.extend_from_slice(&known.unasked),
+            }
         }
         planned
     });
@@ -245,7 +274,7 @@ impl Planner<'_> {
         let asked = |site: &&Site| self.wanted.asked.has_any(site);
         let count = sites.iter().filter(asked).count();
         if count == 0 {
-            return unobserved(function, sites, |_| Told::Unasked);
+            return unobserved(sites, |_| Told::Unasked);
         }
         let exact = function.status() == Status::Exact;
         let blocks = function
@@ -253,7 +282,7 @@ impl Planner<'_> {
             .map(|block| Code::of(self.around, self.live, &block));
         let codes: Option<Vec<Code<'_>>> = blocks.collect();
         let Some(codes) = codes.filter(|_| exact) else {
-            return unobserved(function, sites, |site| match asked(&site) {
+            return unobserved(sites, |site| match asked(&site) {
                 true => Told::Unknown,
                 false => Told::Unasked,
             });
@@ -295,7 +324,7 @@ impl Planner<'_> {
             implied: &implied,
             asked: &self.wanted.asked,
         };
-        observing.all(function, Made::of(self.wanted.recorded, places, None))
+        observing.all(Made::of(self.wanted.recorded, places, None))
     }
 
     /// The predicates of a function that can be touched, where branches are observed by what vanishes. `places` are those
@@ -332,7 +361,7 @@ impl Planner<'_> {
         };
         let Some(spread) = spread else {
             let made = Made::of(self.wanted.recorded, places, None);
-            return observing(&placed).all(function, made);
+            return observing(&placed).all(made);
         };
         let around = (self.around, self.named);
         let fewer = Places::of(around, function, places.codes, &spread.moved);
@@ -346,7 +375,7 @@ impl Planner<'_> {
             })
             .collect();
         let made = Made::of(self.wanted.recorded, &fewer, Some(&spread));
-        observing(&placed).all(function, made)
+        observing(&placed).all(made)
     }
 
     /// What needs no probe, since another site tells.
@@ -383,7 +412,7 @@ struct Observing<'o> {
 
 impl Observing<'_> {
     /// All of them, and what is `made` for them.
-    fn all(&self, function: &FunctionView<'_>, mut made: Made<'_, '_>) -> Planned {
+    fn all(&self, mut made: Made<'_, '_>) -> Planned {
         let mut planned = Planned::default();
         for (number, site) in self.sites.iter().enumerate() {
             debug_assert_eq!(planned.rows.len(), first_row(self.sites, number) as usize);
@@ -394,7 +423,7 @@ impl Observing<'_> {
                     Told::Itself => made.case((number, site), case, &mut planned),
                     _ => by,
                 };
-                planned.rows.push(row(function, site, case, (told, by)));
+                planned.rows.push(row(site, case, (told, by)));
             }
         }
         made.finish(&mut planned);
@@ -420,10 +449,10 @@ fn first_row(sites: &[Site], number: usize) -> u32 {
     before.map(|site| u32::from(site.kind.cases())).sum()
 }
 
-fn unobserved(function: &FunctionView<'_>, sites: &[Site], why: impl Fn(&Site) -> Told) -> Planned {
+fn unobserved(sites: &[Site], why: impl Fn(&Site) -> Told) -> Planned {
     let rows = sites.iter().flat_map(|site| {
         let why = why(site);
-        (0..site.kind.cases()).map(move |case| row(function, site, case, (why, 0)))
+        (0..site.kind.cases()).map(move |case| row(site, case, (why, 0)))
     });
     Planned {
         rows: rows.collect(),
@@ -431,11 +460,10 @@ fn unobserved(function: &FunctionView<'_>, sites: &[Site], why: impl Fn(&Site) -
     }
 }
 
-fn row(function: &FunctionView<'_>, site: &Site, case: u8, (told, by): (Told, u32)) -> Row {
-    let block = function.blocks().nth(site.block);
+fn row(site: &Site, case: u8, (told, by): (Told, u32)) -> Row {
     Row {
         site: site.address.0.into(),
-        block: block.map_or(0, |block| block.address().0).into(),
+        block: site.start.0.into(),
         by: by.into(),
         kind: site.kind as u8,
         case,

@@ -15,6 +15,8 @@ pub(crate) struct Site {
     pub(crate) address: Address,
     /// The block that ends in it, by its number in the function.
     pub(crate) block: usize,
+    /// Where that block starts.
+    pub(crate) start: Address,
     /// The result's width, as in a row.
     pub(crate) width: u8,
 }
@@ -32,6 +34,7 @@ pub(crate) fn of(text: &Text, function: &FunctionView<'_>, widths: &Widths) -> V
             kind: Kind::Result,
             address,
             block: function.position_of(call.block())?,
+            start: function.block(call.block())?.address(),
             width: widths.at(address)?,
         })
     });
@@ -61,6 +64,7 @@ fn branch(text: &Text, number: usize, block: &BlockView<'_>) -> Option<Site> {
         kind: Kind::Branch,
         address: Address(last.ip()),
         block: number,
+        start: block.address(),
         width: 0,
     })
 }
