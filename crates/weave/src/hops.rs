@@ -9,7 +9,7 @@
 use tomo_program::{Address, Range};
 use tomo_wire::plan::Tactic;
 
-use crate::place::{Unit, Wish};
+use crate::place::{Placed, Unit, Wish};
 use crate::tactics::hop;
 use crate::window::{JUMP_BYTES, WORD_BYTES, Window, writes_word};
 
@@ -47,6 +47,14 @@ impl Filling {
             free: free.collect(),
             starts: gaps.iter().map(|gap| gap.start().0).collect(),
         }
+    }
+
+    /// What is left.
+    fn rest(&self) -> Vec<Range> {
+        let free = self.free.iter();
+        free.filter_map(|(start, end)| Range::new(Address(*start), Address(*end)))
+            .filter(|free| !free.is_empty())
+            .collect()
     }
 
     /// The first place that a short jump or branch ending at `end` reaches.
@@ -119,6 +127,22 @@ pub(crate) fn give(units: &mut [Unit], probes: usize, filling: &mut Filling) -> 
         }
     }
     given
+}
+
+/// Serves the wishes of the units of one function from its own filling, for good: what others get is what is left then. The
+/// units with probes come first afterwards.
+pub(crate) fn give_own(placed: &mut Placed) {
+    let Placed { units, gaps } = placed;
+    gaps.sort_unstable_by_key(|gap| gap.start());
+    units.sort_by_key(|unit| (!unit.window.tactic.is_probe(), unit.window.start));
+    let probes = units.partition_point(|unit| unit.window.tactic.is_probe());
+    let mut filling = Filling::of(gaps, &units[..probes]);
+    if give(units, probes, &mut filling) {
+        for unit in units.iter_mut().filter(|unit| unit.slot != Address(0)) {
+            unit.wish = Wish::None;
+        }
+        *gaps = filling.rest();
+    }
 }
 
 /// Gives what is left to jumps that are held. A shorter window is in nobody's way.

@@ -85,7 +85,7 @@ impl Claims<'_> {
         if branching.taken[cases[1]] != taken || alike != 2 || by_sign != (cases[0] == 0) {
             return wrong("two cases are told apart that are not one way");
         }
-        let only = self.only_entered_by(Address(self.behind(one)), u8::from(!taken));
+        let only = self.only_entered_by(Address(one.site.get()), u8::from(!taken));
         let apart = match came {
             Came::Way(copy, branch, way) if (branch, way) == (branching.branch, taken) => {
                 done.ways.insert((copy, way, first));
@@ -147,14 +147,9 @@ impl Claims<'_> {
         }
     }
 
-    /// The block behind the call of a result.
-    fn behind(&self, row: &Row) -> u64 {
-        row.site.get()
-    }
-
     /// How the branch at the end of the block behind a call depends on what came back.
     fn branching(&self, walk: &mut Walk<'_>, row: &Row) -> Option<Branching> {
-        let site = Address(self.behind(row));
+        let site = Address(row.site.get());
         if row.kind() != Some(Kind::Result) || self.arrives_otherwise(walk, site, true) {
             return None;
         }

@@ -9,8 +9,11 @@
 //! only one way is to be told there alone, it restores the window over that end once it was gone, and all is as it
 //! was; up to then the way taken, which the displacement tells of in place, is told there too.
 //!
-//! What is to be looked at each time stays: the block behind a call whose result is told. It marks on
-//! the ways of its branch, too, and what is told by the block itself.
+//! A short branch has its displacement changed where filling of the function's own is near enough; else the end of its block
+//! must do. Whoever leads by way of a mark for good had better not be taken often, so loops are told at the ends of blocks.
+//!
+//! A result is told by the branch behind its call, if that looks at it (`branched.rs`). Else what is to be looked at each
+//! time stays: the block behind the call. It marks on the ways of its branch, too, and what is told by the block itself.
 //!
 //! What is moved may take another's place away, so more is moved until all have one. Where that does not come to
 //! an end soon, all of the function is moved.
@@ -25,12 +28,13 @@ use super::first_row;
 use super::places::{Named, Place, Places};
 use super::sites::Site;
 use crate::choose::{Choice, Fate};
+use crate::hops;
 use crate::place::{Placed, Surroundings, Unit, chosen};
 use crate::staying::action::What;
 use crate::staying::code::{Code, Wants};
 use crate::staying::split::Split;
 use crate::staying::whole::MovedBlocks;
-use crate::tactics::retarget;
+use crate::tactics::{hop, retarget};
 use crate::window::{JUMP_BYTES, in_one_fetch};
 
 /// Where the way of a branch is observed.
@@ -174,7 +178,8 @@ impl Subject<'_, '_> {
             blocks: std::mem::take(&mut trying.choice.blocks),
             edges: std::mem::take(&mut trying.choice.edges),
         };
-        let placed = chosen(around, self.function, choice, &trying.ceilings);
+        let mut placed = chosen(around, self.function, choice, &trying.ceilings);
+        hops::give_own(&mut placed);
         for (number, unit) in placed.units.iter().enumerate() {
             trying.placed(number, unit);
         }
@@ -595,7 +600,9 @@ impl<'t, 's, 'f> Trying<'t, 's, 'f> {
     fn displacement(&self, block: usize) -> Option<(usize, Address)> {
         let code = &self.subject.codes[block];
         let last = code.last_instruction()?;
-        let at = retarget::displacement(last).filter(|at| retarget::in_one_fetch(*at))?;
+        let near = retarget::displacement(last).filter(|at| retarget::in_one_fetch(*at));
+        let short = hop::short_displacement(last);
+        let at = near.or(short.filter(|_| self.only_entered(block, 0).is_none()))?;
         let window = code.window_at_end().filter(|_| self.elsewhere.ends[block]);
         window
             .is_none_or(|(start, _)| start.wrapping_add(JUMP_BYTES) <= at)

@@ -1,5 +1,7 @@
 //! The checker notices what it should: images that are changed, and then made to pass the door.
 
+use std::collections::HashMap;
+
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
@@ -7,7 +9,7 @@ use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
 use tomo_weave::{Asked, Files, Options, Woven};
 use tomo_wire::disposal::{Disposal, Disposals};
 use tomo_wire::image::Image;
-use tomo_wire::predicates::{Predicates, Recorded, Row, Sinks, Told};
+use tomo_wire::predicates::{Kind, Predicates, Recorded, Row, Sinks, Told};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::woven::{Program, STAMP};
@@ -123,6 +125,38 @@ fn what_is_said_of_a_predicate_cannot_be_changed() {
             assert!(notices(&other), "{row:?}, {:?}", other[at]);
         }
     }
+    let shared = shared(rows);
+    assert!(shared.len() > 1, "{shared:?}");
+    for (result, branch) in shared {
+        // The mark of the branch's other way; this one's for another case.
+        let mut other = rows.to_vec();
+        let way = match rows[branch].case {
+            0 => branch + 1,
+            _ => branch - 1,
+        };
+        other[result].by = rows[way].by;
+        assert!(notices(&other), "{:?}", &rows[way]);
+        let mut other = rows.to_vec();
+        let case = match rows[result].case {
+            0 => result + 1,
+            _ => result - 1,
+        };
+        other[case].by = rows[branch].by;
+        assert!(notices(&other), "{:?}", &rows[case]);
+    }
+}
+
+/// Rows of results that have the marks of ways of branches, each with the row of the way.
+fn shared(rows: &[Row]) -> Vec<(usize, usize)> {
+    let own = |kind: Kind| {
+        let each = rows.iter().enumerate();
+        each.filter(move |(_, row)| row.told() == Some(Told::Itself) && row.kind() == Some(kind))
+    };
+    let ways = own(Kind::Branch).map(|(at, row)| (row.by.get(), at));
+    let ways: HashMap<u32, usize> = ways.collect();
+    let results = own(Kind::Result);
+    let results = results.filter_map(|(at, row)| Some((at, *ways.get(&row.by.get())?)));
+    results.collect()
 }
 
 /// Nor what one with chains does, but how deep calls are, which only says by which of several calls control went outside.
