@@ -189,7 +189,6 @@ mod tests {
             "tomo",
             "tomo cover --help",
             "tomo cover",
-            "tomo cover --no-such -- x",
             "tomo --version",
         ] {
             assert!(!is_asked(line), "{line}");
