@@ -186,6 +186,14 @@ impl Recorded {
     fn rows(&self) -> Result<&[Row]> {
         Ok(Counters::read(&self.file).context("the counters")?.1)
     }
+
+    /// How often the arcs of functions ran; of a damaged model or file, nothing.
+    fn frequencies(&self) -> Weights {
+        match (self.located.model.graphs(), self.rows()) {
+            (Ok(graphs), Ok(rows)) => frequencies(&graphs, rows, &self.values),
+            _ => Weights::default(),
+        }
+    }
 }
 
 /// The weights that an earlier run of `module` gives.
@@ -198,13 +206,10 @@ pub(crate) fn weights(run: &Path, module: &Observed, store: &Store) -> Result<We
         .flat_map(|value| value.to_le_bytes())
         .collect();
     let name = tomo_wire::checksum(&[recorded.file.as_slice(), &values].concat());
-    let said = |recorded: &Recorded| -> Result<Weights> {
-        let graphs = recorded.located.model.graphs()?;
-        Ok(frequencies(&graphs, recorded.rows()?, &recorded.values))
-    };
-    Ok(Weighed::by(name, move || {
-        said(&recorded).unwrap_or_default()
-    }))
+    // What is damaged is an error here and now, not weights that say nothing when an image is woven.
+    recorded.located.model.graphs()?;
+    recorded.rows()?;
+    Ok(Weighed::by(name, move || recorded.frequencies()))
 }
 
 /// What the counters of a run say, in the format that was asked for.

@@ -76,7 +76,7 @@ impl Session {
         let images = Images::in_cache(&options.cache)?;
         let (_, predicates) = images.marking(&module, Asked::All, &())?;
         let images = images.apart(&folder)?;
-        let markings = images.markings(&module)?;
+        let markings = images.markings(&module);
         let cache = Cache::at(&options.cache);
         let located = locate(module.id, [module.path.as_path()], Some(&cache), &())?;
         let bytes = std::fs::read(&predicates).map_err(io_at(&predicates))?;

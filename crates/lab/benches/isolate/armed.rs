@@ -111,7 +111,7 @@ fn program(work: &Work, folder: &Path) -> Result<f64, Failure> {
     let plans = plans(work, folder, &cache, &agent)?;
     let target = Target::find(work.program.as_os_str(), None)?;
     let module = Observed::of(&Chosen::executable(&target))?;
-    let markings = Images::in_cache(&cache)?.apart(folder)?.markings(&module)?;
+    let markings = Images::in_cache(&cache)?.apart(folder)?.markings(&module);
     let mut made = Vec::new();
     let mut ratios = Vec::new();
     for (number, plan) in plans.into_iter().enumerate() {

@@ -5,6 +5,7 @@ mod ready;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use tomo_program::Progress;
 use tomo_weave::{Asked, WEAVE_VERSION, Wanted};
@@ -28,15 +29,15 @@ impl Images {
         wanted: &Wanted,
         progress: &dyn Progress,
     ) -> Result<Baked, ImageError> {
-        self.predicates_of(module, (slab, wanted), None, progress)
+        self.predicates_of(module, (slab, wanted), &OnceLock::new(), progress)
     }
 
-    /// The same for a module that may be ready.
+    /// The same for a module that is made ready if it is not, where there is no such image.
     fn predicates_of(
         &self,
         module: &Observed,
         (slab, wanted): (u32, &Wanted),
-        ready: Option<&Ready>,
+        ready: &OnceLock<Ready>,
         progress: &dyn Progress,
     ) -> Result<Baked, ImageError> {
         let name = format!(
@@ -61,9 +62,12 @@ impl Images {
         {
             return Ok(baked(header));
         }
-        let ready = match ready {
+        let ready = match ready.get() {
             Some(ready) => ready,
-            None => &Ready::of(self.load(module, progress)?, module)?,
+            None => {
+                let made = Ready::of(self.load(module, progress)?, module)?;
+                ready.get_or_init(|| made)
+            }
         };
         let woven = ready.weave((module.id, module.stamp), slab, wanted);
         let woven = woven.map_err(|error| ImageError::Weave(module.path.clone(), error))?;
@@ -105,23 +109,22 @@ impl Images {
     }
 
     /// Marks of one selection after another of this module's predicates, whose images are kept here.
-    ///
-    /// # Errors
-    /// Where there are none.
-    pub fn markings(&self, module: &Observed) -> Result<Markings, ImageError> {
-        Ok(Markings {
+    #[must_use]
+    pub fn markings(&self, module: &Observed) -> Markings {
+        Markings {
             images: self.clone(),
             module: module.clone(),
-            ready: Ready::of(self.load(module, &())?, module)?,
-        })
+            ready: OnceLock::new(),
+        }
     }
 }
 
-/// Marks of one selection after another of a module's predicates: what they have in common is found once.
+/// Marks of one selection after another of a module's predicates: what they have in common is found once, when the first
+/// is woven.
 pub struct Markings {
     images: Images,
     module: Observed,
-    ready: Ready,
+    ready: OnceLock<Ready>,
 }
 
 impl Markings {
@@ -131,11 +134,11 @@ impl Markings {
     /// Where there is none.
     pub fn of(&self, asked: Asked) -> Result<(Carried, PathBuf), ImageError> {
         let recorded = Recorded::Marks;
-        let (wanted, ready) = (Wanted { asked, recorded }, Some(&self.ready));
+        let (module, wanted) = (&self.module, Wanted { asked, recorded });
         let baked = self
             .images
-            .predicates_of(&self.module, (0, &wanted), ready, &())?;
-        Ok(carried(&baked, &self.module))
+            .predicates_of(module, (0, &wanted), &self.ready, &())?;
+        Ok(carried(&baked, module))
     }
 }
 
