@@ -451,6 +451,12 @@ where
     }
 
     fn instruction(&mut self, movable: &Movable<'_>, piece: &'w Piece, next: Option<Address>) {
+        // A jump to what comes next anyway is left out.
+        if let Way::Jump(target) = movable.way
+            && next == Some(target)
+        {
+            return;
+        }
         self.writer.note(movable.from);
         match movable.way {
             Way::On | Way::Away => movable.write(self.writer, (self.spot)(movable.from)),
@@ -462,7 +468,6 @@ where
                 let branch = self.writer.branch_ahead(condition.0);
                 self.taken.push((branch, &piece.taken, target));
             }
-            Way::Jump(target) if next == Some(target) => {}
             Way::Jump(target) => {
                 let target = self.to(target);
                 self.writer.jump(target);

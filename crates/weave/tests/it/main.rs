@@ -1,6 +1,7 @@
 //! Weaves real programs and proves of every image that it is harmless.
 
 mod disposal;
+mod moved;
 mod mutations;
 mod paths;
 mod programs;

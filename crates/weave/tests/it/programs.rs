@@ -8,6 +8,7 @@ use tomo_wire::chains::Functions;
 use tomo_wire::plan::{PlanView, Tactic};
 use tomo_wire::predicates::{Predicates, Recorded, Told};
 
+use crate::moved;
 use crate::woven::{Program, all_options};
 
 /// Weaves `program` in all ways; every image must be proven, every plan have all units once.
@@ -76,6 +77,7 @@ fn prove_predicates(name: &str, program: &Program) {
         let checked = program.check_predicates(&woven.image, &woven.predicates);
         let checked = checked.unwrap_or_else(|flaw| panic!("{name}, {recorded:?}: {flaw}"));
         assert!(checked.actions > 0, "{name}: {checked:?}");
+        assert!(moved::prove(name, program, &woven) > 0, "{name}");
         woven
     };
     let woven = prove(Recorded::Marks, Asked::All);
