@@ -546,11 +546,15 @@ impl<'p, 'f> Made<'p, 'f> {
         planned.probes += 1;
         let window = self.places.codes[site.block].window_at_end();
         let what = match (self.recorded, way, window) {
-            (Recorded::Marks, Some((_, Way::Once)), Some((window, original))) => What::Once(Once {
-                mark,
-                window,
-                original,
-            }),
+            (Recorded::Marks, Some((_, Way::Once | Way::Both)), Some((window, original))) => {
+                What::Once(Once {
+                    mark,
+                    other: (way.is_some_and(|way| way.1 == Way::Both))
+                        .then(|| mark + 1 - 2 * u32::from(case)),
+                    window,
+                    original,
+                })
+            }
             (Recorded::Marks, ..) => What::Mark(mark),
             (Recorded::Counts, ..) => What::Count(mark),
         };

@@ -75,6 +75,11 @@ impl Writer {
         self.relative(&[0xc6, 0x05], target, &[value]);
     }
 
+    /// `cmp byte ptr [rip + …], 0`. 7 bytes.
+    pub(crate) fn is_byte_zero(&mut self, target: Spot) {
+        self.relative(&[0x80, 0x3d], target, &[0]);
+    }
+
     /// `mov word ptr [rip + …], value`. 9 bytes.
     pub(crate) fn store_word(&mut self, target: Spot, value: [u8; 2]) {
         self.relative(&[0x66, 0xc7, 0x05], target, &value);

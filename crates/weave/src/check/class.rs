@@ -177,6 +177,8 @@ pub(super) fn read_mark(code: &[u8], from: i64) -> Option<(i64, usize)> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Once {
     pub(super) mark: i64,
+    /// The mark that must be set already, if there is one.
+    pub(super) other: Option<i64>,
     pub(super) window: i64,
     pub(super) bytes: [u8; 5],
     /// Bytes of all of it.
@@ -189,13 +191,25 @@ pub(super) fn read_once(code: &[u8], from: i64) -> Option<Once> {
     let Sink::Mark(mark) = reading.mark()? else {
         return None;
     };
+    let compares = code.get(reading.at..)?.starts_with(&[0x80, 0x3d]);
+    let (other, open) = match compares {
+        true => {
+            let (other, [0]) = reading.store([0x80, 0x3d])? else {
+                return None;
+            };
+            (Some(other), Some(reading.branch(0x74)?))
+        }
+        false => (None, None),
+    };
     let (hold, [0xcc]) = reading.store([0xc6, 0x05])? else {
         return None;
     };
     let (tail, [b, c, d, e]) = reading.store([0xc7, 0x05])?;
     let (first, [a]) = reading.store([0xc6, 0x05])?;
-    (first == hold && tail == hold + 1).then_some(Once {
+    let ends = open.is_none_or(|open| open == reading.at);
+    (first == hold && tail == hold + 1 && ends).then_some(Once {
         mark,
+        other,
         window: hold,
         bytes: [a, b, c, d, e],
         length: reading.at,

@@ -93,6 +93,8 @@ pub(super) struct Notes {
     pub(super) copies: HashMap<Address, Vec<i64>>,
     /// Windows that are restored when a mark is set, and which.
     once: Vec<(Address, u32)>,
+    /// Marks of them that only restore if another one is set, with that.
+    pairs: HashMap<u32, u32>,
     /// Where the module would be where something changes flags.
     pub(super) disturbed: BTreeSet<Address>,
 }
@@ -130,6 +132,21 @@ impl Notes {
     /// A copy of a branch is executed.
     pub(super) fn branch(&mut self, spot: i64, address: Address) {
         self.branches.insert((spot, address));
+    }
+
+    /// A mark is set, and a window restored, perhaps only if another one is set: its number, and what that changes.
+    fn once(&mut self, found: &class::Once, window: Address) -> Result<(u32, Set), &'static str> {
+        let none = "it records what is no predicate";
+        let number = self.number(Sink::Mark(found.mark)).ok_or(none)?;
+        self.once.push((window, number));
+        let Some(other) = found.other else {
+            return Ok((number, Set::NONE));
+        };
+        let other = self.number(Sink::Mark(other)).ok_or(none)?;
+        match *self.pairs.entry(number).or_insert(other) == other {
+            true => Ok((number, Set::STATUS)),
+            false => Err("it waits for two predicates"),
+        }
     }
 
     fn number(&self, sink: Sink) -> Option<u32> {
@@ -181,15 +198,13 @@ impl Walk<'_> {
         } else if let Some(once) = class::read_once(code, from)
             && let Some(window) = of_alias(&self.header, once.window + self.header.marks_distance())
         {
-            let number = notes.number(Sink::Mark(once.mark));
-            let number = number.ok_or(wrong("it records what is no predicate"))?;
             if self.text.chunk(window) != Some(once.bytes) || window.0 % FETCH > FETCH - 5 {
                 return Err(wrong(
                     "it does not restore the module's bytes, fetched at once",
                 ));
             }
-            notes.once.push((window, number));
-            (What::One(number), once.length, Set::NONE)
+            let (number, changes) = notes.once(&once, window).map_err(wrong)?;
+            (What::One(number), once.length, changes)
         } else if let Some((mark, length)) = class::read_mark(code, from) {
             match notes.number(Sink::Mark(mark)) {
                 Some(number) => (What::One(number), length, Set::NONE),
@@ -257,6 +272,7 @@ pub fn check_predicates(
         copies: HashMap::new(),
         once: Vec::new(),
         disturbed: BTreeSet::new(),
+        pairs: HashMap::new(),
     };
     let (own, shared) = by_number(rows, notes.probes)?;
     let mut claims = Claims {
@@ -583,31 +599,39 @@ impl Claims<'_> {
     ) -> Result<(), Flaw> {
         let mut once = notes.once.clone();
         once.sort_unstable();
-        let rows = once.iter().map(|(window, number)| {
-            let mut row = Window {
-                offset: (walk.spot(*window) as u32).into(),
-                probe: (*number).into(),
-                length: 5,
-                original: [0; 7],
-            };
-            let bytes = self.text.chunk::<5>(*window).unwrap_or_default();
-            row.original[..5].copy_from_slice(&bytes);
-            row
-        });
+        let pair = |number: u32| notes.pairs.get(&number).copied();
+        let first = |number: u32| pair(number).is_none_or(|other| other > number);
+        let rows = once
+            .iter()
+            .filter(|one| first(one.1))
+            .map(|(window, number)| {
+                let mut row = Window {
+                    offset: (walk.spot(*window) as u32).into(),
+                    probe: (*number).into(),
+                    length: 5,
+                    original: [0; 7],
+                };
+                let bytes = self.text.chunk::<5>(*window).unwrap_or_default();
+                row.original[..5].copy_from_slice(&bytes);
+                row
+            });
         if !rows.eq(held.iter().copied()) {
             return Err(Flaw::Mismatch(
                 "the trap table has other windows than are held",
             ));
         }
-        for (window, number) in once {
+        for &(window, number) in &once {
+            let other = pair(number);
+            let mutual = other
+                .is_none_or(|other| pair(other) == Some(number) && once.contains(&(window, other)));
             let site = Address(self.by_number[number as usize].site.get());
             let block = self.graphs.block_at(window);
             let block = block.filter(|block| self.last_of(block) == Some(site.0));
             let end = block.map_or(window, |block| block.range().end());
             let mut told = done.told.range((window, 0)..(end, 0));
-            let alone = told.all(|(_, other)| *other == number);
+            let alone = told.all(|(_, one)| *one == number || Some(*one) == other);
             let leads = walk.changes.get(&window) == Some(&5);
-            if !alone || !leads || site < window || end <= site {
+            if !alone || !mutual || !leads || site < window || end <= site {
                 return Err(at(window, "it leads to more than is told once"));
             }
         }

@@ -7,7 +7,8 @@
 //!
 //! Where a way has no place of its own, as those of loops, the end of its block is executed elsewhere, up to the branch. If
 //! only one way is to be told there alone, it restores the window over that end once it was gone, and all is as it
-//! was; up to then the way taken, which the displacement tells of in place, is told there too.
+//! was; up to then the way taken, which the displacement tells of in place, is told there too. If both are told there and
+//! nobody looks at the flags behind the branch, whichever comes last restores it.
 //!
 //! A short branch has its displacement changed where filling of the function's own is near enough; else the end of its block
 //! must do. Whoever leads by way of a mark for good had better not be taken often, so loops are told at the ends of blocks.
@@ -46,6 +47,8 @@ pub(super) enum Way {
     Lead(Address, Address),
     /// Behind the branch, once: what is executed elsewhere is so only up to then.
     Once,
+    /// The same of both ways: until either was gone.
+    Both,
     /// At the start of this block, which is executed elsewhere.
     Start(usize),
     /// By the unit of this number, which vanishes.
@@ -580,18 +583,26 @@ impl<'t, 's, 'f> Trying<'t, 's, 'f> {
         }
     }
 
-    /// What is told at the end of a block is told once, if it is one way alone.
+    /// What is told at the end of a block is told once, if it is one way alone, or both and nothing else.
     fn ends_vanish(&mut self) {
         for (&(site, _), way) in &mut self.ways {
             let block = self.subject.sites[site].block;
             let wants = &self.wants[block];
             let ways = wants.taken.iter().chain(&wants.not_taken);
             let own = ways.filter(|what| !matches!(what, What::Also(_)));
-            let alone = wants.start.is_empty() && own.count() == 1;
-            let window = self.subject.codes[block].window_at_end();
+            let count = own.clone().count();
+            let marks = own.clone().all(|what| matches!(what, What::Mark(_)));
+            let code = &self.subject.codes[block];
+            let once = match count {
+                1 => Way::Once,
+                2 if marks && code.frees_flags() => Way::Both,
+                _ => continue,
+            };
+            let alone = wants.start.is_empty();
+            let window = code.window_at_end();
             let at_once = window.is_some_and(|(start, _)| in_one_fetch(start));
             if *way == Way::Branch && !self.places.moved.has(block) && alone && at_once {
-                *way = Way::Once;
+                *way = once;
             }
         }
     }

@@ -55,6 +55,9 @@ pub(crate) enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Once {
     pub(crate) mark: u32,
+    /// The mark that must be set already for the window to be restored, if there is one: that of the other way. All status
+    /// flags change then.
+    pub(crate) other: Option<u32>,
     /// Where the window starts; it is fetched at once.
     pub(crate) window: Address,
     /// The module's bytes there.
@@ -123,7 +126,14 @@ impl Action {
             What::Mark(mark) | What::Also(mark) => writer.store_byte(sinks.mark(mark), 1),
             What::Once(once) => {
                 writer.store_byte(sinks.mark(once.mark), 1);
+                let open = once.other.map(|other| {
+                    writer.is_byte_zero(sinks.mark(other));
+                    writer.short_ahead(0x74) // je
+                });
                 held::restore(writer, sinks.alias(once.window), once.original);
+                if let Some(open) = open {
+                    writer.land_short(open);
+                }
             }
             What::Class(class) => class.write(writer, sinks, self.live),
             What::Split(split) => split.write(writer, sinks),
@@ -170,6 +180,7 @@ impl What {
             Self::Mark(mark) => Self::Mark(first + mark),
             Self::Once(once) => Self::Once(Once {
                 mark: first + once.mark,
+                other: once.other.map(|other| first + other),
                 ..once
             }),
             Self::Class(class) => Self::Class(class::Class {

@@ -380,6 +380,12 @@ impl<'t> Code<'t> {
             .or_else(|| all().next())
     }
 
+    /// Whether nobody looks at the flags behind its branch.
+    pub(crate) fn frees_flags(&self) -> bool {
+        let live = self.at_target.with(self.live_at_end());
+        !live.has_any(Set::STATUS)
+    }
+
     /// Where the window over its end starts, and what it has there.
     pub(crate) fn window_at_end(&self) -> Option<(Address, [u8; JUMP_BYTES as usize])> {
         let (at, _) = self.at_end()?;

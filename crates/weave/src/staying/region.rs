@@ -258,7 +258,10 @@ impl Region {
         let pieces = self.pieces.iter();
         let ways = pieces.flat_map(|piece| piece.taken.iter().chain(&piece.not_taken));
         ways.filter_map(|action| match action.what {
-            What::Once(once) => Some(once),
+            // One of two has the window.
+            What::Once(once) => {
+                Some(once).filter(|once| once.other.is_none_or(|other| other > once.mark))
+            }
             _ => None,
         })
     }
