@@ -1,4 +1,4 @@
-//! Line tables are not believed: one that names places in the middle of instructions moves no probe there.
+//! What misleads moves no probe into the middle of an instruction: line tables that lie, tables of jumps that seem to go on.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -57,5 +57,23 @@ fn a_line_table_that_lies_moves_no_probe() {
         for at in units.hit.iter().chain(&units.missed) {
             assert!(starts.contains(at) && !lies.contains(at), "{at:#x}");
         }
+    }
+}
+
+#[test]
+fn a_table_that_is_read_too_far_puts_no_probe_into_an_instruction() {
+    let program = compiled("gcc", "misread.s", &[]).expect("built");
+    let alone = complete(Command::new(&program), b"").expect("run");
+    for level in ["function", "block", "edge"] {
+        let covering = Covering::new().expect("a folder");
+        let mut command = covering.command(&["--level", level]).expect("tomo");
+        command.arg(&program);
+        let output = complete(command, b"").expect("run");
+        assert_eq!(
+            (&output.stdout, output.status),
+            (&alone.stdout, alone.status),
+            "{level}"
+        );
+        assert!(!covering.only().expect("a record").hit.is_empty());
     }
 }

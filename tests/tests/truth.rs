@@ -166,6 +166,7 @@ fn bzip2_is_true() {
 }
 
 #[test]
+#[ignore = "single steps take minutes; cargo xtask bench truth runs it"]
 fn sqlite_is_true() {
     check(
         Source::Sqlite,
@@ -177,6 +178,7 @@ fn sqlite_is_true() {
 }
 
 #[test]
+#[ignore = "single steps take minutes; cargo xtask bench truth runs it"]
 fn zstd_is_true() {
     check(
         Source::Zstd,

@@ -100,6 +100,21 @@ pub(crate) fn build_tomo() -> Result<PathBuf> {
     Ok(target()?.join("release/tomo"))
 }
 
+/// Builds it as the tests do (`tests/src/tomo.rs`).
+pub(crate) fn build_tomo_as_tests() -> Result<PathBuf> {
+    run(&mut cargo(&[
+        "build",
+        "--workspace",
+        "--bin",
+        "tomo",
+        "--test",
+        "map",
+        "--profile",
+        "test",
+    ])?)?;
+    Ok(target()?.join("debug/tomo"))
+}
+
 /// The program of this name that a shell would run.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;

@@ -19,6 +19,7 @@ mod needed;
 mod patch;
 mod progress;
 mod resources;
+mod sure;
 pub mod unwind;
 mod warning;
 mod words;

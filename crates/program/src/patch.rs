@@ -12,11 +12,13 @@
 //!   there, as it does in *partial* functions too, save those where decodings overlap or where
 //!   something jumps into instructions.
 //! - A trap needs a known start of an instruction. In functions whose decodings overlap even this
-//!   byte may be the middle of something else, so there is none.
+//!   byte may be the middle of something else, so there is none; nor is there one in blocks of partial
+//!   functions that nothing but a table without a known end names (`sure.rs`).
 
 use iced_x86::{Decoder, DecoderOptions};
 use rayon::prelude::*;
 
+use crate::sure::sure_blocks;
 use crate::{Address, Block, Function, Reason, Status};
 
 /// Bytes of a jump with a 32-bit displacement.
@@ -49,7 +51,7 @@ impl Patchability {
 }
 
 /// What the block at `start` with `size` bytes can carry, whose first instruction has
-/// `first_instruction` bytes (0: unknown), in a function of which `status` is known.
+/// `first_instruction` bytes (0: unknown, or whether one starts there), in a function of which `status` is known.
 #[must_use]
 pub fn patchability(
     status: Status,
@@ -62,6 +64,7 @@ pub fn patchability(
     let fits = size >= DETOUR_BYTES && one_fetch;
     match status {
         Status::Opaque(_) | Status::Partial(Reason::OverlappingInstructions) => Patchability::None,
+        Status::Partial(_) if first_instruction == 0 => Patchability::None,
         Status::Partial(Reason::EnteredInsideInstruction) => Patchability::Trap,
         Status::Exact if fits => Patchability::Detour,
         Status::Partial(_) if fits && one_instruction => Patchability::Detour,
@@ -70,17 +73,24 @@ pub fn patchability(
 }
 
 /// How long the first instruction of each block of the program is, in the order of the blocks'
-/// addresses; 0 where `code` has no bytes or they are no instruction. `code` gives the bytes from
-/// an address on. Time: one instruction decoded a block, on all processors.
+/// addresses; 0 where `code` has no bytes, or they are no instruction, or it is not sure that one starts there. `code` gives
+/// the bytes from an address on. Time: one instruction decoded a block, on all processors.
 pub fn first_instruction_sizes<'data>(
     functions: &[Function],
     code: impl Fn(Address) -> Option<&'data [u8]> + Sync,
 ) -> Vec<u8> {
-    let size = |block: &Block| (block.range.start(), first_size(*block, &code));
+    let size = |(block, sure): (&Block, bool)| {
+        let size = if sure { first_size(*block, &code) } else { 0 };
+        (block.range.start(), size)
+    };
+    let sizes_of = |function| {
+        let sure = sure_blocks(function);
+        function.blocks.iter().zip(sure).map(size)
+    };
     let mut sizes: Vec<(Address, u8)> = functions
         .par_iter()
         .with_min_len(512)
-        .flat_map_iter(|function| function.blocks.iter().map(size))
+        .flat_map_iter(sizes_of)
         .collect();
     sizes.par_sort_by_key(|size| size.0);
     sizes.into_iter().map(|size| size.1).collect()
@@ -121,6 +131,7 @@ mod tests {
     #[test]
     fn partial_functions_take_detours_over_one_instruction_only() {
         assert_eq!(patchability(PARTIAL, Address(0), 20, 4), Patchability::Trap);
+        assert_eq!(patchability(PARTIAL, Address(0), 20, 0), Patchability::None);
         assert_eq!(
             patchability(PARTIAL, Address(0), 20, 5),
             Patchability::Detour

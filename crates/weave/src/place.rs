@@ -261,6 +261,14 @@ impl<'a, 'g> Placer<'a, 'g> {
             .zip(fates)
             .filter(|(_, fate)| *fate != Fate::Ignore)
             .collect();
+        if block.patchability(self.status) == Patchability::None {
+            let own = (self.wants[index] != Fate::Ignore).then_some(0);
+            let each = edges.iter().map(|(edge, _)| edge.address.0);
+            let none = Unit::without(block.address(), Tactic::Unknown, Some(Refusal::Opaque));
+            let units = own.into_iter().chain(each).map(|to| Unit { to, ..none });
+            placed.units.extend(units);
+            return;
+        }
         let asked = edges.iter().find(|(_, fate)| *fate == Fate::Probe);
         let decoded = asked.is_some() && self.decode(block, &mut scratch.here);
         let branch = scratch.here.last;

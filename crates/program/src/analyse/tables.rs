@@ -105,6 +105,7 @@ pub(crate) fn examine(
         slicer,
         words,
         bases,
+        starts: FxHashSet::default(),
     };
     let findings = reader.examine();
     (findings, reader.slicer.memory)
@@ -155,6 +156,9 @@ struct Reader<'s, 'a> {
     words: FxHashSet<Address>,
     /// Inner addresses that instructions materialise: tables of offsets may count from there.
     bases: Vec<Pos>,
+    /// Addresses that instructions materialise and at which a table of offsets may begin. One inside of what is measured
+    /// ends that, also where the jump that reads it cannot be solved, perhaps since the other was read too far.
+    starts: FxHashSet<Address>,
 }
 
 impl Reader<'_, '_> {
@@ -170,6 +174,9 @@ impl Reader<'_, '_> {
         let has_tables = constants
             .iter()
             .any(|&constant| self.may_be_table(constant));
+        let plain = constants.iter().filter(|constant| !constant.indexed);
+        let plain = plain.map(|constant| constant.address);
+        self.starts = plain.filter(|&at| self.may_be_offsets(at, at)).collect();
         let sliced = jumps.iter().filter(|_| has_tables);
         let mut findings: Vec<Finding> = sliced.filter_map(|&jump| self.read_table(jump)).collect();
         let read: FxHashSet<Pos> = findings.iter().map(|finding| finding.end).collect();
@@ -312,7 +319,7 @@ impl Reader<'_, '_> {
             }
             if step == 0 {
                 tables.extend(word.map(|word| (word, word)));
-            } else if !strict && word.is_some_and(|word| self.landmarks.tables.contains(&word)) {
+            } else if !strict && word.is_some_and(|word| self.begins_table(word)) {
                 return Some(());
             }
             match self.target(&solution.target, value) {
@@ -328,6 +335,11 @@ impl Reader<'_, '_> {
             }
         }
         Some(())
+    }
+
+    /// Whether a table begins at this word, as far as is known.
+    fn begins_table(&self, word: Address) -> bool {
+        self.landmarks.tables.contains(&word) || self.starts.contains(&word)
     }
 
     /// Where the jump leads for an index.

@@ -6,7 +6,8 @@ use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic,
 };
 use tomo_program::{
-    Address, Binary, BlockView, Callee, EdgeKind, FunctionView, Graphs, Reason, Status,
+    Address, Binary, BlockView, Callee, EdgeKind, FunctionView, Graphs, Patchability, Reason,
+    Status,
 };
 use tomo_wire::plan::{Entry, Tactic};
 
@@ -59,6 +60,9 @@ impl<'a> Places<'a> {
             .filter(|block| block.address() == start)
             .ok_or(wrong("its unit starts no block"))?;
         let function = block.function().ok_or(wrong("its block has no function"))?;
+        if block.patchability(function.status()) == Patchability::None {
+            return Err(wrong("a window where no instruction surely starts"));
+        }
         let inside = window.start.0 + 1..window.start.0 + window.length;
         if inside.clone().any(|byte| self.arrivals.contains(&byte)) {
             return Err(wrong("something arrives in the middle of the window"));
