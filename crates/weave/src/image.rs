@@ -277,7 +277,7 @@ impl Weaving<'_> {
             .zip(&self.text.regions)
             .zip(aliases)
         {
-            *to = (Address(region.address), Spot(alias));
+            *to = Some((Address(region.address), Spot(alias)));
         }
         self.regions.write(&mut writer, self.text, sinks, spot);
         if writer.fits {

@@ -71,8 +71,8 @@ pub(crate) struct Sinks {
     pub(crate) slab: u32,
     /// Where the first mark is.
     pub(crate) marks: Spot,
-    /// Where each region's text starts, as the module states it, and where it can be written.
-    pub(crate) aliases: [(Address, Spot); MOST_REGIONS],
+    /// Where each region's text starts, as the module states it, and where it can be written. One may start at 0.
+    pub(crate) aliases: [Option<(Address, Spot)>; MOST_REGIONS],
 }
 
 impl Sinks {
@@ -80,7 +80,7 @@ impl Sinks {
     pub(crate) const NOWHERE: Self = Self {
         slab: 0,
         marks: Spot(0),
-        aliases: [(Address(0), Spot(0)); MOST_REGIONS],
+        aliases: [None; MOST_REGIONS],
     };
 
     pub(crate) fn counter(self, number: u32) -> u32 {
@@ -93,11 +93,10 @@ impl Sinks {
 
     /// Where what is at `address` can be written.
     fn alias(self, address: Address) -> Spot {
-        let before = self.aliases.iter().filter(|(start, _)| *start <= address);
-        let (start, alias) = before
-            .max_by_key(|(start, _)| *start)
-            .copied()
-            .unwrap_or((address, Spot(0)));
+        let known = self.aliases.into_iter().flatten();
+        let before = known.filter(|(start, _)| *start <= address);
+        let found = before.max_by_key(|(start, _)| *start);
+        let (start, alias) = found.unwrap_or((address, Spot(0)));
         alias.plus((address.0 - start.0) as i64)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
+use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build, compiled};
 use tomo_weave::{Asked, Options, Placement};
 use tomo_wire::chains::Functions;
 use tomo_wire::plan::{PlanView, Tactic};
@@ -156,6 +156,28 @@ fn lua_and_bzip2_and_a_program_at_its_stated_address() {
         pie: false,
         ..Recipe::new(Source::CFeatures, Compiler::Gcc, Level::O2)
     });
+}
+
+/// Linkers put all that is not written to into one segment if they are asked to, which starts where the module does.
+#[test]
+fn a_program_whose_code_starts_with_its_headers() {
+    for position in ["-pie", "-no-pie"] {
+        let flags = ["-O2", "-Wl,-z,noseparate-code", position];
+        let path = compiled("gcc", "isolating.c", &flags).expect("built");
+        let program = Program::read(&path);
+        assert_eq!(
+            program
+                .weave(&Options::of(tomo_wire::plan::Level::Block))
+                .header
+                .regions()
+                .len(),
+            1
+        );
+        prove(position, &program);
+        prove_counters(position, &program);
+        prove_predicates(position, &program);
+        prove_chains(position, &program);
+    }
 }
 
 /// Every way to probe is met in a program that is proven above, so that none goes untried.
