@@ -218,6 +218,30 @@ fn chains_of_bzip2_are_exact() {
     check([Recipe::new(Source::Bzip2, Compiler::Clang, Level::O2)]);
 }
 
+/// A function is known again where a pointer leads to it, whether there is room for a jump at its start or for a short
+/// one only; what leads to it by a jump of its own is another, and is not observed.
+#[test]
+fn chains_are_exact_where_pointers_replace_functions() {
+    for compiler in ["gcc", "clang-19"] {
+        let program = compiled(compiler, "replacing.c", &["-O2"]).expect("built");
+        let lines = tomo::map_lines(&program).expect("a map");
+        let functions = Functions::read(&lines).expect("functions");
+        let cache = tempfile::tempdir().expect("a folder");
+        let workload = Workload::default();
+        let document = noted(&program, &workload, cache.path());
+        let is_among = |all: &[Function], name: &str| {
+            let mut names = all.iter().map(|one| one.name.as_deref());
+            names.any(|one| one == Some(name))
+        };
+        for observed in ["crowded", "roomy", "chooses", "looks_up"] {
+            assert!(is_among(&document.functions, observed), "{observed}");
+        }
+        assert!(is_among(&document.unobserved, "passes_on"));
+        let agreed = compare(compiler, &program, &functions, &workload, cache.path());
+        assert!(agreed > 10, "{compiler}: only {agreed} chains");
+    }
+}
+
 /// The chains of a run of `counting.c`, as folded stacks.
 fn folded(scenario: &str) -> String {
     let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");

@@ -16,8 +16,8 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use tomo_wire::chains::{
-    END, ENTER, FIRST, JUMP, LAND, LEAVE, LOST, MARK, NODE, NONE, NOW, ROOT, SELF, TOP, WAY_BITS,
-    Way, field, way_of,
+    END, ENTER, FIRST, JUMP, LAND, LEAVE, LOST, MARK, NAME, NODE, NONE, NOW, ROOT, SELF, TOP,
+    WAY_BITS, Way, field, way_of,
 };
 
 use crate::{armed, passage, slabs, system};
@@ -429,26 +429,44 @@ fn module_of(address: u64) -> Option<u64> {
         .map(|region| region.origin as u64)
 }
 
-/// Whether an observed function begins at `address`: there a jump leads to what is executed elsewhere.
+/// Whether an observed function begins at `address`: there a jump, or a short one to such a jump, leads to where it is
+/// entered, in front of which stands its name. Who only jumps to one has another.
 fn is_observed(address: usize) -> bool {
     const JUMP: u8 = 0xe9;
-    let inside = |region: &&armed::Region| {
-        let offset = address.wrapping_sub(region.start);
-        offset < region.length.saturating_sub(5)
+    const SHORT_JUMP: u8 = 0xeb;
+    let holds = |region: &armed::Region, address: usize| {
+        address.wrapping_sub(region.start) < region.length.saturating_sub(5)
     };
-    let Some(region) = armed::regions().find(inside) else {
+    let Some(region) = armed::regions().find(|region| holds(region, address)) else {
         return false;
     };
-    // SAFETY: five bytes of text that is mapped and may be read.
+    // SAFETY: two bytes of text that is mapped and may be read.
+    let [first, near] = unsafe { (address as *const [u8; 2]).read() };
+    let jump = match first {
+        SHORT_JUMP => address.wrapping_add_signed(2 + near.cast_signed() as isize),
+        _ => address,
+    };
+    if !holds(region, jump) {
+        return false;
+    }
+    // SAFETY: five bytes of text, as above.
     let (first, way) = unsafe {
-        let first = (address as *const u8).read();
-        (first, ((address + 1) as *const i32).read_unaligned())
+        let first = (jump as *const u8).read();
+        (first, ((jump + 1) as *const i32).read_unaligned())
     };
-    let to = address.wrapping_add(5).wrapping_add_signed(way as isize);
+    let name_at = (jump + 5)
+        .wrapping_add_signed(way as isize)
+        .wrapping_sub(NAME);
     let leads = |other: &armed::Region| {
-        other.origin == region.origin && to.wrapping_sub(other.companions) < other.companions_length
+        let inside = name_at.wrapping_sub(other.companions);
+        other.origin == region.origin && inside < other.companions_length.saturating_sub(NAME)
     };
-    first == JUMP && armed::regions().any(leads)
+    if first != JUMP || !armed::regions().any(leads) {
+        return false;
+    }
+    // SAFETY: so many bytes of what is mapped for as long as its module is, and may be read.
+    let name = unsafe { (name_at as *const u32).read_unaligned() };
+    address.wrapping_sub(region.origin) == name as usize
 }
 
 /// Addresses of which is known that no handler returns there, and those where one does.

@@ -17,6 +17,9 @@
 //! | routines | [`ENTER`] … | where in memory the agent does what is not done in passing |
 //!
 //! All that is said of where something is in a slab is counted in bytes from its start.
+//!
+//! In the image, the code that enters a function has the function's *name* in front of it, [`NAME`] bytes: where it
+//! starts, in bytes from where the module's text does. So whoever follows the jumps from there knows that it is observed.
 
 use core::mem::size_of;
 
@@ -55,6 +58,9 @@ pub const NONE: u32 = u32::MAX;
 /// The bit of what a function announces that says that it is a tail call, and of the number of a function that
 /// enters that it is a leaf.
 pub const MARK: u32 = 1 << 31;
+
+/// Bytes of the name of a function, in front of the code that enters it.
+pub const NAME: usize = 4;
 
 /// How many children a node knows by the way they were entered.
 pub const WAYS: usize = 32;

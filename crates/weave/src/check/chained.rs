@@ -2,6 +2,7 @@
 //! `step.rs`. Besides that the program cannot tell the difference it proves that the tree of calls is kept:
 //!
 //! - whoever comes to an observed function's entry from outside of it enters, with its own number, and nobody else does;
+//! - it comes straight to the code that enters, which has the function's name in front of it;
 //! - no return of one that is no leaf is executed but behind leaving it;
 //! - what is announced, landed in and jumped from is where the module is.
 
@@ -9,7 +10,7 @@ use std::collections::HashMap;
 
 use iced_x86::{FlowControl, Instruction};
 use tomo_program::{Address, Binary, Model};
-use tomo_wire::chains::{Functions, MARK, NONE, WAY_BITS, way_of};
+use tomo_wire::chains::{Functions, MARK, NAME, NONE, WAY_BITS, way_of};
 use tomo_wire::image::Image;
 
 use super::counted::{Behind, CountersChecked, Decoded, Observes, Walk, belongs};
@@ -89,7 +90,9 @@ impl Walk<'_> {
                 depth,
             } => {
                 let own = (*number, *leaf, *depth);
-                let is_own = |place: &Address| functions.get(place) == Some(&own);
+                let is_own = |place: &Address| {
+                    functions.get(place) == Some(&own) && self.is_named(*place, spot)
+                };
                 let right = places.iter().any(is_own);
                 if right {
                     self.counted[*number as usize] = true;
@@ -175,9 +178,7 @@ impl Walk<'_> {
         let Some(&(number, own, depth)) = functions.get(&target) else {
             return false;
         };
-        let by_way = self.by_way_of(target).map(|(_, jump)| jump);
-        let entrance = by_way.or_else(|| Decoded::of(self.spot(target), self.patched(target)?));
-        let entered = entrance.and_then(|jump| self.step_at(jump.target()));
+        let entered = self.door_of(target).and_then(|door| self.step_at(door));
         let enters = Step::Enter {
             number,
             leaf,
@@ -188,6 +189,21 @@ impl Walk<'_> {
             && way == (site as u8 ^ way_of(number)) & WAY_BITS
             && behind.is_some_and(|found| found.behind == to)
             && self.jumps_from(place, places)
+    }
+
+    /// Where the jump at an entry leads.
+    fn door_of(&self, entry: Address) -> Option<i64> {
+        let by_way = self.by_way_of(entry).map(|(_, jump)| jump);
+        let jump = by_way.or_else(|| Decoded::of(self.spot(entry), self.patched(entry)?))?;
+        Some(jump.target())
+    }
+
+    /// Whether the jump at an entry leads to `door`, in front of which stands its name.
+    fn is_named(&self, entry: Address, door: i64) -> bool {
+        let name = self.trampolines.from(door - NAME as i64);
+        let name = name.and_then(|bytes| bytes.first_chunk());
+        let name = name.map(|bytes: &[u8; NAME]| u32::from_le_bytes(*bytes).into());
+        self.door_of(entry) == Some(door) && name == Some(self.spot(entry))
     }
 
     /// Whether nothing but leaving the function may come before this instruction.

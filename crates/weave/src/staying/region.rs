@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use tomo_program::Address;
 
 use super::action::{Action, Once, Sinks, What};
-use super::chain::Apart;
+use super::chain::{Apart, Step};
 use super::moved::{Movable, Reader, Way};
 use super::whole::Entrance;
 use crate::text::Text;
@@ -345,6 +345,7 @@ impl Region {
         };
         for (index, piece) in self.pieces.iter().enumerate() {
             if !piece.entering.is_empty() {
+                writing.name_door(piece);
                 let here = writing.writer.bytes.len() - start;
                 offsets.doors.insert(piece.start, here);
                 writing.act(&piece.entering);
@@ -422,6 +423,15 @@ where
     fn act_once(&mut self, action: Action) {
         let apart = action.write(self.writer, self.sinks, &self.spot, &self.inside);
         self.apart.extend(apart);
+    }
+
+    /// In front of a door by which a function is entered in chains of calls stands who it is.
+    fn name_door(&mut self, piece: &Piece) {
+        let enters = |action: &Action| matches!(action.what, What::Chain(Step::Enter(_)));
+        if piece.entering.iter().any(enters) {
+            let Spot(name) = (self.spot)(piece.start);
+            self.writer.copy(&(name as u32).to_le_bytes());
+        }
     }
 
     fn act_before(&mut self, piece: &Piece, address: Address) {
