@@ -100,12 +100,7 @@ pub(crate) struct Arguments {
     html: Option<PathBuf>,
 
     /// The program, and arguments before those of each case.
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "PROGRAM"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 

@@ -185,7 +185,13 @@ mod tests {
 
     #[test]
     fn help_and_errors_come_from_who_knows_all_commands() {
-        for line in ["tomo", "tomo cover --help", "tomo cover", "tomo --version"] {
+        for line in [
+            "tomo",
+            "tomo cover --help",
+            "tomo cover",
+            "tomo cover --no-such -- x",
+            "tomo --version",
+        ] {
             assert!(!is_asked(line), "{line}");
         }
     }

@@ -86,7 +86,6 @@ pub(crate) struct Arguments {
     #[arg(
         required_unless_present = "show",
         trailing_var_arg = true,
-        allow_hyphen_values = true,
         value_name = "PROGRAM"
     )]
     command: Vec<OsString>,

@@ -82,7 +82,6 @@ pub(crate) struct Arguments {
     #[arg(
         required_unless_present = "flush_only",
         trailing_var_arg = true,
-        allow_hyphen_values = true,
         value_name = "PROGRAM"
     )]
     command: Vec<OsString>,

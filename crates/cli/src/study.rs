@@ -182,7 +182,7 @@ pub(crate) struct Common {
 pub(crate) struct Measure {
     #[arg(long, value_name = "FILE")]
     into: PathBuf,
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
