@@ -18,6 +18,8 @@ int main(int argc, char **argv) {
   FILE *in = argc > 1 ? fopen(argv[1], "r") : NULL;
   sqlite3 *db;
   int rows = 0, errors = 0;
+  /* What it calls random is printed in names: each run is to be the same. */
+  sqlite3_test_control(SQLITE_TESTCTRL_PRNG_SEED, 1, (sqlite3 *)0);
   if (in == NULL || sqlite3_open(":memory:", &db) != SQLITE_OK) return 2;
   while (fgets(line, sizeof line, in)) {
     char *message = NULL;

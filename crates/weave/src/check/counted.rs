@@ -375,7 +375,7 @@ impl Walk<'_> {
         // The jump to which a short one leads stands among bytes of another block: they are not for themselves.
         let is_short = |here: &Address| {
             let start = self.instruction_at(*here);
-            start.is_some_and(|start| self.by_way_of(start).is_some())
+            start.is_some_and(|start| self.by_way_of(start).is_some()) && !self.ends_jump(*here)
         };
         let (short, others): (Vec<Address>, Vec<Address>) = changed.into_iter().partition(is_short);
         for here in short.into_iter().chain(others) {
@@ -386,6 +386,17 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the byte seems to end a jump into the trampolines: then it may look like anything. It is looked at later.
+    fn ends_jump(&self, here: Address) -> bool {
+        (1..5).any(|back| {
+            let start = Address(here.0.wrapping_sub(back));
+            let code = self.patched(start).filter(|_| self.is_strange(start));
+            let jump = code.and_then(|code| Decoded::of(self.spot(start), code));
+            let jump = jump.filter(|jump| jump.is_jump() && jump.bytes.len() == 5);
+            jump.is_some_and(|jump| self.trampolines.has(jump.target()))
+        })
     }
 
     /// The jump to which a short one at `address` leads, if the image has one there.
