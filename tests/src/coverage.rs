@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
+use nix::sys::personality::{self, Persona};
 use tomo_wire::plan::{PlanView, Tactic};
 use tomo_wire::record::{RecordView, stem_of};
 
@@ -303,6 +304,27 @@ pub fn complete(mut command: Command, input: &[u8]) -> Result<Output> {
         scope.spawn(move || pipe.write_all(input));
         Ok(child.wait_with_output()?)
     })
+}
+
+/// A command with the variables that the oracle gives to what it steps through, and no others.
+#[must_use]
+pub fn as_stepped(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear();
+    command.envs([("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("TZ", "UTC")]);
+    command
+}
+
+/// As [`complete`], at the addresses that the oracle's runs have: some programs hash addresses.
+///
+/// # Errors
+/// If it does not start, or addresses cannot be had so.
+pub fn complete_as_stepped(command: Command, input: &[u8]) -> Result<Output> {
+    let before = personality::get()?;
+    personality::set(before | Persona::ADDR_NO_RANDOMIZE)?;
+    let output = complete(command, input);
+    personality::set(before)?;
+    output
 }
 
 /// The plan beside a record, which that of a single process shares with others.

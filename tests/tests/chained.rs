@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use nix::sys::personality::{self, Persona};
 use serde::Deserialize;
 use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, Workload, build, compiled};
-use tomo_testkit::coverage::complete;
+use tomo_testkit::coverage::{as_stepped, complete, complete_as_stepped};
 use tomo_testkit::held::tell;
 use tomo_testkit::steps::chains::{Chain, Follower, Functions, Observed, Way};
 use tomo_testkit::steps::{Outside, follow};
@@ -105,13 +104,8 @@ impl Document {
 fn noted(program: &Path, workload: &Workload, cache: &Path) -> Document {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("chains.json");
-    let mut command = Command::new(tomo::path().expect("tomo"));
-    // What the oracle runs it with.
-    let variables = [("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("TZ", "UTC")];
-    command
-        .env_clear()
-        .envs(variables)
-        .env("TOMO_CACHE_DIR", cache);
+    let mut command = as_stepped(tomo::path().expect("tomo"));
+    command.env("TOMO_CACHE_DIR", cache);
     command.current_dir(workload.cwd.as_deref().unwrap_or(folder.path()));
     command
         .args(["chains", "-o"])
@@ -119,11 +113,7 @@ fn noted(program: &Path, workload: &Workload, cache: &Path) -> Document {
     command.arg("--json").arg(&file);
     command.arg("--").arg(program).args(&workload.args);
     let input = workload.stdin.as_deref().unwrap_or_default();
-    // As the oracle does: some programs hash addresses.
-    let before = personality::get().expect("a personality");
-    personality::set(before | Persona::ADDR_NO_RANDOMIZE).expect("no randomization");
-    let output = complete(command, input).expect("run");
-    personality::set(before).expect("a personality");
+    let output = complete_as_stepped(command, input).expect("run");
     let text = std::fs::read(&file).unwrap_or_else(|error| {
         let said = String::from_utf8_lossy(&output.stderr);
         panic!("{}: {error}: {said}", program.display())

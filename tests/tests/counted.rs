@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nix::sys::personality::{self, Persona};
 use serde::Deserialize;
 use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build, compiled};
-use tomo_testkit::coverage::complete;
+use tomo_testkit::coverage::{as_stepped, complete, complete_as_stepped};
 use tomo_testkit::held::tell;
 use tomo_testkit::steps::{Kind, Outside, Trace, observe};
 use tomo_testkit::tomo;
@@ -120,23 +119,15 @@ impl Function {
 fn counted(program: &Path, args: &[String], input: &[u8], cache: &Path) -> Document {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("counts");
-    let mut command = Command::new(tomo::path().expect("tomo"));
-    // What the oracle runs it with.
-    let variables = [("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("TZ", "UTC")];
+    let mut command = as_stepped(tomo::path().expect("tomo"));
     command
-        .env_clear()
-        .envs(variables)
         .env("TOMO_CACHE_DIR", cache)
         .current_dir(folder.path());
     command
         .args(["count", "--format", "json", "--to"])
         .arg(&file);
     command.arg("--").arg(program).args(args);
-    // As the oracle does: some programs hash addresses.
-    let before = personality::get().expect("a personality");
-    personality::set(before | Persona::ADDR_NO_RANDOMIZE).expect("no randomization");
-    let output = complete(command, input).expect("run");
-    personality::set(before).expect("a personality");
+    let output = complete_as_stepped(command, input).expect("run");
     let text = std::fs::read(&file).unwrap_or_else(|error| {
         let said = String::from_utf8_lossy(&output.stderr);
         panic!("{}: {error}: {said}", program.display())

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tomo_testkit::corpus::compiled;
-use tomo_testkit::coverage::{Covering, complete};
+use tomo_testkit::coverage::{Covering, Units, complete};
 
 fn objdump(argument: &str, program: &Path) -> String {
     let output = Command::new("objdump").arg(argument).arg(program).output();
@@ -36,23 +36,29 @@ fn statements(program: &Path) -> BTreeSet<u64> {
     addresses.collect()
 }
 
+/// What is observed of a run, which must do what it does alone.
+fn observed(program: &Path, level: &str) -> Units {
+    let alone = complete(Command::new(program), b"").expect("run");
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&["--level", level]).expect("tomo");
+    command.arg(program);
+    let output = complete(command, b"").expect("run");
+    assert_eq!(
+        (&output.stdout, output.status),
+        (&alone.stdout, alone.status),
+        "{level}"
+    );
+    covering.only().expect("a record")
+}
+
 #[test]
 fn a_line_table_that_lies_moves_no_probe() {
     let program = compiled("gcc", "misleading.c", &["-g", "-O2"]).expect("built");
     let starts = instructions(&program);
     let lies: BTreeSet<_> = statements(&program).difference(&starts).copied().collect();
     assert!(lies.len() >= 4, "{lies:x?}");
-    let alone = complete(Command::new(&program), b"").expect("run");
     for level in ["block", "edge"] {
-        let covering = Covering::new().expect("a folder");
-        let mut command = covering.command(&["--level", level]).expect("tomo");
-        command.arg(&program);
-        let output = complete(command, b"").expect("run");
-        assert_eq!(
-            (&output.stdout, output.status),
-            (&alone.stdout, alone.status)
-        );
-        let units = covering.only().expect("a record");
+        let units = observed(&program, level);
         assert!(units.hit.len() > 5);
         for at in units.hit.iter().chain(&units.missed) {
             assert!(starts.contains(at) && !lies.contains(at), "{at:#x}");
@@ -63,17 +69,7 @@ fn a_line_table_that_lies_moves_no_probe() {
 #[test]
 fn a_table_that_is_read_too_far_puts_no_probe_into_an_instruction() {
     let program = compiled("gcc", "misread.s", &[]).expect("built");
-    let alone = complete(Command::new(&program), b"").expect("run");
     for level in ["function", "block", "edge"] {
-        let covering = Covering::new().expect("a folder");
-        let mut command = covering.command(&["--level", level]).expect("tomo");
-        command.arg(&program);
-        let output = complete(command, b"").expect("run");
-        assert_eq!(
-            (&output.stdout, output.status),
-            (&alone.stdout, alone.status),
-            "{level}"
-        );
-        assert!(!covering.only().expect("a record").hit.is_empty());
+        assert!(!observed(&program, level).hit.is_empty(), "{level}");
     }
 }

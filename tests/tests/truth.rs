@@ -166,7 +166,6 @@ fn bzip2_is_true() {
 }
 
 #[test]
-#[ignore = "single steps take minutes; cargo xtask bench truth runs it"]
 fn sqlite_is_true() {
     check(
         Source::Sqlite,
@@ -178,7 +177,6 @@ fn sqlite_is_true() {
 }
 
 #[test]
-#[ignore = "single steps take minutes; cargo xtask bench truth runs it"]
 fn zstd_is_true() {
     check(
         Source::Zstd,

@@ -547,10 +547,12 @@ impl<'p, 'f> Made<'p, 'f> {
         let window = self.places.codes[site.block].window_at_end();
         let what = match (self.recorded, way, window) {
             (Recorded::Marks, Some((_, Way::Once | Way::Both)), Some((window, original))) => {
+                // The two ways of a branch are numbered one behind the other.
+                let other = mark + 1 - 2 * u32::from(case);
+                let both = way.is_some_and(|(_, way)| way == Way::Both);
                 What::Once(Once {
                     mark,
-                    other: (way.is_some_and(|way| way.1 == Way::Both))
-                        .then(|| mark + 1 - 2 * u32::from(case)),
+                    other: both.then_some(other),
                     window,
                     original,
                 })

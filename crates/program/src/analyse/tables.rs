@@ -174,7 +174,7 @@ impl Reader<'_, '_> {
         let has_tables = constants
             .iter()
             .any(|&constant| self.may_be_table(constant));
-        let plain = constants.iter().filter(|constant| !constant.indexed);
+        let plain = constants.iter().filter(|one| has_tables && !one.indexed);
         let plain = plain.map(|constant| constant.address);
         self.starts = plain.filter(|&at| self.may_be_offsets(at, at)).collect();
         let sliced = jumps.iter().filter(|_| has_tables);
