@@ -547,12 +547,12 @@ impl<'p, 'f> Made<'p, 'f> {
         let window = self.places.codes[site.block].window_at_end();
         let what = match (self.recorded, way, window) {
             (Recorded::Marks, Some((_, Way::Once | Way::Both)), Some((window, original))) => {
-                // The two ways of a branch are numbered one behind the other.
-                let other = mark + 1 - 2 * u32::from(case);
+                // The two ways of a branch are numbered one behind the other, the taken one first.
+                let other = || if case == 0 { mark + 1 } else { mark - 1 };
                 let both = way.is_some_and(|(_, way)| way == Way::Both);
                 What::Once(Once {
                     mark,
-                    other: both.then_some(other),
+                    other: both.then(other),
                     window,
                     original,
                 })
