@@ -14,10 +14,20 @@ pub(crate) fn root() -> Result<PathBuf> {
     Ok(root.context("xtask has no parent folder")?.to_owned())
 }
 
-/// The cargo that runs us, in the workspace's folder.
+/// The cargo that runs us, in the workspace's folder. What it told us of our own package is taken away: build scripts that
+/// ask for it (ring's does) would run anew, with all that depends on them, whenever somebody else calls cargo.
 pub(crate) fn cargo(arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root()?);
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_")
+            || text.starts_with("CARGO_MANIFEST_")
+            || text == "OUT_DIR"
+        {
+            command.env_remove(&name);
+        }
+    }
     Ok(command)
 }
 
@@ -100,18 +110,9 @@ pub(crate) fn build_tomo() -> Result<PathBuf> {
     Ok(target()?.join("release/tomo"))
 }
 
-/// Builds it as the tests do (`tests/src/tomo.rs`).
+/// Builds it as the tests do (`.cargo/config.toml`).
 pub(crate) fn build_tomo_as_tests() -> Result<PathBuf> {
-    run(&mut cargo(&[
-        "build",
-        "--workspace",
-        "--bin",
-        "tomo",
-        "--test",
-        "map",
-        "--profile",
-        "test",
-    ])?)?;
+    run(&mut cargo(&["tomo-as-tests"])?)?;
     Ok(target()?.join("debug/tomo"))
 }
 

@@ -6,20 +6,25 @@
 //! - [`Strategy::Grouped`] (the paper's *optimized grouping*): branches of a function that are
 //!   likely to share witnesses, because one decides whether the other runs, or a cycle passes both.
 //!
-//! Jobs go, dearest first, to the machine that has least to do (Graham's list scheduling, within
+//! Jobs go, dearest first, to the machine that then has least to do (Graham's list scheduling, within
 //! 4/3 − 1/(3m) of the best makespan for jobs that share nothing). Machines grow their witnesses
 //! incrementally: while two ways of the job clash there, the cheapest place that could tell
 //! them apart is added, out of a placement that tells everything apart; since more witnesses never
-//! hurt, what was told stays told. At the end each machine drops what its jobs do not need.
+//! hurt, what was told stays told. At the end each machine drops what its jobs do not need, and with
+//! [`Strategy::Grouped`] the busiest gives parts of its jobs away (`distribution/balance.rs`): one
+//! function is often hotter than a machine's share of all.
 //!
 //! Where profiles are bounded, a machine has several, and a job is cut between them.
 //!
-//! **Deviations.** The paper's jobs are diamonds and cycles, which are exponentially many, and
+//! **Deviations.** The paper gives a job to the machine that has least to do before it, which may
+//! have to witness a cycle anew that another one witnesses already; and its groups stay whole. Its jobs are diamonds and cycles, which are exponentially many, and
 //! whose being broken does not suffice (`printed/theorem_1.rs`); ours are
 //! what the [criterion](super) asks for. Its incremental step recomputes a spanning tree (Figure 7).
 //! Branches of more than [`MANY`] ways are one piece for the fine-grained strategy as well. Targets
 //! of a call with several are told by witnesses at their entries, in one profile.
 
+mod balance;
+mod draft;
 mod jobs;
 mod machine;
 
@@ -28,6 +33,7 @@ use tomo_graph::{NodeId, Weight};
 use super::flow::{Ends, Flow, Place};
 use super::place::{Effort, NotRealizable, place};
 use super::{FunctionId, Program};
+use draft::Draft;
 
 pub use jobs::MANY;
 
@@ -238,7 +244,14 @@ impl<'p> Placed<'p> {
             return Err(DistributionError::NoMachines);
         }
         let jobs = jobs::of(self.program, &self.works, strategy)?;
-        machine::assign(&self.works, jobs, machines)
+        let mut profiles = machine::assign(&self.works, jobs, machines)?;
+        if strategy == Strategy::Grouped && machines.bound.is_none() {
+            balance::even(&self.works, &mut profiles, machines.besides);
+        }
+        let places = |(machine, draft): &(u32, Draft)| (*machine, draft.places(&self.works));
+        Ok(Distribution::new(
+            &profiles.iter().map(places).collect::<Vec<_>>(),
+        ))
     }
 }
 

@@ -101,6 +101,40 @@ fn machines_share_the_load() {
             "{strategy:?} {sums:?}"
         );
     }
+    let [fine, by_function, grouped] = sums;
+    assert!(grouped[1] < by_function[1].min(fine[1]), "{sums:?}");
+    assert!(grouped[2] < by_function[2].min(fine[2]), "{sums:?}");
+}
+
+/// Two loops with a branch each in a loop around both are one group; still each machine gets one of them.
+#[test]
+fn the_busiest_gives_parts_of_its_groups_away() {
+    let (graph, _) = named("a>b b>c b>d c>e d>e e>b e>f f>g f>h g>i h>i i>f i>a i>z");
+    let program = alone(&graph);
+    let inner = |node: NodeId| u64::from((1..=8).contains(&node.0));
+    let weight = |_, place| match place {
+        Place::Node(node) => Weight::Finite(1 + 100 * inner(node)),
+        Place::Edge(edge) => {
+            let (from, to) = graph.edges()[edge.index()];
+            let is_way_on = from.0 == 4 && to.0 == 5 || from.0 == 8 && to.0 != 5;
+            Weight::Finite(1 + 100 * inner(from).min(inner(to)) * u64::from(!is_way_on))
+        }
+    };
+    let machines = Machines {
+        count: 2,
+        bound: None,
+        besides: 0,
+    };
+    let made = |strategy| {
+        let made = distribute(&program, weight, strategy, machines, Ends::All);
+        made.expect("all places are allowed")
+    };
+    let busiest = |made: &Distribution| made.loads(2, weight).into_iter().max().unwrap_or(0);
+    let (whole, parts) = (made(Strategy::FunctionWise), made(Strategy::Grouped));
+    check(&program, &parts, machines, Ends::All);
+    let (whole, parts) = (busiest(&whole), busiest(&parts));
+    assert!(whole >= 400, "{whole}");
+    assert!(parts * 10 <= whole * 6, "{parts} of {whole}");
 }
 
 /// Two diamonds in a row, entered once: one job each, one machine each.

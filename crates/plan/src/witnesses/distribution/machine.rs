@@ -1,65 +1,61 @@
-//! Giving jobs to machines (DPT Figure 5), and growing their witnesses (Figure 7, for our duties).
-
-use std::collections::BTreeMap;
+//! Giving jobs to machines (DPT Figure 5).
 
 use tomo_graph::NodeId;
 
+use super::draft::Draft;
 use super::jobs::{Duty, Job, pairs};
-use super::{Distribution, DistributionError, FunctionWork, Machines};
-use crate::witnesses::blame::Blame;
-use crate::witnesses::first::{Clash, Firsts};
-use crate::witnesses::place::dearest_first;
-use crate::witnesses::prune::prune;
-use crate::witnesses::{FunctionId, Place};
+use super::{DistributionError, FunctionWork, Machines};
+use crate::witnesses::FunctionId;
 
-/// What one profile has of one function.
-#[derive(Clone, Debug)]
-struct Share {
-    witness: Vec<bool>,
-    duties: Vec<Duty>,
-    /// Witnesses that other functions' calls need.
-    entries: Vec<u32>,
-}
-
-/// A profile while it grows.
-#[derive(Clone, Debug, Default)]
-struct Draft {
-    shares: BTreeMap<FunctionId, Share>,
-    size: usize,
-    cost: u64,
-}
-
-/// Gives every job to a machine.
+/// Gives every job to a machine; the profiles, in order of their machines.
 pub(super) fn assign(
     works: &[FunctionWork],
     jobs: Vec<Job>,
     machines: Machines,
-) -> Result<Distribution, DistributionError> {
+) -> Result<Vec<(u32, Draft)>, DistributionError> {
     let mut jobs: Vec<(u64, Job)> = jobs
         .into_iter()
         .map(|job| (alone(works, &job), job))
         .collect();
     jobs.sort_by_key(|job| std::cmp::Reverse(job.0));
     let mut drafts: Vec<Vec<Draft>> = vec![vec![Draft::default()]; machines.count as usize];
-    for (_, job) in jobs {
+    for job in jobs {
         let load = |(number, drafts): &(usize, &mut Vec<Draft>)| {
             let costs = drafts.iter().map(|each| each.cost);
             let besides = if *number == 0 { machines.besides } else { 0 };
-            costs.fold(besides, u64::saturating_add)
+            let grown = growth(works, drafts, &job, machines.bound);
+            costs.fold(besides.saturating_add(grown), u64::saturating_add)
         };
         let idlest = drafts.iter_mut().enumerate().min_by_key(load);
         if let Some((_, machine)) = idlest {
-            give(works, machine, job, machines.bound)?;
+            give(works, machine, job.1, machines.bound)?;
         }
     }
-    let mut profiles = Vec::new();
-    for (machine, drafts) in (0u32..).zip(drafts) {
-        for mut draft in drafts {
-            draft.prune(works);
-            profiles.push((machine, draft.places(works)));
-        }
+    let numbered = (0u32..).zip(drafts);
+    let mut profiles: Vec<_> = numbered
+        .flat_map(|(machine, drafts)| drafts.into_iter().map(move |draft| (machine, draft)))
+        .collect();
+    for (_, draft) in &mut profiles {
+        draft.prune(works);
     }
-    Ok(Distribution::new(&profiles))
+    Ok(profiles)
+}
+
+/// By how much what a machine has to do grows if it is given a job that costs so much by itself. Where profiles are bounded,
+/// a machine has several, and the job would go to the last: nothing is said.
+fn growth(
+    works: &[FunctionWork],
+    drafts: &[Draft],
+    (alone, job): &(u64, Job),
+    bound: Option<u32>,
+) -> u64 {
+    match (bound, drafts.last(), job) {
+        (None, Some(draft), Job::Branches(id, duties)) => match draft.shares.get(id) {
+            Some(share) => share.clone().cover(&works[id.index()], duties).1,
+            None => *alone,
+        },
+        _ => 0,
+    }
 }
 
 /// What a job costs by itself.
@@ -164,117 +160,4 @@ fn too_small(
         needs,
         bound: bound.unwrap_or(u32::MAX),
     }
-}
-
-impl Share {
-    fn new(work: &FunctionWork) -> Self {
-        Self {
-            witness: vec![false; work.flow.places()],
-            duties: Vec::new(),
-            entries: Vec::new(),
-        }
-    }
-}
-
-fn clash(firsts: &mut Firsts<'_>, duty: Duty, witness: &[bool]) -> Option<Clash> {
-    let is_witness = |place: u32| witness[place as usize];
-    match duty.ways {
-        Some(ways) => firsts.clash_between(duty.node, ways, is_witness),
-        None => firsts.clash_at(duty.node, is_witness),
-    }
-}
-
-impl Draft {
-    /// Adds witnesses until the duties are fulfilled.
-    fn cover(&mut self, work: &FunctionWork, id: FunctionId, duties: &[Duty]) {
-        let share = self.shares.entry(id).or_insert_with(|| Share::new(work));
-        let mut firsts = Firsts::new(&work.flow);
-        let mut blame = Blame::new(&work.flow);
-        for &duty in duties {
-            while let Some(clash) = clash(&mut firsts, duty, &share.witness) {
-                let places = blame.places(&clash, &|place| share.witness[place as usize]);
-                let pooled = places
-                    .into_iter()
-                    .filter(|&place| work.pool[place as usize]);
-                // The pool tells all ways apart, so one of the places is in it.
-                let Some(cheapest) = pooled.min_by_key(|&place| (work.weight(place), place)) else {
-                    break;
-                };
-                share.witness[cheapest as usize] = true;
-                self.size += 1;
-                self.cost = self.cost.saturating_add(work.weight(cheapest));
-            }
-        }
-        share.duties.extend(duties);
-    }
-
-    /// Adds witnesses at the entries of functions.
-    fn enter(&mut self, works: &[FunctionWork], targets: &[(FunctionId, u32)]) {
-        for &(id, entry) in targets {
-            let work = &works[id.index()];
-            let share = self.shares.entry(id).or_insert_with(|| Share::new(work));
-            share.entries.push(entry);
-            if !std::mem::replace(&mut share.witness[entry as usize], true) {
-                self.size += 1;
-                self.cost = self.cost.saturating_add(work.weight(entry));
-            }
-        }
-    }
-
-    fn prune(&mut self, works: &[FunctionWork]) {
-        let ids: Vec<FunctionId> = self.shares.keys().copied().collect();
-        for id in ids {
-            self.prune_share(&works[id.index()], id);
-        }
-    }
-
-    /// Drops witnesses of a function that its duties do not need.
-    fn prune_share(&mut self, work: &FunctionWork, id: FunctionId) {
-        let Some(share) = self.shares.get_mut(&id) else {
-            return;
-        };
-        let before = total(work, &share.witness);
-        let mut order = dearest_first(&work.weights, &share.witness);
-        order.retain(|place| !share.entries.contains(place));
-        let mut duties: BTreeMap<NodeId, Vec<Duty>> = BTreeMap::new();
-        for &duty in &share.duties {
-            duties.entry(duty.node).or_default().push(duty);
-        }
-        prune(
-            &work.flow,
-            &mut share.witness,
-            &order,
-            PRUNING,
-            &mut |firsts, fork, witness| {
-                let duties = duties.get(&work.flow.node_of(fork));
-                duties.is_some_and(|duties| {
-                    let mut duties = duties.iter();
-                    duties.any(|&duty| clash(firsts, duty, witness).is_some())
-                })
-            },
-        );
-        let after = total(work, &share.witness);
-        self.size = self.size - before.0 + after.0;
-        self.cost = self.cost.saturating_sub(before.1).saturating_add(after.1);
-    }
-
-    fn places(&self, works: &[FunctionWork]) -> Vec<(FunctionId, Place)> {
-        let places = self.shares.iter().flat_map(|(&id, share)| {
-            let flow = &works[id.index()].flow;
-            let numbers = (0..share.witness.len()).filter(|&at| share.witness[at]);
-            numbers.map(move |at| (id, flow.place(at as u32)))
-        });
-        places.collect()
-    }
-}
-
-/// How many moves pruning a function in one profile may look at.
-const PRUNING: u64 = 2_000_000;
-
-/// How many witnesses, and what they cost.
-fn total(work: &FunctionWork, witness: &[bool]) -> (usize, u64) {
-    let places = (0..witness.len() as u32).filter(|&place| witness[place as usize]);
-    places.fold((0, 0), |(size, cost): (usize, u64), place| {
-        (size + 1, cost.saturating_add(work.weight(place)))
-    })
 }
