@@ -41,7 +41,9 @@ killed or crashes is told up to the last block that is certain.
 
 With several runs arguments, environment, directory and standard input are the
 same in each, and addresses are not randomised; where the runs differ
-nevertheless, that is said, and no trace is claimed for what lies behind.
+nevertheless, that is said, and no trace is claimed for what lies behind. They
+share the work evenly where it is known how often things run: count them before,
+with `tomo count`.
 
 With --calm what the program asks of the system about time, its process numbers
 and random numbers is answered alike in each run: clock_gettime, gettimeofday,
@@ -72,9 +74,10 @@ struct Traced {
     #[arg(short, long, value_name = "JOBS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     jobs: u32,
 
-    /// How witnesses are distributed.
-    #[arg(long, value_enum, default_value_t = Distributed::Function)]
-    strategy: Distributed,
+    /// How witnesses are distributed; by default `optimized` where it is known how often things ran, else `function`, which
+    /// errs less by estimates.
+    #[arg(long, value_enum)]
+    strategy: Option<Distributed>,
 
     /// Where witnesses may be.
     #[arg(long, value_enum, default_value_t = Witnesses::Auto)]
@@ -120,7 +123,7 @@ enum Distributed {
     Fine,
     /// All of a function to one run.
     Function,
-    /// Branches that are likely to share witnesses.
+    /// Branches that are likely to share witnesses, and parts of what is dearest to whoever has least to do.
     Optimized,
 }
 
@@ -144,10 +147,14 @@ enum Witnesses {
 
 impl Traced {
     fn how(&self, weighed: Weighed) -> HowTraced {
+        let usual = match weighed.is_known() {
+            true => Distributed::Optimized,
+            false => Distributed::Function,
+        };
         HowTraced {
             runs: self.runs,
             limit: self.limit,
-            strategy: match self.strategy {
+            strategy: match self.strategy.unwrap_or(usual) {
                 Distributed::Fine => Strategy::FineGrained,
                 Distributed::Function => Strategy::FunctionWise,
                 Distributed::Optimized => Strategy::Grouped,
@@ -203,4 +210,36 @@ fn trace(arguments: &Traced) -> Result<ExitCode> {
     };
     let command = Command { target, name, rest };
     Ok(ExitCode::from(session.run(&command)?.code()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use tomo_launch::Weighed;
+    use tomo_weave::Strategy;
+
+    use super::Traced;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        traced: Traced,
+    }
+
+    #[test]
+    fn parts_of_functions_are_given_away_only_by_counts() {
+        let strategy = |words: &[&str], weighed| {
+            let line = Line::try_parse_from(["trace"].iter().chain(words));
+            let line = line.expect("a command line");
+            line.traced.how(weighed).strategy
+        };
+        let counted = || Weighed::by(7, Default::default);
+        assert_eq!(
+            strategy(&["prog"], Weighed::default()),
+            Strategy::FunctionWise
+        );
+        assert_eq!(strategy(&["prog"], counted()), Strategy::Grouped);
+        let asked = ["--strategy", "fine", "prog"];
+        assert_eq!(strategy(&asked, counted()), Strategy::FineGrained);
+    }
 }

@@ -84,6 +84,12 @@ impl Weighed {
             weights: LazyCell::new(Box::new(find)),
         }
     }
+
+    /// Whether there are any.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.name != 0
+    }
 }
 
 impl Default for Weighed {
