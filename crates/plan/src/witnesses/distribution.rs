@@ -17,9 +17,9 @@
 //! Where profiles are bounded, a machine has several, and a job is cut between them.
 //!
 //! **Deviations.** The paper gives a job to the machine that has least to do before it, which may
-//! have to witness a cycle anew that another one witnesses already; and its groups stay whole. Its jobs are diamonds and cycles, which are exponentially many, and
-//! whose being broken does not suffice (`printed/theorem_1.rs`); ours are
-//! what the [criterion](super) asks for. Its incremental step recomputes a spanning tree (Figure 7).
+//! have to witness a cycle anew that another one witnesses already; and its groups stay whole. Its
+//! jobs are diamonds and cycles, which are exponentially many, and whose being broken does not
+//! suffice (`printed/theorem_1.rs`); ours are what the [criterion](super) asks for. Its incremental step recomputes a spanning tree (Figure 7).
 //! Branches of more than [`MANY`] ways are one piece for the fine-grained strategy as well. Targets
 //! of a call with several are told by witnesses at their entries, in one profile.
 

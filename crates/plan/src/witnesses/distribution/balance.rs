@@ -18,8 +18,8 @@ use crate::witnesses::first::Firsts;
 const STEPS: usize = 500;
 /// How many witnesses of the busiest are tried in a step.
 const TRIED: usize = 200;
-/// The busiest has enough if it does no more than this part of the mean above it; and what weighs less than this
-/// part of what is too much does not help.
+/// The busiest is left alone if what it does above the mean is less than one in so many of the mean; and a witness is not
+/// tried that weighs less than one in so many of that.
 const PART: u64 = 50;
 
 /// Takes from the busiest machine, again and again, what another one does with less. The first does so much besides.
