@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -23,6 +23,7 @@ use crate::fleet::{Fleet, Word, client, request_for, serve};
 struct Broken {
     inner: InMemory,
     writes_left: AtomicI64,
+    writes_begun: AtomicU64,
     gate: tokio::sync::Semaphore,
 }
 
@@ -31,6 +32,7 @@ impl Broken {
         Arc::new(Self {
             inner: InMemory::new(),
             writes_left: AtomicI64::new(i64::MAX),
+            writes_begun: AtomicU64::new(0),
             gate: tokio::sync::Semaphore::new(1),
         })
     }
@@ -52,6 +54,7 @@ impl fmt::Display for Broken {
 #[async_trait]
 impl ObjectStore for Broken {
     async fn put_opts(&self, path: &Path, bytes: PutPayload, how: PutOptions) -> Result<PutResult> {
+        self.writes_begun.fetch_add(1, Ordering::SeqCst);
         let _turn = self.gate.acquire().await;
         if self.writes_left.fetch_sub(1, Ordering::SeqCst) <= 0 {
             return Err(self.full());
@@ -225,8 +228,14 @@ fn a_disk_that_stalls_makes_others_wait_and_then_refuses_them() {
         let client = fleet.instances.clone();
         move || client.post_bytes::<tomo_protocol::Answer>(paths::REPORTS, &body)
     };
-    // One is being written and two wait, so of twenty at least seventeen are refused at once.
-    let senders: Vec<_> = (1..=20).map(|run| std::thread::spawn(send(run))).collect();
+    let begun = || broken.writes_begun.load(Ordering::SeqCst);
+    let before = begun();
+    let mut senders = vec![std::thread::spawn(send(1))];
+    while begun() == before {
+        std::thread::yield_now();
+    }
+    // One is being written and two wait, so of twenty seventeen are refused at once.
+    senders.extend((2..=20).map(|run| std::thread::spawn(send(run))));
     let refused_now = || senders.iter().filter(|sender| sender.is_finished()).count();
     while refused_now() < 17 {
         std::thread::yield_now();
