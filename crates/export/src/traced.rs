@@ -24,7 +24,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tomo_profile::tracing::{Atlas, AtlasError, Ended, Lane, Sink, threads_of, walk};
+use tomo_profile::tracing::{Atlas, AtlasError, Ended, Lane, Sink, walk};
 use tomo_program::{Cache, Progress};
 use tomo_wire::Refusal;
 use tomo_wire::tracing::{ChartView, MOST_UNITS, Tracks, UNIT};
@@ -174,11 +174,11 @@ impl Traced {
 
     /// The threads of the first run with what the others recorded of them.
     #[must_use]
-    pub fn threads(&self) -> Vec<TracedThread> {
+    pub fn threads(&self, atlas: &Atlas<'_>) -> Vec<TracedThread> {
         let mut threads: Vec<TracedThread> = Vec::new();
         for (number, run) in self.runs.iter().enumerate() {
             let slabs = run.recorded.slabs.iter();
-            for thread in slabs.flat_map(|words| threads_of(words)) {
+            for thread in slabs.flat_map(|words| atlas.threads(words)) {
                 let known = threads
                     .iter_mut()
                     .find(|known| known.serial == thread.serial);

@@ -131,11 +131,11 @@ fn study(
     let graphs = graphs.map_err(|error| model(LoadError::Analysis(Box::new(error))))?;
     let all = functions(&graphs);
     let mut counted = Vec::new();
-    let mut weights = None;
+    let mut weights = Vec::new();
     for input in &subject.inputs {
         let (document, run) = site.counted(subject, input)?;
         counted.push(counts(&all, &document)?);
-        weights.get_or_insert(run);
+        weights.push(run);
         progress.advance(1);
     }
     let known = all.into_iter().filter(|function| {
@@ -152,10 +152,11 @@ fn study(
         pair.functions[1] = graphs.functions().count();
     }
     results.pairs.extend(pairs);
-    if let Some((input, weights)) = subject.inputs.first().zip(weights) {
-        progress.stage(&format!("{name}: recording"), 0);
+    progress.stage(&format!("{name}: recording"), subject.inputs.len() as u64);
+    for (input, weights) in subject.inputs.iter().zip(weights) {
         let recorded = site.recorded(subject, input, &weights, effort.runs)?;
         results.recorded.push(recorded);
+        progress.advance(1);
     }
     Ok(())
 }

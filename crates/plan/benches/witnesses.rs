@@ -82,7 +82,7 @@ fn distribution(dice: &mut Dice) {
     let alone = Machines {
         count: 1,
         bound: None,
-        besides: 0,
+        besides: &[],
     };
     // In some programs a node calls its own function again and then chooses to leave.
     let fits = |made: &Program| {
@@ -99,7 +99,7 @@ fn distribution(dice: &mut Dice) {
         let machines = Machines {
             count: 4,
             bound: None,
-            besides: 0,
+            besides: &[],
         };
         let run = || distribute(&made, weigh, strategy, machines, Ends::Returns);
         let (result, seconds) = clock::timed(run).expect("the kernel tells");

@@ -62,7 +62,7 @@ fn measure(dice: &mut Dice, strategy: Strategy) -> (f64, usize, usize) {
         let machines = Machines {
             count: 3,
             bound: None,
-            besides: 0,
+            besides: &[],
         };
         let weight = |_, place| match place {
             Place::Node(_) => Weight::Finite(2),

@@ -6,6 +6,7 @@
 //!
 //! - what happens in a function between two calls is told by the next events *of that function*, which by the
 //!   criterion for loose functions needs no belief about calls;
+//! - how often a loop that a register counts went round is told by what was in the register before and behind it;
 //! - who goes on after code that is not traced is told by *arrivals*, all of which the first run records.
 //!
 //! The thread is run along: every event that is passed must be the next one of each run that holds it, so what
@@ -28,7 +29,7 @@ use tomo_wire::tracing::{Block, ChartView, NONE, Way, block, way};
 
 use crate::reconstruction::Decider;
 
-pub use lane::{Lane, threads_of};
+pub use lane::{Lane, Thread};
 pub use walk::{Divergence, Ended, Sink, walk};
 
 /// Why a chart cannot be used.
@@ -57,6 +58,9 @@ pub struct Atlas<'c> {
     profiles: usize,
 }
 
+/// Ways that witnesses do not tell apart.
+const OUTER: u32 = way::TAIL | way::PAD | way::WHOLE_ROUND;
+
 /// What a number in a track means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Witness {
@@ -64,6 +68,8 @@ enum Witness {
     Own { function: u32 },
     /// An arrival at this block.
     Arrival { block: u32, with_stack: bool },
+    /// A way of this function, with what was in a register.
+    Value { function: u32 },
     /// Nothing.
     Unknown,
 }
@@ -121,11 +127,20 @@ impl<'c> Atlas<'c> {
         &self.chart.blocks[block as usize]
     }
 
-    /// The ways out of a block within its function.
-    fn inner(&self, block: u32) -> impl Iterator<Item = &'c Way> + use<'c> {
-        let outer = way::TAIL | way::PAD;
-        let ways = self.chart.ways_of(block).iter();
-        ways.filter(move |way| way.flags.get() & outer == 0)
+    /// The ways out of a block within its function that its witnesses tell apart, by their numbers among all of its ways.
+    fn inner(&self, block: u32) -> impl Iterator<Item = (usize, &'c Way)> + use<'c> {
+        let ways = self.chart.ways_of(block).iter().enumerate();
+        ways.filter(|(_, way)| way.flags.get() & OUTER == 0)
+    }
+
+    /// How many words follow that with the number of a witness.
+    fn following(&self, word: u32) -> usize {
+        let witness = self.witnesses.get(word.wrapping_sub(1) as usize);
+        match witness {
+            Some(Witness::Arrival { with_stack, .. }) => usize::from(*with_stack),
+            Some(Witness::Value { .. }) => 2,
+            _ => 0,
+        }
     }
 
     /// Notes what each witness means; gives the places of those on ways and nodes, with their numbers.
@@ -143,11 +158,16 @@ impl<'c> Atlas<'c> {
                     }
                 };
                 own(Place::Node(NodeId(at)), row.witness.get());
-                let outer = way::TAIL | way::PAD;
                 for way in self.chart.ways_of(first + at) {
-                    if way.flags.get() & outer == 0 {
+                    if way.flags.get() & OUTER == 0 {
                         own(Place::Edge(EdgeId(edge)), way.witness.get());
                         edge += 1;
+                    }
+                }
+                for way in self.chart.ways_of(first + at) {
+                    if self.chart.value(way.value.get()).is_some() {
+                        let value = Witness::Value { function: number };
+                        self.witnesses[way.value.get() as usize] = value;
                     }
                 }
                 if row.arrival.get() != NONE {
@@ -211,7 +231,7 @@ impl<'c> Atlas<'c> {
             let ways = self.chart.ways_of(block);
             edges.extend(
                 self.inner(block)
-                    .map(|way| (node(block), node(way.to.get()))),
+                    .map(|(_, way)| (node(block), node(way.to.get()))),
             );
             let mut out = ways.iter().map(|way| way.flags.get());
             if flags & (block::RETURNS | block::LEAVES) != 0

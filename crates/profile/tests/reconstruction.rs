@@ -57,7 +57,7 @@ fn case(dice: &mut Dice, shape: Shape) -> Option<Case> {
     let machines = Machines {
         count: 1 + dice.below(4) as u32,
         bound: (dice.below(3) == 0).then(|| 2 + dice.below(8) as u32),
-        besides: 0,
+        besides: &[],
     };
     let ends = if dice.below(2) == 0 {
         Ends::All

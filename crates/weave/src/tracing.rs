@@ -17,6 +17,7 @@
 
 pub(crate) mod breakpoints;
 mod chart;
+mod rounds;
 mod subject;
 
 use std::collections::HashMap;
@@ -85,6 +86,8 @@ pub struct Tracing<'t> {
 pub(crate) struct Traced<'f> {
     subjects: Vec<Subject<'f>>,
     distribution: Distribution,
+    /// The run that counts each loop of each subject.
+    counted: Vec<Vec<u32>>,
     /// Where each traced block is: its function and position there.
     places: HashMap<Address, (usize, usize)>,
     open: Vec<bool>,
@@ -111,9 +114,14 @@ pub(crate) fn all<'f>(
     let subjects: Vec<_> = functions
         .par_iter()
         .map(|function| {
-            let subject =
-                wanted(function).then(|| Subject::of(around, &live, function, tracing, &twice))?;
-            subject.filter(|subject| is_told(subject, tracing.kind).is_some())
+            let subject = |counts| Subject::of(around, &live, function, (tracing, counts), &twice);
+            let told = |subject: &Subject<'_>| is_told(subject, tracing.kind).is_some();
+            let counting = wanted(function).then(|| subject(counts_rounds(tracing)))??;
+            match told(&counting) {
+                true => Some(counting),
+                false if counting.loops.rounds.is_empty() => None,
+                false => subject(false).filter(told),
+            }
         })
         .collect();
     let candidates: Vec<Subject<'f>> = subjects.into_iter().flatten().collect();
@@ -125,17 +133,27 @@ pub(crate) fn all<'f>(
             .is_none_or(|&(at, _)| subjects[at].entry() != entry)
     });
     let untraced = untraced.map(|function| function.entry().0).collect();
-    let besides = weight_of_arrivals(around, &subjects, &places, &open);
-    let distribution = distribution(&subjects, tracing, besides);
+    let arrivals = match first_run(tracing) {
+        0 => weight_of_arrivals(around, &subjects, &places, &open),
+        _ => 0,
+    };
+    let (counted, besides) = counted(&subjects, tracing, arrivals);
+    let distribution = distribution(&subjects, tracing, &besides);
     Traced {
         subjects,
         distribution,
+        counted,
         places,
         open,
         collect: tracing.collect,
         first_run: first_run(tracing),
         untraced,
     }
+}
+
+/// Whether loops are counted: by code between the program's own, in as many runs as are asked for.
+fn counts_rounds(tracing: &Tracing<'_>) -> bool {
+    tracing.collect == Collect::Detour && tracing.limit.is_none()
 }
 
 /// The run of the first profile: arrivals have one of their own where that is bounded as a whole.
@@ -241,8 +259,35 @@ fn weight_of_arrivals(
     each.reduce(|| 0, u64::saturating_add)
 }
 
-/// Shares the witnesses on ways; the first run has something to do `besides`.
-fn distribution(subjects: &[Subject<'_>], tracing: &Tracing<'_>, besides: u64) -> Distribution {
+/// Shares the loops that are counted, dearest first; which run has each, and what each then has to do, the first one
+/// recording all arrivals besides.
+fn counted(
+    subjects: &[Subject<'_>],
+    tracing: &Tracing<'_>,
+    arrivals: u64,
+) -> (Vec<Vec<u32>>, Vec<u64>) {
+    let mut besides = vec![0u64; tracing.runs.max(1) as usize];
+    besides[0] = arrivals;
+    let rounds = subjects.iter().map(|subject| &subject.loops.rounds);
+    let mut counted: Vec<Vec<u32>> = rounds.clone().map(|own| vec![0; own.len()]).collect();
+    let mut all: Vec<(u64, usize, usize)> = Vec::new();
+    for (at, own) in rounds.enumerate() {
+        let weights = own.iter().map(|round| subjects[at].weight_of_values(round));
+        all.extend(weights.enumerate().map(|(n, weight)| (weight, at, n)));
+    }
+    all.sort_by_key(|&(weight, at, n)| (std::cmp::Reverse(weight), at, n));
+    for (weight, at, n) in all {
+        let idlest = (0u32..).zip(&mut besides).min_by_key(|(_, load)| **load);
+        if let Some((run, load)) = idlest {
+            *load = load.saturating_add(weight);
+            counted[at][n] = run;
+        }
+    }
+    (counted, besides)
+}
+
+/// Shares the witnesses on ways; each run has something to do `besides`.
+fn distribution(subjects: &[Subject<'_>], tracing: &Tracing<'_>, besides: &[u64]) -> Distribution {
     let none = || Distribution::new(&vec![(0, Vec::new()); tracing.runs.max(1) as usize]);
     let loose = subjects.iter().map(Subject::loose).collect();
     let Ok(program) = Program::of_loose(loose) else {
@@ -258,10 +303,7 @@ fn distribution(subjects: &[Subject<'_>], tracing: &Tracing<'_>, besides: u64) -
     let machines = Machines {
         count: tracing.runs,
         bound: tracing.limit,
-        besides: match first_run(tracing) {
-            0 => besides,
-            _ => 0,
-        },
+        besides,
     };
     let distribution = distribute(&program, weight, tracing.strategy, machines, Ends::Returns);
     distribution.unwrap_or_else(|_| none())
@@ -294,7 +336,10 @@ impl<'f> Traced<'f> {
             .par_iter()
             .enumerate()
             .map(|(at, subject)| {
-                let wants = self.wants(FunctionId(at as u32), subject, profile);
+                let mut wants = self.wants(FunctionId(at as u32), subject, profile);
+                for told in chart.told[at].iter().filter(|told| told.run == profile) {
+                    told.want(subject, &mut wants);
+                }
                 let first = chart.functions[at].first.get() as usize;
                 let region = subject.region(&wants, |n| match profile {
                     0 => arrival(&chart.blocks[first + n]),

@@ -26,7 +26,11 @@
 //! | units | [`units`] | words |
 //!
 //! A word is 0 where a witness had room and did not come to write, one more than the number of a witness, or
-//! [`BEGIN`], which [`BEGIN_WORDS`] words in all follow from: a thread begins; or [`SIGNAL`]: see [`signal`].
+//! [`BEGIN`], which [`BEGIN_WORDS`] words in all follow from: a thread begins; or [`SIGNAL`]: see [`signal`]. Behind the
+//! number of an arrival may stand the low half of the stack pointer, and behind that of a witness with a value ([`Value`]) the two words
+//! of that ([`words_of`]). None of these is 0.
+
+mod value;
 
 use core::mem::size_of;
 
@@ -36,6 +40,8 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 use crate::counting::{Contents, MOST_SLABS, Slabs};
 use crate::door::{Header, Preamble, Refusal, part};
 use crate::{ModuleId, PAGE, checksum};
+
+pub use value::{Value, value_of, words_of};
 
 /// In place of the number of a block or witness.
 pub const NONE: u32 = u32::MAX;
@@ -106,6 +112,8 @@ pub mod block {
     pub const LANDING: u32 = 128;
     /// Its call passes the callee's arrival.
     pub const CALLS_SEEN: u32 = 256;
+    /// A loop whose rounds are counted by a register begins here.
+    pub const HEAD: u32 = 512;
 }
 
 /// A way out of a block.
@@ -118,18 +126,19 @@ pub struct Way {
     pub flags: U32,
     /// The witness on it.
     pub witness: U32,
-    reserved: U32,
+    /// The witness with a value on it.
+    pub value: U32,
 }
 
 impl Way {
-    /// A way with this witness, or with [`NONE`].
+    /// A way with this witness and this one with a value, or with [`NONE`].
     #[must_use]
-    pub fn of(to: u32, flags: u32, witness: u32) -> Self {
+    pub fn of(to: u32, flags: u32, witness: u32, value: u32) -> Self {
         Self {
             to: to.into(),
             flags: flags.into(),
             witness: witness.into(),
-            reserved: U32::ZERO,
+            value: value.into(),
         }
     }
 }
@@ -144,6 +153,10 @@ pub mod way {
     pub const PAD: u32 = 4;
     /// By the address of the block, so that its arrival is witnessed.
     pub const BY_ADDRESS: u32 = 8;
+    /// Round a loop that a register counts.
+    pub const ROUND: u32 = 16;
+    /// The same, where only whole rounds pass: witnesses on ways say nothing of it.
+    pub const WHOLE_ROUND: u32 = 32;
 }
 
 /// The header of a chart.
@@ -162,7 +175,7 @@ pub struct Chart {
     ways: U32,
     witnesses: U32,
     untraced: U32,
-    reserved: U32,
+    values: U32,
     /// Where the module's first executable page is, as it states it.
     pub origin: U64,
     /// Checksum of all that follows.
@@ -171,7 +184,7 @@ pub struct Chart {
 
 impl Header for Chart {
     const MAGIC: [u8; 8] = *b"TOMOCHT\n";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -193,10 +206,19 @@ pub struct ChartView<'c> {
     pub witnesses: &'c [U64],
     /// Entries of the functions that are not traced.
     pub untraced: &'c [U64],
+    /// By their witnesses' numbers.
+    pub values: &'c [Value],
 }
 
-/// Functions, blocks, ways, witnesses and untraced functions of a chart.
-pub type Parts<'p> = (&'p [Function], &'p [Block], &'p [Way], &'p [U64], &'p [U64]);
+/// Functions, blocks, ways, witnesses, untraced functions and values of a chart.
+pub type Parts<'p> = (
+    &'p [Function],
+    &'p [Block],
+    &'p [Way],
+    &'p [U64],
+    &'p [U64],
+    &'p [Value],
+);
 
 impl<'c> ChartView<'c> {
     /// The header before these parts.
@@ -208,7 +230,7 @@ impl<'c> ChartView<'c> {
         parts: Parts<'_>,
         body: u64,
     ) -> Chart {
-        let (functions, blocks, ways, witnesses, untraced) = parts;
+        let (functions, blocks, ways, witnesses, untraced, values) = parts;
         let count = |length: usize| U32::new(length as u32);
         let mut header = Chart {
             module,
@@ -219,6 +241,7 @@ impl<'c> ChartView<'c> {
             ways: count(ways.len()),
             witnesses: count(witnesses.len()),
             untraced: count(untraced.len()),
+            values: count(values.len()),
             origin: origin.into(),
             body: body.into(),
             ..Chart::new_zeroed()
@@ -245,6 +268,7 @@ impl<'c> ChartView<'c> {
         let ways = next(header.ways, size_of::<Way>())?;
         let witnesses = next(header.witnesses, 8)?;
         let untraced = next(header.untraced, 8)?;
+        let values = next(header.values, size_of::<Value>())?;
         if checksum(body) != header.body.get() {
             return Err(Refusal::Damaged);
         }
@@ -256,6 +280,7 @@ impl<'c> ChartView<'c> {
             ways: <[Way]>::ref_from_bytes(ways).map_err(|_| inconsistent)?,
             witnesses: <[U64]>::ref_from_bytes(witnesses).map_err(|_| inconsistent)?,
             untraced: <[U64]>::ref_from_bytes(untraced).map_err(|_| inconsistent)?,
+            values: <[Value]>::ref_from_bytes(values).map_err(|_| inconsistent)?,
         };
         chart.is_sound().then_some(chart).ok_or(inconsistent)
     }
@@ -279,9 +304,24 @@ impl<'c> ChartView<'c> {
         self.ways.get(start..end).unwrap_or_default()
     }
 
+    /// The value that a witness has, if it has one.
+    #[must_use]
+    pub fn value(&self, witness: u32) -> Option<&'c Value> {
+        let at = self
+            .values
+            .binary_search_by_key(&witness, |value| value.witness.get());
+        self.values.get(at.ok()?)
+    }
+
     fn is_sound(&self) -> bool {
         let (blocks, witnesses) = (self.blocks.len() as u32, self.witnesses.len() as u32);
         let witness = |at: U32| at.get() == NONE || at.get() < witnesses;
+        let mut values = self.values.iter();
+        let rise = self
+            .values
+            .is_sorted_by(|one, next| one.witness.get() < next.witness.get());
+        let values = rise
+            && values.all(|value| value.head.get() < blocks && value.witness.get() < witnesses);
         let mut next = 0;
         let functions = self.functions.iter().all(|function| {
             let (first, count) = (function.first.get(), function.blocks.get());
@@ -304,11 +344,12 @@ impl<'c> ChartView<'c> {
         let ways = self.ways.iter();
         let profiles = 1..=u64::BITS;
         functions
+            && values
             && next == blocks
             && sound
             && ways
                 .clone()
-                .all(|way| way.to.get() < blocks && witness(way.witness))
+                .all(|way| way.to.get() < blocks && witness(way.witness) && witness(way.value))
             && profiles.contains(&self.header.profiles.get())
     }
 }

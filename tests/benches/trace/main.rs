@@ -248,7 +248,7 @@ impl Bench<'_> {
         for weights in [None, Some(counts.as_str())] {
             let with = weights.map_or(vec![], |weights| vec!["--weights", weights]);
             let whole = self.trace(&with, program, work, input)?;
-            let whole = busiest(&whole);
+            let whole = busiest(&whole)?;
             for strategy in ["fine", "function", "optimized"] {
                 let own = ["--runs", "6", "--strategy", strategy];
                 let six = self.trace(&[&own[..], &with[..]].concat(), program, work, input)?;
@@ -258,7 +258,7 @@ impl Bench<'_> {
                     "estimated"
                 };
                 let what = format!("busiest of six runs, {strategy}, weights {kind}");
-                let share = 100.0 * busiest(&six) as f64 / whole as f64;
+                let share = 100.0 * busiest(&six)? as f64 / whole as f64;
                 let is_best = strategy == "optimized" && weights.is_some();
                 row(
                     name,
@@ -276,7 +276,7 @@ impl Bench<'_> {
 /// How many blocks the threads of a trace passed, and in how many seconds that was found out.
 fn walked(traced: &Traced) -> Result<(u64, f64)> {
     let atlas = traced.atlas()?;
-    let threads = traced.threads();
+    let threads = traced.threads(&atlas);
     let started = Instant::now();
     let mut steps = 0;
     for thread in &threads {
@@ -287,13 +287,13 @@ fn walked(traced: &Traced) -> Result<(u64, f64)> {
 }
 
 /// How many words the busiest run recorded.
-fn busiest(traced: &Traced) -> usize {
+fn busiest(traced: &Traced) -> Result<usize> {
+    let threads = traced.threads(&traced.atlas()?);
     let words = |number: usize| -> usize {
-        let threads = traced.threads();
         threads
             .iter()
             .map(|thread| thread.words[number].len())
             .sum()
     };
-    (0..traced.runs.len()).map(words).max().unwrap_or(0)
+    Ok((0..traced.runs.len()).map(words).max().unwrap_or(0))
 }

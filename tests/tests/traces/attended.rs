@@ -6,7 +6,7 @@ use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, compiled};
 use tomo_testkit::coverage::complete;
 use tomo_testkit::tomo;
 
-use super::kit::{blocks, check, counting, entered, read, traced};
+use super::kit::{blocks, check, counting, entered, read, threads as threads_of, traced};
 
 const ATTENDED: [&str; 2] = ["--collect", "breakpoint"];
 
@@ -80,7 +80,7 @@ fn all_are_met(scenarios: &[(&str, usize, u64)], folder: &std::path::Path) {
         let trace = traced(&program, &[scenario.into()], b"", &ATTENDED, folder);
         let trace = read(&trace, folder);
         assert_eq!(trace.runs[0].outcome["exit"], 7, "{scenario}");
-        assert_eq!(trace.threads().len(), threads, "{scenario}");
+        assert_eq!(threads_of(&trace), threads, "{scenario}");
         assert_eq!(entered(&trace, "work"), times, "{scenario}");
         assert_eq!(blocks(&trace).1.divergence, None, "{scenario}");
     }

@@ -43,10 +43,15 @@ pub(crate) fn read(trace: &Path, folder: &Path) -> Traced {
     Traced::read(trace, Some(&models), &()).expect("a trace")
 }
 
+/// How many threads a trace has.
+pub(crate) fn threads(traced: &Traced) -> usize {
+    traced.threads(&traced.atlas().expect("an atlas")).len()
+}
+
 /// The blocks that the first thread passed, and how that ends.
 pub(crate) fn blocks(traced: &Traced) -> (Vec<u64>, Ended) {
     let atlas = traced.atlas().expect("an atlas");
-    let threads = traced.threads();
+    let threads = traced.threads(&atlas);
     let mut blocks = Vec::new();
     let first = threads.first().expect("a thread");
     let mut sink =
@@ -156,7 +161,7 @@ pub(crate) fn entered(traced: &Traced, name: &str) -> u64 {
     let mut sink = |block: u32, _: u32| {
         times += u64::from(atlas.chart.blocks[block as usize].address.get() == entry);
     };
-    for thread in traced.threads() {
+    for thread in traced.threads(&atlas) {
         traced.walk(&atlas, &thread, &mut sink);
     }
     times

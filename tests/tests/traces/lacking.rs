@@ -72,7 +72,7 @@ fn a_part_that_was_cut_tells_what_is_certain() {
             fs::write(&tracks, &bytes[..length]).expect("written");
             let cut = read(&trace, folder.path());
             assert!(cut.runs.iter().any(|run| run.recorded.is_cut));
-            if cut.threads().is_empty() {
+            if cut.threads(&cut.atlas().expect("an atlas")).is_empty() {
                 continue;
             }
             let (part, ended) = blocks(&cut);

@@ -6,6 +6,7 @@ mod calm;
 mod generated;
 mod kit;
 mod lacking;
+mod rounds;
 
 use std::process::Command;
 
@@ -92,7 +93,7 @@ fn traces_are_whole_whatever_threads_and_processes_do() {
         ("exits", 2, 2),
     ] {
         let trace = counting(scenario, &[], folder.path());
-        assert_eq!(trace.threads().len(), threads, "{scenario}");
+        assert_eq!(kit::threads(&trace), threads, "{scenario}");
         assert_eq!(entered(&trace, "work"), 20_000 * times, "{scenario}");
     }
     let trace = counting("leaps", &[], folder.path());
@@ -105,7 +106,7 @@ fn traces_are_whole_whatever_threads_and_processes_do() {
 fn threads_of_several_runs_are_merged() {
     let folder = tempfile::tempdir().expect("a folder");
     let trace = counting("threads", &["--runs", "3"], folder.path());
-    assert_eq!(trace.threads().len(), 9);
+    assert_eq!(kit::threads(&trace), 9);
     assert_eq!(entered(&trace, "work"), 160_000);
 }
 
@@ -141,7 +142,8 @@ fn counts_of_an_earlier_run_are_found() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
     let words = |trace: &tomo_export::traced::Traced| -> usize {
-        let threads = trace.threads();
+        let atlas = trace.atlas().expect("an atlas");
+        let threads = trace.threads(&atlas);
         threads.iter().map(|thread| thread.words[0].len()).sum()
     };
     let before = counting("once", &[], folder.path());

@@ -123,7 +123,7 @@ impl<'t> Open<'t> {
         let graphs = traced.located.model.graphs()?;
         Ok(Self {
             names: Names::of(&atlas, &graphs),
-            threads: traced.threads(),
+            threads: traced.threads(&atlas),
             atlas,
             traced,
         })
@@ -183,6 +183,12 @@ fn end(open: &Open<'_>, ended: &Ended) -> String {
         let many = ended.interruptions;
         text += &format!(
             "; {many} signal handlers came somewhere between two witnesses, or at one of several visits"
+        );
+    }
+    if ended.unfinished > 0 {
+        let many = ended.unfinished;
+        text += &format!(
+            "; {many} loops were left by signal handlers, how often they went round before is not recorded"
         );
     }
     if ended.inferred > 0 {

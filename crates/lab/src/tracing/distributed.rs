@@ -265,7 +265,7 @@ impl Planned<'_> {
         let machines = Machines {
             count: way.machines,
             bound: way.bound,
-            besides: 0,
+            besides: &[],
         };
         let made = match way.whose {
             Whose::Ours => return self.all.distribute(strategy, machines),

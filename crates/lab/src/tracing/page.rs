@@ -6,7 +6,7 @@ use tomo_plan::counting::SCALE;
 
 use super::distributed::{Cost, STRATEGIES, Way, Weights, Whose};
 use super::paper::{FIGURE_12, FIGURE_13, FIGURE_14, FIGURE_16, PROGRAMS};
-use super::{Pair, Results};
+use super::{Pair, Recorded, Results};
 use crate::disposal::StudyError;
 use crate::sheet::Sheet;
 use crate::table::{Table, count, number};
@@ -253,7 +253,7 @@ fn recorded(results: &Results) -> Table {
     let mut table = Table::new(
         "recorded",
         "What real runs recorded: words, weights by trace, optimized",
-        "Runs of `tomo trace`, arrivals included, which are all in the first of several runs.",
+        "Runs of `tomo trace`, arrivals included, which are all in the first of several runs. Loops that a register counts take six words          each time they are run, three for each value, and none for going round; the paper has no such witnesses, nor have the tables above.",
         &[
             "program",
             "input",
@@ -264,8 +264,7 @@ fn recorded(results: &Results) -> Table {
     );
     for recorded in &results.recorded {
         let shared: Vec<String> = recorded.shared.iter().map(|words| count(*words)).collect();
-        let busiest = recorded.shared.iter().max().copied().unwrap_or(0);
-        let share = (recorded.alone > 0).then(|| 100.0 * busiest as f64 / recorded.alone as f64);
+        let share = recorded.busiest();
         table.rows.push(vec![
             recorded.program.clone(),
             format!("`{}`", recorded.input),
@@ -274,6 +273,13 @@ fn recorded(results: &Results) -> Table {
             share.map_or_else(String::new, |share| format!("{share:.1}")),
         ]);
     }
+    let mean = mean(results.recorded.iter().filter_map(Recorded::busiest));
+    let mean = mean.map_or_else(String::new, |mean| format!("**{mean:.1}**"));
+    let name = format!("**mean of all {}**", results.recorded.len());
+    let nothing = String::new;
+    table
+        .rows
+        .push(vec![name, nothing(), nothing(), nothing(), mean]);
     table
 }
 

@@ -29,6 +29,14 @@ pub struct Recorded {
     pub shared: Vec<u64>,
 }
 
+impl Recorded {
+    /// The share of the busiest of several in what the one run records, in percent.
+    pub(super) fn busiest(&self) -> Option<f64> {
+        let busiest = self.shared.iter().max().copied()?;
+        (self.alone > 0).then(|| 100.0 * busiest as f64 / self.alone as f64)
+    }
+}
+
 impl Site<'_> {
     /// What `tomo count` tells of a run, and the folder of the run.
     pub(super) fn counted(

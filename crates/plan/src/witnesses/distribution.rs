@@ -158,13 +158,19 @@ pub enum Strategy {
 
 /// Over what to distribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machines {
+pub struct Machines<'m> {
     /// How many there are.
     pub count: u32,
     /// How many witnesses a profile may have; each machine then has as many profiles as it needs.
     pub bound: Option<u32>,
-    /// What the first of them has to do besides.
-    pub besides: u64,
+    /// What each of them has to do besides, from the first on; the others nothing.
+    pub besides: &'m [u64],
+}
+
+impl Machines<'_> {
+    fn besides(self, machine: u32) -> u64 {
+        self.besides.get(machine as usize).copied().unwrap_or(0)
+    }
 }
 
 /// Why witnesses cannot be distributed.
@@ -207,7 +213,7 @@ pub fn distribute(
     program: &Program,
     weight: impl Fn(FunctionId, Place) -> Weight,
     strategy: Strategy,
-    machines: Machines,
+    machines: Machines<'_>,
     ends: Ends,
 ) -> Result<Distribution, DistributionError> {
     Placed::of(program, weight, ends)?.distribute(strategy, machines)
@@ -238,7 +244,7 @@ impl<'p> Placed<'p> {
     pub fn distribute(
         &self,
         strategy: Strategy,
-        machines: Machines,
+        machines: Machines<'_>,
     ) -> Result<Distribution, DistributionError> {
         if machines.count == 0 {
             return Err(DistributionError::NoMachines);
@@ -246,7 +252,7 @@ impl<'p> Placed<'p> {
         let jobs = jobs::of(self.program, &self.works, strategy)?;
         let mut profiles = machine::assign(&self.works, jobs, machines)?;
         if strategy == Strategy::Grouped && machines.bound.is_none() {
-            balance::even(&self.works, &mut profiles, machines.besides);
+            balance::even(&self.works, &mut profiles, machines);
         }
         let places = |(machine, draft): &(u32, Draft)| (*machine, draft.places(&self.works));
         Ok(Distribution::new(

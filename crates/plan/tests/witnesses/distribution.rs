@@ -49,7 +49,7 @@ fn distributions_satisfy_the_criterion() {
         let machines = Machines {
             count: 1 + dice.below(5) as u32,
             bound: (round % 2 == 0).then(|| 1 + dice.below(9) as u32),
-            besides: 0,
+            besides: &[],
         };
         let ends = [Ends::All, Ends::Returns][round % 3 % 2];
         let strategy = STRATEGIES[round % 3];
@@ -86,7 +86,7 @@ fn machines_share_the_load() {
                 let machines = Machines {
                     count,
                     bound: None,
-                    besides: 0,
+                    besides: &[],
                 };
                 let made = distribute(&program, weight, strategy, machines, Ends::Returns);
                 let loads = made.map(|made| made.loads(count, weight));
@@ -123,7 +123,7 @@ fn the_busiest_gives_parts_of_its_groups_away() {
     let machines = Machines {
         count: 2,
         bound: None,
-        besides: 0,
+        besides: &[],
     };
     let made = |strategy| {
         let made = distribute(&program, weight, strategy, machines, Ends::All);
@@ -146,7 +146,7 @@ fn fine_grained_splits_a_function() {
     let machines = Machines {
         count: 2,
         bound: None,
-        besides: 0,
+        besides: &[],
     };
     let loads = |strategy| {
         let made = distribute(&program, one, strategy, machines, Ends::All);
@@ -157,13 +157,13 @@ fn fine_grained_splits_a_function() {
     assert_eq!(loads(Strategy::FunctionWise), [2, 0]);
 }
 
-/// What a machine has to do besides is counted: the first gets no more witnesses until the others have as much.
+/// What a machine has to do besides is counted: it gets no more witnesses until the others have as much.
 #[test]
 fn who_has_something_to_do_besides_gets_less() {
     let (graph, _) = named("a>b a>c b>d c>d d>e d>f e>g f>g g>h g>i h>j i>j");
     let program = alone(&graph);
     let one = |_, _| Weight::Finite(1);
-    let loads = |besides| {
+    let loads = |besides: &[u64]| {
         let machines = Machines {
             count: 2,
             bound: None,
@@ -172,9 +172,10 @@ fn who_has_something_to_do_besides_gets_less() {
         let made = distribute(&program, one, Strategy::FineGrained, machines, Ends::All);
         made.expect("all places are allowed").loads(2, one)
     };
-    assert_eq!(loads(0), [2, 1]);
-    assert_eq!(loads(1), [1, 2]);
-    assert_eq!(loads(9), [0, 3]);
+    assert_eq!(loads(&[]), [2, 1]);
+    assert_eq!(loads(&[1]), [1, 2]);
+    assert_eq!(loads(&[9]), [0, 3]);
+    assert_eq!(loads(&[0, 9]), [3, 0]);
 }
 
 #[test]
@@ -188,7 +189,7 @@ fn what_cannot_be_distributed_is_said() {
     let machines = |count, bound| Machines {
         count,
         bound,
-        besides: 0,
+        besides: &[],
     };
     let one = Weight::Finite(1);
     assert_eq!(
@@ -225,7 +226,7 @@ fn targets_are_told_by_their_entries() {
     let machines = Machines {
         count: 2,
         bound: None,
-        besides: 0,
+        besides: &[],
     };
     let one = |_, _| Weight::Finite(1);
     let made = distribute(&program, one, Strategy::Grouped, machines, Ends::All);

@@ -147,7 +147,7 @@ fn figure_7_does_what_the_text_says() {
     let machines = Machines {
         count: 2,
         bound: None,
-        besides: 0,
+        besides: &[],
     };
     let light = |at: u32| {
         [("b3", "b5"), ("b4", "b5"), ("b10", "b11")]
@@ -187,7 +187,7 @@ fn figure_7_against_the_criterion() {
                 let machines = Machines {
                     count,
                     bound: None,
-                    besides: 0,
+                    besides: &[],
                 };
                 let weight = |_, edge: EdgeId| u64::from(edge.0 % 5);
                 let made = figure_7::distribute(&[&listed], weight, strategy, machines);

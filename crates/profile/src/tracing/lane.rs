@@ -1,6 +1,8 @@
 //! The events of one thread in one run, in order, and those of each function among them.
 
-use tomo_wire::tracing::{BEGIN, BEGIN_WORDS, SIGNAL, signal_at};
+use std::collections::{HashMap, VecDeque};
+
+use tomo_wire::tracing::{BEGIN, BEGIN_WORDS, SIGNAL, signal_at, value_of};
 
 use super::{Atlas, Witness};
 
@@ -15,34 +17,39 @@ pub struct Thread {
     pub words: Vec<u32>,
 }
 
-/// The threads in a track: who goes on in the slab of a thread that is gone records behind it.
-#[must_use]
-pub fn threads_of(words: &[u32]) -> Vec<Thread> {
-    let mut threads: Vec<Thread> = Vec::new();
-    let mut at = 0;
-    while let Some(&word) = words.get(at) {
-        match words.get(at..at + BEGIN_WORDS) {
-            Some(&[BEGIN, process, _, serial]) => {
+impl Atlas<'_> {
+    /// The threads in a track: who goes on in the slab of a thread that is gone records behind it.
+    #[must_use]
+    pub fn threads(&self, words: &[u32]) -> Vec<Thread> {
+        let mut threads: Vec<Thread> = Vec::new();
+        let (mut at, mut unwritten) = (0, 0);
+        while let Some(&word) = words.get(at) {
+            if let Some(&[BEGIN, process, _, serial]) = words.get(at..at + BEGIN_WORDS) {
                 threads.push(Thread {
                     process,
                     serial: serial.wrapping_sub(1),
                     words: Vec::new(),
                 });
+                unwritten = 0;
                 at += BEGIN_WORDS;
+                continue;
             }
-            _ => {
-                if let Some(thread) = threads.last_mut() {
-                    thread.words.push(word);
+            // What follows a number may look like anything.
+            let next = (at + 1 + self.following(word)).min(words.len());
+            if let Some(thread) = threads.last_mut() {
+                // Places that nobody came to write count where something follows.
+                if word == 0 {
+                    unwritten += 1;
+                } else {
+                    let length = thread.words.len() + std::mem::take(&mut unwritten);
+                    thread.words.resize(length, 0);
+                    thread.words.extend(&words[at..next]);
                 }
-                at += 1;
             }
+            at = next;
         }
+        threads
     }
-    for thread in &mut threads {
-        let written = thread.words.iter().rposition(|word| *word != 0);
-        thread.words.truncate(written.map_or(0, |last| last + 1));
-    }
-    threads
 }
 
 /// An event.
@@ -50,6 +57,8 @@ pub fn threads_of(words: &[u32]) -> Vec<Thread> {
 pub(super) enum Event {
     /// A witness of a function.
     Own(u32),
+    /// A witness of a function, with what was in a register.
+    Value { witness: u32, value: u64 },
     /// Control arrives at a block; with the low half of the stack pointer if that is recorded there.
     Arrival { block: u32, stack: u32 },
     /// A signal came, in this block if it is traced, before or behind its first instruction; the arrival at its
@@ -75,6 +84,8 @@ pub struct Lane {
     /// Per function, where its next one is in that, and where its last one is.
     next: Vec<u32>,
     ends: Vec<u32>,
+    /// By function, in order: values that were not passed.
+    values: HashMap<u32, VecDeque<(u32, u64)>>,
     /// Whether there is a word that nobody came to write, or that means nothing, behind the last event.
     pub is_broken: bool,
 }
@@ -113,6 +124,17 @@ impl Lane {
                         false => 0,
                     };
                     lane.add(Event::Arrival { block, stack });
+                }
+                Witness::Value { function } => {
+                    let (Some(&low), Some(&high)) = (words.next(), words.next()) else {
+                        lane.is_broken = true;
+                        break;
+                    };
+                    let value = value_of([low, high]);
+                    let witness = number as u32;
+                    let values = lane.values.entry(function).or_default();
+                    values.push_back((witness, value));
+                    lane.add(Event::Value { witness, value });
                 }
                 Witness::Unknown => {
                     lane.is_broken = true;
@@ -184,6 +206,14 @@ impl Lane {
     pub(super) fn pass_own(&mut self, function: u32) {
         self.position += 1;
         self.next[function as usize] += 1;
+    }
+
+    /// Passes the next event, which is a value of this function; which value follows that.
+    pub(super) fn pass_value(&mut self, function: u32) -> Option<(u32, u64)> {
+        self.position += 1;
+        let values = self.values.get_mut(&function)?;
+        values.pop_front();
+        values.front().copied()
     }
 
     /// Passes the next event, which is another one.

@@ -41,6 +41,9 @@ pub struct Ended {
     pub interruptions: u64,
     /// Arrivals for which several activations could have been meant, of which the innermost was taken.
     pub inferred: u64,
+    /// Loops that a register counts and that were left unseen, by a signal handler that did not come back: how often they went round
+    /// before that is not known, and none of it is handed over but the beginning.
+    pub unfinished: u64,
 }
 
 /// What does not fit.
@@ -98,10 +101,14 @@ enum Resume {
     Arrive(u32),
     /// A function was to be entered at this block, which is witnessed.
     Enter(u32),
+    /// Control was to leave this block by this of its ways, of which the value was passed.
+    Go(u32, usize),
 }
 
 /// Blocks in a row without an event, at most.
 const QUIET: u64 = 1 << 28;
+/// Rounds of a loop, at most: more take hours.
+const MOST_ROUNDS: u64 = 1 << 40;
 
 struct Walk<'w, 'c, S> {
     atlas: &'w Atlas<'c>,
@@ -115,7 +122,8 @@ struct Walk<'w, 'c, S> {
     /// Who called at a given place of the stack what comes back twice: depth and block of the activation, by where
     /// it came back to and the stack pointer there.
     marks: HashMap<(u32, u32), (usize, u64)>,
-    /// How many activations there were when each frame was pushed.
+    /// How often activations still go round loops that registers count: of each its depth, and how many rounds, if that is known.
+    rounds: Vec<(usize, Option<u64>)>,
     ended: Ended,
     quiet: u64,
     last: u32,
@@ -152,6 +160,7 @@ pub fn walk<S: Sink>(
         is_cut,
         stack: vec![Frame::Outside],
         marks: HashMap::new(),
+        rounds: Vec::new(),
         ended: Ended {
             steps: 0,
             certain: 0,
@@ -159,6 +168,7 @@ pub fn walk<S: Sink>(
             is_outside: false,
             interruptions: 0,
             inferred: 0,
+            unfinished: 0,
         },
         quiet: 0,
         last: NONE,
@@ -176,6 +186,9 @@ pub fn walk<S: Sink>(
             Next::Resume(Resume::Choose(block)) => walk.choose(block),
             Next::Resume(Resume::Arrive(block)) => walk.arrive(block),
             Next::Resume(Resume::Enter(block)) => walk.enter_seen(block),
+            Next::Resume(Resume::Go(block, way)) => {
+                walk.go_on((block, way), Resume::Go(block, way))
+            }
             Next::Stop => break,
         };
     }
@@ -267,6 +280,9 @@ impl<S: Sink> Walk<'_, '_, S> {
     /// The way out of a block that calls nothing.
     fn choose(&mut self, block: u32) -> Next {
         let atlas = self.atlas;
+        if let Some(next) = self.round(block) {
+            return next;
+        }
         let flags = atlas.block(block).flags.get();
         let number = match &atlas.deciders[block as usize] {
             None => 0,
@@ -290,19 +306,16 @@ impl<S: Sink> Walk<'_, '_, S> {
                 }
             }
         };
-        let inner = atlas.inner(block).nth(number);
-        let tail = || {
-            let mut ways = atlas.chart.ways_of(block).iter();
-            ways.find(|way| way.flags.get() & way::TAIL != 0)
-        };
-        if let Some(way) = inner {
-            return self.go(way, block);
+        if let Some((way, _)) = atlas.inner(block).nth(number) {
+            return self.go(block, way);
         }
-        match tail() {
+        let mut ways = atlas.chart.ways_of(block).iter();
+        match ways.position(|way| way.flags.get() & way::TAIL != 0) {
             Some(way) => {
                 let depth = self.depth();
-                self.sink.enter(way.to.get(), depth);
-                self.go(way, block)
+                let to = atlas.chart.ways_of(block)[way].to.get();
+                self.sink.enter(to, depth);
+                self.go(block, way)
             }
             None if flags & block::RETURNS != 0 => self.leave(),
             None if flags & block::LEAVES != 0 => self.leave_away(),
@@ -317,7 +330,7 @@ impl<S: Sink> Walk<'_, '_, S> {
     fn went_on(&self) -> bool {
         self.lanes.iter().all(|lane| match lane.peek() {
             Some(Event::Arrival { block, .. }) => !self.is_handler(block),
-            Some(Event::Own(_)) => true,
+            Some(Event::Own(_) | Event::Value { .. }) => true,
             Some(Event::Signal { .. }) | None => false,
         })
     }
@@ -328,9 +341,56 @@ impl<S: Sink> Walk<'_, '_, S> {
         self.handlers.binary_search(&address).is_ok()
     }
 
-    /// Along a way.
-    fn go(&mut self, way: &tomo_wire::tracing::Way, from: u32) -> Next {
-        if let Err(next) = self.pass(way.witness.get(), Resume::Choose(from)) {
+    /// The way round, of an activation that still goes round a loop.
+    fn round(&mut self, block: u32) -> Option<Next> {
+        let (atlas, depth) = (self.atlas, self.stack.len());
+        while self.rounds.last().is_some_and(|(at, _)| *at > depth) {
+            self.rounds.pop();
+        }
+        let (_, left) = self.rounds.last_mut().filter(|(at, _)| *at == depth)?;
+        let mut ways = atlas.chart.ways_of(block).iter();
+        let to = ways.find(|way| way.flags.get() & way::ROUND != 0)?.to.get();
+        let Some(left) = left else {
+            return Some(self.unfinished(block));
+        };
+        if *left == 0 {
+            return None;
+        }
+        if atlas.block(to).flags.get() & block::HEAD != 0 {
+            *left -= 1;
+            self.quiet = 0;
+        }
+        Some(Next::Block(to))
+    }
+
+    /// In a loop that was left unseen.
+    fn unfinished(&mut self, block: u32) -> Next {
+        match self.interruption(Resume::Choose(block)) {
+            Some(next) => {
+                self.ended.unfinished += 1;
+                next
+            }
+            None => self.differs(0),
+        }
+    }
+
+    /// Along this of a block's ways.
+    fn go(&mut self, from: u32, way: usize) -> Next {
+        let value = self.atlas.chart.ways_of(from)[way].value.get();
+        let resume = match value {
+            NOTHING => Resume::Choose(from),
+            _ => Resume::Go(from, way),
+        };
+        if let Err(next) = self.pass_value(value, Resume::Choose(from)) {
+            return next;
+        }
+        self.go_on((from, way), resume)
+    }
+
+    /// The same, when the value on it was passed.
+    fn go_on(&mut self, (from, way): (u32, usize), resume: Resume) -> Next {
+        let way = &self.atlas.chart.ways_of(from)[way];
+        if let Err(next) = self.pass(way.witness.get(), resume) {
             return next;
         }
         let to = way.to.get();
@@ -338,6 +398,50 @@ impl<S: Sink> Walk<'_, '_, S> {
             0 => Next::Block(to),
             _ => self.arrive(to),
         }
+    }
+
+    /// Passes a witness with a value in the run that holds it. Coming into a loop, the next one of the function is that of leaving it,
+    /// and how often it goes round is known; else it is left unseen.
+    fn pass_value(&mut self, witness: u32, resume: Resume) -> Result<(), Next> {
+        if witness == NOTHING {
+            return Ok(());
+        }
+        let atlas = self.atlas;
+        let held = atlas.chart.witnesses[witness as usize].get();
+        let mut runs = 0..self.lanes.len();
+        let run = runs.find(|run| held >> run & 1 != 0);
+        let known = atlas.chart.value(witness);
+        let super::Witness::Value { function } = atlas.witnesses[witness as usize] else {
+            return Err(self.differs(0));
+        };
+        let (Some(run), Some(known)) = (run, known) else {
+            return Err(self.differs(0));
+        };
+        let value = match self.lanes[run].peek() {
+            Some(Event::Value { witness: at, value }) if at == witness => value,
+            _ => {
+                return Err(match self.interruption(resume) {
+                    Some(next) => next,
+                    None => self.differs(run),
+                });
+            }
+        };
+        let next = self.lanes[run].pass_value(function);
+        self.passed();
+        let depth = self.stack.len();
+        if known.leaves() {
+            self.rounds.pop_if(|(at, _)| *at == depth);
+            return Ok(());
+        }
+        let next = next.and_then(|(behind, left)| Some((atlas.chart.value(behind)?, left)));
+        let left = next.filter(|(behind, _)| behind.leaves() && behind.head == known.head);
+        let rounds = left.map(|(behind, left)| behind.rounds((known, value), left));
+        if rounds.is_some_and(|rounds| rounds.is_none_or(|rounds| rounds > MOST_ROUNDS)) {
+            return Err(self.differs(run));
+        }
+        while self.rounds.pop_if(|(at, _)| *at >= depth).is_some() {}
+        self.rounds.push((depth, rounds.flatten()));
+        Ok(())
     }
 
     /// At a block by its address.

@@ -13,7 +13,7 @@ use tomo_wire::tracing::{ChartView, NONE, block, way};
 
 use super::Flaw;
 use super::counted::{CountersChecked, Observes, Walk, belongs};
-use super::witness::Found;
+use super::witness::{Found, With};
 use crate::staying::live::Set;
 use crate::text::Text;
 
@@ -24,6 +24,8 @@ enum Meaning {
     Node(Address),
     /// Control passes from the block here to there.
     Way(Address, Address),
+    /// The same, with what is in a register then.
+    Value(Address, Address, u8),
     /// Control arrives here from the module's text; with the stack pointer or not.
     Arrival(Address, bool),
 }
@@ -61,6 +63,9 @@ impl Records {
                 if way.flags.get() & (way::TAIL | way::PAD) == 0 {
                     let to = chart.blocks[way.to.get() as usize].address.get();
                     note(way.witness.get(), Meaning::Way(from, Address(to)));
+                    let value = way.value.get();
+                    let register = chart.value(value).map_or(u8::MAX, |one| one.register());
+                    note(value, Meaning::Value(from, Address(to), register));
                 }
             }
         }
@@ -81,7 +86,10 @@ impl Records {
         let missing = self.meanings.iter().zip(&self.seen);
         let missing = missing.filter(|(meaning, seen)| meaning.is_some() && !**seen);
         if let Some((Some(meaning), _)) = missing.into_iter().next() {
-            let (Meaning::Node(here) | Meaning::Way(here, _) | Meaning::Arrival(here, _)) = meaning;
+            let (Meaning::Node(here)
+            | Meaning::Way(here, _)
+            | Meaning::Value(here, ..)
+            | Meaning::Arrival(here, _)) = meaning;
             return Err(super::at(*here, "a witness is never recorded"));
         }
         match self
@@ -110,17 +118,25 @@ impl Walk<'_> {
         let meaning = self.records.meanings.get(number).copied().flatten();
         let right = match meaning {
             Some(Meaning::Node(start)) => {
-                !found.with_stack
+                found.with == With::Nothing
                     && self
                         .jumps(address)
                         .any(|here| self.is_in_block(start, here))
             }
             Some(Meaning::Way(_, to)) => {
-                !found.with_stack && self.jumps(address).any(|here| here == to)
+                found.with == With::Nothing && self.jumps(address).any(|here| here == to)
+            }
+            Some(Meaning::Value(_, to, register)) => {
+                found.with == With::Value(register) && self.jumps(address).any(|here| here == to)
             }
             Some(Meaning::Arrival(start, with_stack)) => {
                 self.records.arrivals.insert(spot);
-                found.with_stack == with_stack && start == address
+                let with = if with_stack {
+                    With::Stack
+                } else {
+                    With::Nothing
+                };
+                found.with == with && start == address
             }
             None => false,
         };

@@ -157,7 +157,7 @@ impl What {
             Self::Mark(_) | Self::Once(_) | Self::Also(_) => 2,
             Self::Class(_) => 8,
             Self::Split(_) => 4,
-            Self::Witness(_) => witness::cost(live),
+            Self::Witness(word) => witness::cost(*word, live),
             Self::Chain(_) => 8,
         }
     }

@@ -15,7 +15,7 @@ use crate::staying::frame::{Frame, Slot};
 use crate::staying::increment;
 use crate::staying::live::{Liveness, Set};
 use crate::staying::region::{Call, Piece};
-use crate::staying::witness;
+use crate::staying::witness::{self, Word};
 use crate::tactics::retarget;
 use crate::tactics::staying::{all_movable, displaced};
 use crate::window::{JUMP_BYTES, in_one_fetch};
@@ -307,7 +307,8 @@ impl<'t> Code<'t> {
     /// What appending a word at its start costs once it is moved.
     pub(crate) fn cost_of_word(&self) -> u64 {
         let certain = self.live.iter().take(self.certain);
-        certain.map(|live| witness::cost(*live)).min().unwrap_or(10)
+        let cost = |live: &Set| witness::cost(Word::Number(0), *live);
+        certain.map(cost).min().unwrap_or(10)
     }
 
     /// What appending a word on a way of its branch costs once it is moved; `None` where it has no such way to `to`.
@@ -315,10 +316,29 @@ impl<'t> Code<'t> {
         let target = self.instructions.last()?.near_branch_target();
         match taken {
             _ if !self.has_branch() => None,
-            true if target == to.0 => Some(1 + witness::cost(self.at_target)),
-            false if self.end() == to.0 => Some(witness::cost(self.live_at_end())),
+            true if target == to.0 => Some(1 + witness::cost(Word::Number(0), self.at_target)),
+            false if self.end() == to.0 => Some(witness::cost(Word::Number(0), self.live_at_end())),
             _ => None,
         }
+    }
+
+    /// What is live on the way of its branch that is taken or not, or at its end if it has none.
+    fn live_on(&self, taken: Option<bool>) -> Set {
+        match taken {
+            Some(true) => self.at_target,
+            Some(false) => self.live_at_end(),
+            None => self.live[self.last()],
+        }
+    }
+
+    /// Whether what is in a register can be recorded there.
+    pub(crate) fn can_tell(&self, taken: Option<bool>, register: u8) -> bool {
+        taken.is_some() == self.has_branch() && witness::can_tell(register, self.live_on(taken))
+    }
+
+    /// What recording it costs.
+    pub(crate) fn cost_of_value(&self, taken: Option<bool>, register: u8) -> u64 {
+        witness::cost(Word::WithValue(0, register), self.live_on(taken))
     }
 
     /// What is done when control arrives at its start.

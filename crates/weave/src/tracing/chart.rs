@@ -4,13 +4,16 @@ use tomo_graph::{EdgeId, NodeId};
 use tomo_plan::witnesses::{FunctionId, Place};
 use tomo_wire::ModuleId;
 use tomo_wire::checksum;
-use tomo_wire::tracing::{Block, ChartView, Function, NONE, Way, block, way};
+use tomo_wire::tracing::{Block, ChartView, Function, NONE, Value, Way, block, way};
 use zerocopy::IntoBytes as _;
 use zerocopy::little_endian::U64;
 
 use super::subject::{End, Subject};
-use super::{Collect, Traced, is_closed};
+use super::{Collect, Traced, is_closed, rounds};
 use crate::place::Surroundings;
+use crate::staying::action::What;
+use crate::staying::code::Wants;
+use crate::staying::witness::Word;
 
 /// A chart's parts.
 #[derive(Debug, Default)]
@@ -20,6 +23,37 @@ pub(crate) struct Drawn {
     ways: Vec<Way>,
     witnesses: Vec<U64>,
     untraced: Vec<U64>,
+    values: Vec<Value>,
+    /// What is told of each function's counted loops.
+    pub(super) told: Vec<Vec<Told>>,
+}
+
+/// A way on which a register is recorded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    /// By which run.
+    pub(super) run: u32,
+    /// Which way: a position among the edges.
+    edge: usize,
+    register: u8,
+    witness: u32,
+}
+
+impl Told {
+    /// Adds it to what is wanted in blocks: first of all, before anything could change the register.
+    pub(super) fn want(&self, subject: &Subject<'_>, wants: &mut [Wants]) {
+        let edge = &subject.edges[self.edge];
+        let wants = &mut wants[edge.from];
+        let there = match rounds::branch(edge) {
+            Some(true) => &mut wants.taken,
+            Some(false) => &mut wants.not_taken,
+            None => &mut wants.last,
+        };
+        there.insert(
+            0,
+            What::Witness(Word::WithValue(self.witness, self.register)),
+        );
+    }
 }
 
 impl Drawn {
@@ -36,6 +70,7 @@ impl Drawn {
             self.ways.as_bytes(),
             self.witnesses.as_bytes(),
             self.untraced.as_bytes(),
+            self.values.as_bytes(),
         ]
         .concat();
         let parts = (
@@ -44,6 +79,7 @@ impl Drawn {
             &self.ways[..],
             &self.witnesses[..],
             &self.untraced[..],
+            &self.values[..],
         );
         let header = ChartView::seal(module, analysis, profiles, parts, checksum(&body));
         let name = checksum(header.as_bytes());
@@ -90,6 +126,7 @@ pub(super) fn draw(traced: &Traced<'_>, around: &Surroundings<'_>) -> Drawn {
             firsts: &firsts,
             first,
         };
+        drawing.rounds(&mut drawn);
         let arrivals = traced.arrivals(around, subject);
         for n in 0..subject.codes.len() {
             let arrives = arrivals.binary_search(&n).is_ok();
@@ -108,6 +145,31 @@ struct Drawing<'d, 'f> {
 }
 
 impl Drawing<'_, '_> {
+    /// Numbers what is told of the loops that are counted.
+    fn rounds(&self, drawn: &mut Drawn) {
+        let mut told = Vec::new();
+        let runs = &self.traced.counted[self.id.index()];
+        for (round, &run) in self.subject.loops.rounds.iter().zip(runs) {
+            for (edge, ahead) in round.ends() {
+                let witness = drawn.witnesses.len() as u32;
+                let head = self.first + round.blocks[0] as u32;
+                let coming = Value::coming(witness, head, round.register, round.step);
+                drawn.witnesses.push(U64::new(1 << run));
+                drawn.values.push(match ahead {
+                    None => coming,
+                    Some(ahead) => coming.leaving(witness, ahead),
+                });
+                told.push(Told {
+                    run,
+                    edge,
+                    register: round.register,
+                    witness,
+                });
+            }
+        }
+        drawn.told.push(told);
+    }
+
     fn block(&self, n: usize, arrives: bool, drawn: &mut Drawn) {
         let code = &self.subject.codes[n];
         let end = &self.subject.ends[n];
@@ -131,7 +193,7 @@ impl Drawing<'_, '_> {
             callee: callee.unwrap_or(NONE).into(),
             ways: (drawn.ways.len() as u32).into(),
         });
-        self.ways(n, end, &mut drawn.ways);
+        self.ways(n, end, drawn);
     }
 
     fn flags(&self, n: usize, end: &End, is_traced: bool) -> u32 {
@@ -159,6 +221,7 @@ impl Drawing<'_, '_> {
             (n == self.subject.entry_block(), block::ENTRY),
             (ends.iter().any(twice), block::WITH_STACK),
             (ends.iter().any(|end| end.pads.contains(&n)), block::LANDING),
+            (self.subject.loops.begins(n), block::HEAD),
         ] {
             if is {
                 flags |= flag;
@@ -167,7 +230,9 @@ impl Drawing<'_, '_> {
         flags
     }
 
-    fn ways(&self, n: usize, end: &End, ways: &mut Vec<Way>) {
+    fn ways(&self, n: usize, end: &End, drawn: &mut Drawn) {
+        let Drawn { ways, told, .. } = drawn;
+        let told = told.last().map_or(&[][..], Vec::as_slice);
         // Only what is moved, and jumps there directly, leads from region to region.
         let is_moved = self.subject.moved.has(n)
             && !self.subject.codes[n].jumps_by_address()
@@ -178,20 +243,31 @@ impl Drawing<'_, '_> {
                 continue;
             }
             let behind = if edge.is_behind() { way::BEHIND } else { 0 };
-            let flags = behind | by_address(edge.is_by_address() || !is_moved);
+            let round = match self.subject.loops.has_way(number) {
+                true => way::ROUND,
+                false => 0,
+            };
+            let flags = behind | round | by_address(edge.is_by_address() || !is_moved);
             let to = self.first + edge.to as u32;
             let witness = self.witness(Place::Edge(EdgeId(number as u32)));
-            ways.push(Way::of(to, flags, witness));
+            let value = told.iter().find(|told| told.edge == number);
+            let value = value.map_or(NONE, |told| told.witness);
+            ways.push(Way::of(to, flags, witness, value));
+        }
+        let closing = self.subject.loops.closing.iter();
+        for edge in closing.filter(|edge| edge.from == n) {
+            let to = self.first + edge.to as u32;
+            ways.push(Way::of(to, way::ROUND | way::WHOLE_ROUND, NONE, NONE));
         }
         for to in &end.tail {
             if let Some(&(at, to)) = self.traced.places.get(to) {
                 let to = self.firsts[at] + to as u32;
-                ways.push(Way::of(to, way::TAIL | by_address(!is_moved), NONE));
+                ways.push(Way::of(to, way::TAIL | by_address(!is_moved), NONE, NONE));
             }
         }
         for pad in &end.pads {
             let flags = way::PAD | way::BY_ADDRESS;
-            ways.push(Way::of(self.first + *pad as u32, flags, NONE));
+            ways.push(Way::of(self.first + *pad as u32, flags, NONE, NONE));
         }
     }
 

@@ -7,6 +7,7 @@ use tomo_plan::counting::Frequencies;
 use tomo_plan::witnesses::{Loose, Place};
 use tomo_program::{Address, Callee, EdgeKind, FunctionView, Resolution, Status};
 
+use super::rounds::{self, Loops, Round};
 use super::{Collect, Kind, Tracing, breakpoints};
 use crate::place::Surroundings;
 use crate::staying::action::What;
@@ -42,7 +43,7 @@ pub(super) struct Edge {
     /// Why; `None` for two reasons at once.
     pub(super) kind: Option<EdgeKind>,
     address: Address,
-    frequency: u64,
+    pub(super) frequency: u64,
 }
 
 impl Edge {
@@ -73,7 +74,9 @@ pub(super) struct Subject<'f> {
     pub(super) codes: Vec<Code<'f>>,
     pub(super) moved: MovedBlocks,
     pub(super) graph: FlowGraph,
+    /// But for those that only whole rounds of counted loops pass.
     pub(super) edges: Vec<Edge>,
+    pub(super) loops: Loops,
     pub(super) ends: Vec<End>,
     /// How often each block runs.
     frequencies: Vec<u64>,
@@ -104,12 +107,12 @@ const TWICE: [&str; 8] = [
 ];
 
 impl<'f> Subject<'f> {
-    /// `None` where too little is known of the function.
+    /// `None` where too little is known of the function. Loops that can be are counted if `counts`.
     pub(super) fn of(
         around: &Surroundings<'f>,
         live: &Liveness<'_>,
         function: &FunctionView<'f>,
-        tracing: &Tracing<'_>,
+        (tracing, counts): (&Tracing<'_>, bool),
         twice: &HashSet<Address>,
     ) -> Option<Self> {
         if function.status() != Status::Exact {
@@ -129,6 +132,25 @@ impl<'f> Subject<'f> {
         let leaves = |end: &End| end.returns || end.leaves || !end.tail.is_empty();
         let exits = (0u32..).zip(&ends).filter(|(_, end)| leaves(end));
         let entry = function.position_of(function.entry_block()?.id())?;
+        let moved = MovedBlocks::of(around, function, &codes);
+        let foreign = |block: &usize| around.ways.foreign.has(codes[*block].start());
+        let foreign: Vec<usize> = (0..codes.len()).filter(foreign).collect();
+        let (edges, loops) = match counts {
+            true => {
+                let pads = ends.iter().flat_map(|end| &end.pads);
+                let arrivals: Vec<usize> = pads.chain(&foreign).copied().chain([entry]).collect();
+                let ground = rounds::Ground {
+                    codes: &codes,
+                    edges: &edges,
+                    ends: &ends,
+                    moved: &moved,
+                    arrivals: &arrivals,
+                };
+                let rounds = ground.rounds();
+                Loops::of(edges, rounds)
+            }
+            false => (edges, Loops::default()),
+        };
         let graph = FlowGraph::new(
             codes.len(),
             NodeId(entry as u32),
@@ -139,14 +161,14 @@ impl<'f> Subject<'f> {
             .with_exits(exits.map(|(at, _)| NodeId(at)))
             .ok()?;
         let frequency = |block: usize| frequencies.of(FlowArc::Edge(EdgeId(block as u32)));
-        let foreign = |block: &usize| around.ways.foreign.has(codes[*block].start());
         let subject = Self {
             function: *function,
-            moved: MovedBlocks::of(around, function, &codes),
+            moved,
             frequencies: (0..codes.len()).map(frequency).collect(),
-            foreign: (0..codes.len()).filter(foreign).collect(),
+            foreign,
             graph,
             edges,
+            loops,
             ends,
             codes,
             collect: tracing.collect,
@@ -196,6 +218,9 @@ impl<'f> Subject<'f> {
         if self.collect == Collect::Breakpoint {
             return self.weight_of_breakpoint(place, kind);
         }
+        if self.loops.has(place) {
+            return Weight::Infinite;
+        }
         match place {
             Place::Node(at) if kind != Kind::Edge && self.moved.has(at.index()) => {
                 let cost = self.codes[at.index()].cost_of_word();
@@ -214,6 +239,16 @@ impl<'f> Subject<'f> {
             }
             _ => Weight::Infinite,
         }
+    }
+
+    /// What it costs to count the rounds of a loop.
+    pub(super) fn weight_of_values(&self, round: &Round) -> u64 {
+        let each = round.ends().map(|(at, _)| {
+            let edge = &self.edges[at];
+            let cost = self.codes[edge.from].cost_of_value(rounds::branch(edge), round.register);
+            edge.frequency.saturating_mul(cost)
+        });
+        each.fold(0, u64::saturating_add)
     }
 
     /// What a breakpoint costs: how often it is met. At a branch it is met whichever way that goes.

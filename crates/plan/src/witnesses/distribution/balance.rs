@@ -8,9 +8,9 @@
 //! Each duty stays with a machine that fulfils it. After each step the loads, largest first, are less than before in
 //! lexicographic order, so this ends; it ends earlier where the largest is near the mean, and after [`STEPS`].
 
-use super::FunctionWork;
 use super::draft::{Draft, Share, clash};
 use super::jobs::Duty;
+use super::{FunctionWork, Machines};
 use crate::witnesses::FunctionId;
 use crate::witnesses::first::Firsts;
 
@@ -22,12 +22,12 @@ const TRIED: usize = 200;
 /// tried that weighs less than one in so many of that.
 const PART: u64 = 50;
 
-/// Takes from the busiest machine, again and again, what another one does with less. The first does so much besides.
-pub(super) fn even(works: &[FunctionWork], profiles: &mut [(u32, Draft)], besides: u64) {
+/// Takes from the busiest machine, again and again, what another one does with less.
+pub(super) fn even(works: &[FunctionWork], profiles: &mut [(u32, Draft)], machines: Machines<'_>) {
     for _ in 0..STEPS {
-        let first = |machine: u32| if machine == 0 { besides } else { 0 };
+        let besides = |machine: u32| machines.besides(machine);
         let loads = profiles.iter();
-        let loads = loads.map(|(machine, draft)| draft.cost.saturating_add(first(*machine)));
+        let loads = loads.map(|(machine, draft)| draft.cost.saturating_add(besides(*machine)));
         let Some(step) = Step::of(works, profiles, &loads.collect::<Vec<_>>()) else {
             return;
         };

@@ -11,7 +11,7 @@ use crate::witnesses::FunctionId;
 pub(super) fn assign(
     works: &[FunctionWork],
     jobs: Vec<Job>,
-    machines: Machines,
+    machines: Machines<'_>,
 ) -> Result<Vec<(u32, Draft)>, DistributionError> {
     let mut jobs: Vec<(u64, Job)> = jobs
         .into_iter()
@@ -22,7 +22,7 @@ pub(super) fn assign(
     for job in jobs {
         let load = |(number, drafts): &(usize, &mut Vec<Draft>)| {
             let costs = drafts.iter().map(|each| each.cost);
-            let besides = if *number == 0 { machines.besides } else { 0 };
+            let besides = machines.besides(*number as u32);
             let grown = growth(works, drafts, &job, machines.bound);
             costs.fold(besides.saturating_add(grown), u64::saturating_add)
         };

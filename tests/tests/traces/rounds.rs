@@ -1,0 +1,118 @@
+//! Loops whose rounds are counted by a register: told block for block by two values, and said where they are not.
+
+use std::path::{Path, PathBuf};
+
+use tomo_export::traced::Traced;
+use tomo_profile::tracing::Divergence;
+use tomo_testkit::corpus::{Built, Workload, compiled};
+use tomo_wire::tracing::{SLOTS, UNIT};
+
+use super::kit::{blocks, compare, entered, read, traced};
+
+fn program(tool: &str, level: &str) -> PathBuf {
+    compiled(tool, "rounds.c", &[level, "-fno-inline"]).expect("built")
+}
+
+fn rounds(scenario: &str, options: &[&str], folder: &Path) -> Traced {
+    let program = program("gcc", "-O2");
+    let words: Vec<String> = scenario.split(' ').map(str::to_owned).collect();
+    let trace = traced(&program, &words, b"", options, folder);
+    read(&trace, folder)
+}
+
+#[test]
+fn rounds_are_exact_however_loops_are_left() {
+    let ways: [&[&str]; 2] = [&[], &["--runs", "3", "--strategy", "fine"]];
+    for (tool, level) in [
+        ("gcc", "-O1"),
+        ("gcc", "-O2"),
+        ("gcc", "-O3"),
+        ("clang-19", "-O2"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let built = Built {
+            program: program(tool, level),
+            name: format!("rounds {tool} {level}"),
+            workloads: vec![Workload {
+                args: vec!["plain".into()],
+                ..Workload::default()
+            }],
+        };
+        compare(&built, &ways, folder.path());
+    }
+}
+
+/// A loop that goes round 5,000 times takes no more words than one that never does.
+#[test]
+fn words_do_not_grow_with_rounds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = |scenario| {
+        let trace = rounds(scenario, &[], folder.path());
+        let (blocks, ended) = blocks(&trace);
+        assert_eq!(ended.divergence, None, "{scenario}");
+        let threads = trace.threads(&trace.atlas().expect("an atlas"));
+        (
+            blocks.len(),
+            threads[0].words.iter().map(Vec::len).sum::<usize>(),
+        )
+    };
+    let (few, many) = (words("often 1"), words("often 5000"));
+    assert_eq!(many.1, few.1, "{few:?} {many:?}");
+    assert_eq!(many.0, few.0 + 4_999 * 20);
+}
+
+/// More words than there are in a ring, so that units are taken while the program runs: none with a value looks as if it were still to
+/// be written.
+#[test]
+fn values_are_taken_while_the_program_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = rounds("long", &[], folder.path());
+    let (_, ended) = blocks(&trace);
+    assert_eq!(ended.divergence, None);
+    assert_eq!(entered(&trace, "up"), 300_000);
+    let threads = trace.threads(&trace.atlas().expect("an atlas"));
+    let words = &threads[0].words[0];
+    assert!(words.len() as u64 * 4 > 2 * SLOTS * UNIT);
+    assert!(!words.contains(&0));
+}
+
+/// Signal handlers in the middle of such loops disturb nothing.
+#[test]
+fn handlers_interrupt_counted_loops() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for runs in ["1", "3"] {
+        let trace = rounds("noted", &["--runs", runs], folder.path());
+        let (_, ended) = blocks(&trace);
+        assert_eq!((ended.divergence, ended.unfinished), (None, 0), "{runs}");
+        assert_eq!(entered(&trace, "note"), 50);
+        assert_eq!(entered(&trace, "up"), 100);
+        assert_eq!(entered(&trace, "down"), 50);
+    }
+}
+
+/// Who is thrown out of such a loop goes on being told, and it is said that the rounds before that are not known.
+#[test]
+fn loops_that_handlers_leave_are_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for runs in ["1", "3"] {
+        let trace = rounds("left", &["--runs", runs], folder.path());
+        let (_, ended) = blocks(&trace);
+        assert_eq!((ended.divergence, ended.unfinished), (None, 5), "{runs}");
+        assert_eq!(entered(&trace, "leave"), 5);
+        assert_eq!(entered(&trace, "up"), 20);
+    }
+}
+
+/// Where the program crashes in such a loop the trace is certain up to there.
+#[test]
+fn a_crash_in_a_counted_loop_ends_the_trace_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for runs in ["1", "3"] {
+        let trace = rounds("crashes", &["--runs", runs], folder.path());
+        let (told, ended) = blocks(&trace);
+        assert!(matches!(ended.divergence, Some(Divergence::Ends { .. })));
+        assert_eq!(entered(&trace, "up"), 1);
+        assert_eq!(entered(&trace, "run_off"), 1);
+        assert!(told.len() as u64 <= ended.certain + 1, "{ended:?}");
+    }
+}
