@@ -74,6 +74,27 @@ __attribute__((noinline)) static unsigned again(unsigned depth, unsigned long co
     return sum;
 }
 
+/* Several ways round, of which one is taken most: the others lead back into its middle, where it may also be entered, and
+ * one of them passes over a byte. */
+__attribute__((noinline)) static unsigned parts(unsigned long count, int late) {
+    const volatile unsigned char *at = bytes, *end = bytes + count;
+    unsigned sum = 0;
+    if (late) goto middle;
+    while (at < end) {
+        if (*at == 250) { sum = sum * 7 + sink; sink++; }
+        sum ^= *at;
+    middle:
+        sum = sum * 31 + 1;
+        if (sum % 1021 == 5) { sum += 77; at += 3; continue; }
+        if (sum % 511 == 9) { sink += sum; goto middle; }
+        if (sum % 2047 == 8) { sum += sink; goto behind; }
+        sum += 3;
+    behind:
+        at++;
+    }
+    return sum;
+}
+
 static sigjmp_buf back;
 static volatile sig_atomic_t handled;
 static void leave(int number) { (void)number; handled++; siglongjmp(back, 1); }
@@ -102,14 +123,17 @@ int main(int count, char **arguments) {
     for (long i = 0; i + 1 < SIZE; i++) { links[i].next = &links[i + 7 < SIZE ? i + 7 : i + 1]; links[i].value = i; }
     unsigned long sum = 0;
     if (!strcmp(what, "plain")) {
-        for (unsigned long i = 0; i < 30; i++) {
+        for (unsigned long i = 0; i < 20; i++) {
             sum += up(i * i) + down(i * 100) + find(i * 8, i * 40) + follow(&links[i * 50]);
             bytes[i * 9 + 3] = 0;
             sum += same(bytes + i, bytes + 251 + i) + nested(i % 5, i) + again(i % 4, i * 3);
+            sum += parts(i * 25, i & 1);
         }
     } else if (!strcmp(what, "often")) {
         unsigned long times = strtoul(arguments[2], 0, 10);
         for (int i = 0; i < 20; i++) sum += up(times);
+    } else if (!strcmp(what, "mostly")) {
+        sum += parts(strtoul(arguments[2], 0, 10), 1);
     } else if (!strcmp(what, "long")) {
         for (int i = 0; i < 150000; i++) sum += up(3) + up(4);
     } else if (!strcmp(what, "left")) {

@@ -133,6 +133,16 @@ impl<'c> Atlas<'c> {
         ways.filter(|(_, way)| way.flags.get() & OUTER == 0)
     }
 
+    /// Where a way leads, as witnesses see it: who comes into a loop that a register counts may be where its rounds begin before
+    /// that is left.
+    fn target(&self, way: &Way) -> u32 {
+        let value = self.chart.value(way.value.get());
+        match value.filter(|value| !value.leaves()) {
+            Some(value) => value.head.get(),
+            None => way.to.get(),
+        }
+    }
+
     /// How many words follow that with the number of a witness.
     fn following(&self, word: u32) -> usize {
         let witness = self.witnesses.get(word.wrapping_sub(1) as usize);
@@ -229,10 +239,8 @@ impl<'c> Atlas<'c> {
         for block in first..first + count {
             let flags = self.block(block).flags.get();
             let ways = self.chart.ways_of(block);
-            edges.extend(
-                self.inner(block)
-                    .map(|(_, way)| (node(block), node(way.to.get()))),
-            );
+            let inner = self.inner(block);
+            edges.extend(inner.map(|(_, way)| (node(block), node(self.target(way)))));
             let mut out = ways.iter().map(|way| way.flags.get());
             if flags & (block::RETURNS | block::LEAVES) != 0
                 || out.any(|flags| flags & way::TAIL != 0)

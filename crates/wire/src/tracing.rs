@@ -184,7 +184,7 @@ pub struct Chart {
 
 impl Header for Chart {
     const MAGIC: [u8; 8] = *b"TOMOCHT\n";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble

@@ -1,10 +1,13 @@
 //! Loops whose rounds are counted by a register: told block for block by two values, and said where they are not.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use tomo_export::traced::Traced;
 use tomo_profile::tracing::Divergence;
 use tomo_testkit::corpus::{Built, Workload, compiled};
+use tomo_testkit::coverage::complete;
+use tomo_testkit::tomo;
 use tomo_wire::tracing::{SLOTS, UNIT};
 
 use super::kit::{blocks, compare, entered, read, traced};
@@ -20,15 +23,30 @@ fn rounds(scenario: &str, options: &[&str], folder: &Path) -> Traced {
     read(&trace, folder)
 }
 
+/// The folder of counts of a run.
+fn counts(program: &Path, scenario: &str, folder: &Path) -> String {
+    let out = tempfile::tempdir_in(folder).expect("a folder").keep();
+    let mut command = Command::new(tomo::path().expect("tomo"));
+    command.env("TOMO_CACHE_DIR", folder.join("cache"));
+    command.arg("count").arg("-o").arg(&out).arg("--");
+    command.arg(program).args(scenario.split(' '));
+    let output = complete(command, b"").expect("run");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let made = std::fs::read_dir(&out).expect("counts").flatten().next();
+    made.expect("counts").path().display().to_string()
+}
+
+const BUILDS: [(&str, &str); 4] = [
+    ("gcc", "-O1"),
+    ("gcc", "-O2"),
+    ("gcc", "-O3"),
+    ("clang-19", "-O2"),
+];
+
+/// As often as things are thought to run, and as often as they do, which chooses other cycles.
 #[test]
 fn rounds_are_exact_however_loops_are_left() {
-    let ways: [&[&str]; 2] = [&[], &["--runs", "3", "--strategy", "fine"]];
-    for (tool, level) in [
-        ("gcc", "-O1"),
-        ("gcc", "-O2"),
-        ("gcc", "-O3"),
-        ("clang-19", "-O2"),
-    ] {
+    for (tool, level) in BUILDS {
         let folder = tempfile::tempdir().expect("a folder");
         let built = Built {
             program: program(tool, level),
@@ -38,7 +56,36 @@ fn rounds_are_exact_however_loops_are_left() {
                 ..Workload::default()
             }],
         };
-        compare(&built, &ways, folder.path());
+        let counts = counts(&built.program, "plain", folder.path());
+        let weighted = ["--runs", "2", "--weights", &counts];
+        let fine = ["--runs", "3", "--strategy", "fine"];
+        compare(&built, &[&[], &fine, &weighted], folder.path());
+    }
+}
+
+/// A loop with branches, of which one way round is taken most, takes words only where another one is. (Of what clang makes of it none
+/// can be counted.)
+#[test]
+fn the_most_taken_way_round_is_counted() {
+    for (tool, level) in BUILDS.into_iter().filter(|(tool, _)| *tool == "gcc") {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = program(tool, level);
+        let counts = counts(&program, "mostly 5000", folder.path());
+        let words = ["mostly".to_owned(), "5000".to_owned()];
+        let trace = traced(
+            &program,
+            &words,
+            b"",
+            &["--weights", &counts],
+            folder.path(),
+        );
+        let trace = read(&trace, folder.path());
+        let (blocks, ended) = blocks(&trace);
+        assert_eq!(ended.divergence, None, "{tool} {level}");
+        let threads = trace.threads(&trace.atlas().expect("an atlas"));
+        let words: usize = threads[0].words.iter().map(Vec::len).sum();
+        assert!(blocks.len() > 5 * 5000, "{tool} {level}: {}", blocks.len());
+        assert!(words < 1500, "{tool} {level}: {words}");
     }
 }
 

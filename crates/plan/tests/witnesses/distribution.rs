@@ -120,21 +120,24 @@ fn the_busiest_gives_parts_of_its_groups_away() {
             Weight::Finite(1 + 100 * inner(from).min(inner(to)) * u64::from(!is_way_on))
         }
     };
-    let machines = Machines {
-        count: 2,
-        bound: None,
-        besides: &[],
-    };
-    let made = |strategy| {
-        let made = distribute(&program, weight, strategy, machines, Ends::All);
-        made.expect("all places are allowed")
-    };
-    let busiest = |made: &Distribution| made.loads(2, weight).into_iter().max().unwrap_or(0);
-    let (whole, parts) = (made(Strategy::FunctionWise), made(Strategy::Grouped));
-    check(&program, &parts, machines, Ends::All);
-    let (whole, parts) = (busiest(&whole), busiest(&parts));
-    assert!(whole >= 400, "{whole}");
-    assert!(parts * 10 <= whole * 6, "{parts} of {whole}");
+    // Also beside a third one that has more to do than both, and nothing to give.
+    for (count, besides) in [(2, &[][..]), (3, &[9_999])] {
+        let machines = Machines {
+            count,
+            bound: None,
+            besides,
+        };
+        let made = |strategy| {
+            let made = distribute(&program, weight, strategy, machines, Ends::All);
+            made.expect("all places are allowed")
+        };
+        let busiest = |made: &Distribution| made.loads(count, weight).into_iter().max();
+        let (whole, parts) = (made(Strategy::FunctionWise), made(Strategy::Grouped));
+        check(&program, &parts, machines, Ends::All);
+        let (whole, parts) = (busiest(&whole).unwrap_or(0), busiest(&parts).unwrap_or(0));
+        assert!(whole >= 400, "{whole}");
+        assert!(parts * 10 <= whole * 6, "{parts} of {whole}");
+    }
 }
 
 /// Two diamonds in a row, entered once: one job each, one machine each.

@@ -150,18 +150,18 @@ impl Drawing<'_, '_> {
         let mut told = Vec::new();
         let runs = &self.traced.counted[self.id.index()];
         for (round, &run) in self.subject.loops.rounds.iter().zip(runs) {
-            for (edge, ahead) in round.ends() {
+            for door in &round.doors {
                 let witness = drawn.witnesses.len() as u32;
                 let head = self.first + round.blocks[0] as u32;
                 let coming = Value::coming(witness, head, round.register, round.step);
                 drawn.witnesses.push(U64::new(1 << run));
-                drawn.values.push(match ahead {
-                    None => coming,
-                    Some(ahead) => coming.leaving(witness, ahead),
+                drawn.values.push(match door.leaves {
+                    false => coming.ahead_by(door.ahead),
+                    true => coming.leaving().ahead_by(door.ahead),
                 });
                 told.push(Told {
                     run,
-                    edge,
+                    edge: door.way,
                     register: round.register,
                     witness,
                 });

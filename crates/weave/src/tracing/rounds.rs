@@ -1,16 +1,18 @@
 //! Loops whose rounds are counted by a register instead of by witnesses.
 //!
-//! A loop that has one way round, and in which a register of 64 bits changes by the same number each time, is told by what
-//! is in that register when control comes into it and when it leaves: two words with a value, however often it went round. Within it
-//! nothing is recorded. This is what an *induction variable* is (Aho, Lam, Sethi, Ullman, *Compilers*, §9.1.8), found in the code as it
-//! is and only where it is certain: every instruction of the loop that writes the register, or a part of it, adds a constant.
+//! A *round* here is a cycle of blocks in which a register of 64 bits changes by the same number each time. It is told by what
+//! is in that register when control comes into it and when it leaves, wherever that is: two words with a value, however often it went
+//! round. Within it nothing is recorded. This is what an *induction variable* is (Aho, Lam, Sethi, Ullman, *Compilers*, §9.1.8),
+//! found in the code as it is and only where it is certain: every instruction of the cycle that writes the register, or a part of it,
+//! adds a constant. A loop of several ways round has a cycle for the one that is taken most; leaving it for another one is leaving it.
 //!
 //! DPT and BL94 have a witness on the way round, since they know nothing of values. One that many runs share is indivisible: it may
 //! be most of what a program does.
 //!
-//! What the witnesses then have to tell is a graph without what leads round ([`Round::closing`]): how control left the loop, as
-//! if the last, unfinished, round had been the only one. The lower 62 bits of the values tell how many rounds came before that, if
-//! they were less than 2⁵⁰ ([`MOST_STEP`]): those take days.
+//! What the witnesses then have to tell is a graph without what leads round ([`Round::closing`]): how control left the cycle, as
+//! if the last, unfinished, round had been the only one. Who comes into the middle of a round may be where it begins before that, and so may
+//! leave by any way: in this graph all come to where it begins ([`Loops::target`]). The lower 62 bits of the values tell how often control
+//! came there, if that was less than 2⁵⁰ times ([`MOST_STEP`]): those take days.
 
 use std::collections::HashSet;
 
@@ -29,19 +31,26 @@ const MOST_STEP: u64 = 1 << 12;
 /// How many words a value takes, in all.
 const WORDS: u64 = 3;
 
-/// A loop with one way round. Ways are positions among the function's edges.
+/// A way into a cycle or out of it, and how far the register is then ahead of where the round began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Door {
+    /// A position among the function's edges.
+    pub(super) way: usize,
+    pub(super) leaves: bool,
+    pub(super) ahead: i64,
+}
+
+/// A cycle of blocks. Ways are positions among the function's edges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Round {
-    /// Its blocks, in the order in which they run, from where it is entered.
+    /// Its blocks, in the order in which they run, from where it is entered most.
     pub(super) blocks: Vec<usize>,
     /// The ways from each to the next, the last back to the first; in [`Loops`] those that stay.
     pub(super) around: Vec<usize>,
     /// How many of these are left when those behind the last way out are taken away: those that only whole rounds pass.
     kept: usize,
-    /// The ways into it, all to its first block.
-    pub(super) entries: Vec<usize>,
-    /// The ways out of it, and how far the register is then ahead of where the round began.
-    pub(super) exits: Vec<(usize, i64)>,
+    /// The ways into it and out of it.
+    pub(super) doors: Vec<Door>,
     /// The register that tells.
     pub(super) register: u8,
     /// By how much it changes in each round.
@@ -54,30 +63,28 @@ impl Round {
         &self.around[self.kept..]
     }
 
-    /// The ways into it and out of it, and how far the register is ahead there, where control leaves.
-    pub(super) fn ends(&self) -> impl Iterator<Item = (usize, Option<i64>)> {
-        let entries = self.entries.iter().map(|&at| (at, None));
-        let exits = self.exits.iter().map(|&(at, ahead)| (at, Some(ahead)));
-        entries.chain(exits)
-    }
-
     /// How many words are recorded where control comes into it or leaves it.
     fn words(&self, edges: &[Edge]) -> u64 {
-        let times = self.ends().map(|(at, _)| edges[at].frequency);
+        let times = self.doors.iter().map(|door| edges[door.way].frequency);
         times.fold(0, u64::saturating_add).saturating_mul(WORDS)
+    }
+
+    /// How often control goes round, at least.
+    fn times(&self, edges: &[Edge]) -> u64 {
+        let times = self.around.iter().map(|&at| edges[at].frequency);
+        times.min().unwrap_or(0)
     }
 
     /// Whether a word for each time round would be more.
     fn pays(&self, edges: &[Edge]) -> bool {
-        let back = self.around.last();
-        back.is_some_and(|&back| edges[back].frequency > self.words(edges))
+        self.times(edges) > self.words(edges)
     }
 }
 
 /// The counted loops of a function, of which it is known which ways stay among its edges.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
-    /// Their ways in and out are positions among the edges that stay.
+    /// Their doors are positions among the edges that stay.
     pub(super) rounds: Vec<Round>,
     /// The ways that only whole rounds pass.
     pub(super) closing: Vec<Edge>,
@@ -102,9 +109,9 @@ impl Loops {
         }
         for round in &mut rounds {
             round.around.truncate(round.kept);
-            let exits = round.exits.iter_mut().map(|(exit, _)| exit);
-            let ways = round.around.iter_mut().chain(&mut round.entries);
-            ways.chain(exits).for_each(|at| *at = place[*at]);
+            let doors = round.doors.iter_mut().map(|door| &mut door.way);
+            let ways = round.around.iter_mut().chain(doors);
+            ways.for_each(|at| *at = place[*at]);
             loops.blocks.extend(&round.blocks);
             loops.ways.extend(&round.around);
         }
@@ -125,6 +132,14 @@ impl Loops {
         self.ways.contains(&edge)
     }
 
+    /// Where this way leads, as witnesses see it.
+    pub(super) fn target(&self, at: usize, edge: &Edge) -> usize {
+        let comes = |door: &Door| door.way == at && !door.leaves;
+        let mut rounds = self.rounds.iter();
+        let round = rounds.find(|round| round.doors.iter().any(comes));
+        round.map_or(edge.to, |round| round.blocks[0])
+    }
+
     /// Whether a loop begins at this block.
     pub(super) fn begins(&self, block: usize) -> bool {
         let mut rounds = self.rounds.iter();
@@ -143,30 +158,28 @@ pub(super) struct Ground<'g, 'f> {
 }
 
 impl Ground<'_, '_> {
-    /// The loops that are told by a register, where that is less than a word for each time round. No way or block belongs
+    /// The cycles that are told by a register, where that is less than a word for each time round. No way or block belongs
     /// to two.
     pub(super) fn rounds(&self) -> Vec<Round> {
         let (into, out) = self.neighbours();
-        let round = |edge: &Edge| {
-            let body = self.body(edge, &into)?;
-            let round = self.round(edge.to, &body, &into, &out)?;
+        let mut cycles: Vec<Vec<usize>> = (0..self.codes.len())
+            .filter_map(|block| self.cycle(block, &into, &out))
+            .collect();
+        cycles.sort_unstable();
+        cycles.dedup();
+        let round = |ways: Vec<usize>| {
+            let round = self.round(ways, &into, &out)?;
             round.pays(self.edges).then_some(round)
         };
-        let mut rounds: Vec<Round> = self.edges.iter().filter_map(round).collect();
-        let worth = |round: &Round| {
-            round
-                .around
-                .last()
-                .map_or(0, |&at| self.edges[at].frequency)
-        };
-        rounds.sort_by_key(|round| (std::cmp::Reverse(worth(round)), round.blocks.clone()));
+        let mut rounds: Vec<Round> = cycles.into_iter().filter_map(round).collect();
+        rounds.sort_by_key(|one| (std::cmp::Reverse(one.times(self.edges)), one.blocks.clone()));
         let mut ways = vec![false; self.edges.len()];
         let mut blocks = vec![false; self.codes.len()];
         rounds.retain(|round| {
-            let is_free = round.ends().all(|(at, _)| !ways[at])
+            let is_free = round.doors.iter().all(|door| !ways[door.way])
                 && round.blocks.iter().all(|&block| !blocks[block]);
             if is_free {
-                round.ends().for_each(|(at, _)| ways[at] = true);
+                round.doors.iter().for_each(|door| ways[door.way] = true);
                 round.blocks.iter().for_each(|&block| blocks[block] = true);
             }
             is_free
@@ -185,109 +198,98 @@ impl Ground<'_, '_> {
         (into, out)
     }
 
-    /// The blocks from which `back` is reached without passing the block to which it leads, and that one; if they are few.
-    fn body(&self, back: &Edge, into: &[Vec<usize>]) -> Option<Vec<usize>> {
-        let mut body = vec![back.to];
-        let mut waiting = vec![back.from];
-        while let Some(block) = waiting.pop() {
-            if body.contains(&block) {
-                continue;
-            }
-            if body.len() == MOST_BLOCKS {
+    /// The ways of a short cycle through this block, each the one that control takes most; from the block that is entered
+    /// most.
+    fn cycle(&self, start: usize, into: &[Vec<usize>], out: &[Vec<usize>]) -> Option<Vec<usize>> {
+        let (mut block, mut ways) = (start, Vec::new());
+        while block != start || ways.is_empty() {
+            let often = |&&at: &&usize| (self.edges[at].frequency, std::cmp::Reverse(at));
+            let most = *out[block].iter().max_by_key(often)?;
+            ways.push(most);
+            block = self.edges[most].to;
+            if ways.len() > MOST_BLOCKS {
                 return None;
             }
-            body.push(block);
-            waiting.extend(into[block].iter().map(|&at| self.edges[at].from));
         }
-        Some(body)
+        let entered = |&at: &usize| {
+            let others = into[self.edges[at].from].iter();
+            let others = others.filter(|other| !ways.contains(other));
+            others
+                .map(|&other| self.edges[other].frequency)
+                .sum::<u64>()
+        };
+        let most =
+            (0..ways.len()).max_by_key(|&at| (entered(&ways[at]), std::cmp::Reverse(ways[at])))?;
+        ways.rotate_left(most);
+        Some(ways)
     }
 
-    /// The loop of these blocks, if it has one way round and a register tells how often.
-    fn round(
-        &self,
-        head: usize,
-        body: &[usize],
-        into: &[Vec<usize>],
-        out: &[Vec<usize>],
-    ) -> Option<Round> {
-        let is_inside = |block: &usize| body.contains(block);
+    /// The cycle of these ways, if a register tells how often control goes round.
+    fn round(&self, around: Vec<usize>, into: &[Vec<usize>], out: &[Vec<usize>]) -> Option<Round> {
+        let blocks: Vec<usize> = around.iter().map(|&at| self.edges[at].from).collect();
         let is_plain = |&block: &usize| {
             let end = &self.ends[block];
             let stays = !end.calls && !end.returns && !end.leaves && end.tail.is_empty();
             stays && self.moved.has(block) && !self.arrivals.contains(&block)
         };
-        let comes_from_inside = |&block: &usize| {
-            let froms = into[block].iter().map(|&at| self.edges[at].from);
-            block == head || froms.into_iter().all(|from| is_inside(&from))
-        };
-        if !body.iter().all(is_plain) || !body.iter().all(comes_from_inside) {
+        if !blocks.iter().all(is_plain) || !around.iter().all(|&at| direct(&self.edges[at])) {
             return None;
         }
-        let (mut blocks, mut around, mut exits) = (Vec::new(), Vec::new(), Vec::new());
-        let mut block = head;
-        loop {
-            blocks.push(block);
-            let (inner, outer): (Vec<usize>, Vec<usize>) = out[block]
-                .iter()
-                .partition(|&&at| is_inside(&self.edges[at].to));
-            let [next] = inner[..] else {
-                return None;
-            };
-            let (position, passes) = (blocks.len(), direct(&self.edges[next]));
-            around.push(next);
-            exits.extend(outer.into_iter().map(|at| (at, position)));
-            block = self.edges[next].to;
-            if !passes || (block != head && blocks.contains(&block)) {
-                return None;
-            }
-            if block == head {
-                break;
-            }
+        let is_other = |at: &&usize| !around.contains(at);
+        let (mut comes, mut leaves) = (Vec::new(), Vec::new());
+        for (position, &block) in blocks.iter().enumerate() {
+            comes.extend(
+                into[block]
+                    .iter()
+                    .filter(is_other)
+                    .map(|&at| (at, position)),
+            );
+            leaves.extend(out[block].iter().filter(is_other).map(|&at| (at, position)));
         }
-        let kept = exits.iter().map(|(_, position)| position - 1).max()?;
-        let entries: Vec<usize> = into[head]
+        // From one of its blocks to another one: it would both leave and come.
+        if comes
             .iter()
-            .copied()
-            .filter(|&at| !is_inside(&self.edges[at].from))
-            .collect();
-        if blocks.len() != body.len() {
+            .any(|way| leaves.iter().any(|other| other.0 == way.0))
+        {
             return None;
         }
-        let tells = |register: &u8| self.can_be_told(*register, &entries, &exits, out);
+        let kept = leaves.iter().map(|&(_, position)| position).max()?;
+        let tells = |register: &u8| {
+            let mut doors = comes.iter().chain(&leaves);
+            doors.all(|&(way, _)| self.can_be_told(*register, way, out))
+        };
         let (register, steps) = self.inductions(&blocks).find(|(one, _)| tells(one))?;
+        let before = |position: usize| position.checked_sub(1).map_or(0, |at| steps[at]);
+        let comes = comes.iter().map(|&(way, position)| Door {
+            way,
+            leaves: false,
+            ahead: before(position),
+        });
+        let leaves = leaves.iter().map(|&(way, position)| Door {
+            way,
+            leaves: true,
+            ahead: steps[position],
+        });
         Some(Round {
-            exits: exits
-                .into_iter()
-                .map(|(at, position)| (at, steps[position - 1]))
-                .collect(),
+            doors: comes.chain(leaves).collect(),
             step: *steps.last()?,
             blocks,
             around,
             kept,
-            entries,
             register,
         })
     }
 
-    /// Whether the register can be recorded on all these ways.
-    fn can_be_told(
-        &self,
-        register: u8,
-        entries: &[usize],
-        exits: &[(usize, usize)],
-        out: &[Vec<usize>],
-    ) -> bool {
-        let exits = exits.iter().map(|(at, _)| at);
-        entries.iter().chain(exits).all(|&at| {
-            let edge = &self.edges[at];
-            let is_only = out[edge.from].len() == 1 && !self.ends[edge.from].calls;
-            direct(edge)
-                && self.moved.has(edge.from)
-                && match branch(edge) {
-                    None => is_only && self.codes[edge.from].can_tell(None, register),
-                    way => self.codes[edge.from].can_tell(way, register),
-                }
-        })
+    /// Whether the register can be recorded on this way.
+    fn can_be_told(&self, register: u8, way: usize, out: &[Vec<usize>]) -> bool {
+        let edge = &self.edges[way];
+        let is_only = out[edge.from].len() == 1 && !self.ends[edge.from].calls;
+        direct(edge)
+            && self.moved.has(edge.from)
+            && match branch(edge) {
+                None => is_only && self.codes[edge.from].can_tell(None, register),
+                way => self.codes[edge.from].can_tell(way, register),
+            }
     }
 
     /// Registers that change by the same number in each round, and by how much they have changed behind each block.

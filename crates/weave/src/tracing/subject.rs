@@ -154,7 +154,10 @@ impl<'f> Subject<'f> {
         let graph = FlowGraph::new(
             codes.len(),
             NodeId(entry as u32),
-            edges.iter().map(|edge| (node(edge.from), node(edge.to))),
+            edges
+                .iter()
+                .enumerate()
+                .map(|(at, edge)| (node(edge.from), node(loops.target(at, edge)))),
         );
         let graph = graph
             .ok()?
@@ -243,8 +246,8 @@ impl<'f> Subject<'f> {
 
     /// What it costs to count the rounds of a loop.
     pub(super) fn weight_of_values(&self, round: &Round) -> u64 {
-        let each = round.ends().map(|(at, _)| {
-            let edge = &self.edges[at];
+        let each = round.doors.iter().map(|door| {
+            let edge = &self.edges[door.way];
             let cost = self.codes[edge.from].cost_of_value(rounds::branch(edge), round.register);
             edge.frequency.saturating_mul(cost)
         });

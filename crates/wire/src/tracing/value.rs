@@ -24,14 +24,14 @@ pub const fn value_of([low, high]: [u32; 2]) -> u64 {
 pub struct Value {
     /// The witness.
     pub witness: U32,
-    /// The loop's first block.
+    /// The block where the loop's rounds begin.
     pub head: U32,
     /// The register's number, and [`Value::LEAVES`].
     flags: U32,
     reserved: U32,
     /// By how much the register changes in each round.
     pub step: I64,
-    /// By how much it has changed, where control leaves the loop, since the unfinished round began.
+    /// By how much it has changed there since the round began.
     pub ahead: I64,
 }
 
@@ -39,7 +39,7 @@ impl Value {
     /// Set where control leaves the loop.
     const LEAVES: u32 = 16;
 
-    /// That of coming into a loop, in which a register changes by `step` in each round.
+    /// That of coming into a loop, in which a register changes by `step` in each round, where a round begins.
     #[must_use]
     pub fn coming(witness: u32, head: u32, register: u8, step: i64) -> Self {
         Self {
@@ -52,12 +52,19 @@ impl Value {
         }
     }
 
-    /// That of leaving the loop, where the register has changed so much since the round began.
+    /// That of leaving it.
     #[must_use]
-    pub fn leaving(self, witness: u32, ahead: i64) -> Self {
+    pub fn leaving(self) -> Self {
         Self {
-            witness: witness.into(),
             flags: (self.flags.get() | Self::LEAVES).into(),
+            ..self
+        }
+    }
+
+    /// That of a place where the register has changed so much since the round began.
+    #[must_use]
+    pub fn ahead_by(self, ahead: i64) -> Self {
+        Self {
             ahead: ahead.into(),
             ..self
         }
@@ -75,14 +82,14 @@ impl Value {
         self.flags.get() & Self::LEAVES != 0
     }
 
-    /// How many whole rounds there were between coming in and leaving here, by what the register was; `None` where these are
-    /// not those of one loop.
+    /// How many rounds began between coming in and leaving here, by what the register was; `None` where these are not those of one
+    /// loop.
     #[must_use]
     pub fn rounds(&self, came: (&Self, u64), left: u64) -> Option<u64> {
         let (from, came) = came;
         let is_one = self.leaves() && !from.leaves() && from.head == self.head;
-        let ahead = self.ahead.get() as u64;
-        let way = left.wrapping_sub(came).wrapping_sub(ahead);
+        let began = |at: &Self, value: u64| value.wrapping_sub(at.ahead.get() as u64);
+        let way = began(self, left).wrapping_sub(began(from, came));
         let step = self.step.get();
         let way = if step < 0 { way.wrapping_neg() } else { way } & KEPT;
         let step = step.unsigned_abs();
@@ -97,17 +104,18 @@ mod tests {
 
     #[test]
     fn rounds_are_told_by_what_the_register_was() {
-        for (step, ahead) in [
-            (1, 0),
-            (1, 1),
-            (-1, -1),
-            (8, 8),
-            (-3, 0),
-            (24, 16),
-            (4096, -7),
+        for (step, before, ahead) in [
+            (1, 0, 0),
+            (1, 1, 0),
+            (1, 0, 1),
+            (-1, 0, -1),
+            (8, 4, 8),
+            (-3, -3, 0),
+            (24, 16, 16),
+            (4096, 5, -7),
         ] {
-            let came = Value::coming(3, 7, 13, step);
-            let left = came.leaving(4, ahead);
+            let came = Value::coming(3, 7, 13, step).ahead_by(before);
+            let left = came.leaving().ahead_by(ahead);
             assert_eq!(
                 (left.register(), left.leaves(), came.leaves()),
                 (13, true, false)
@@ -115,6 +123,7 @@ mod tests {
             for rounds in [0, 1, 2, 1000, 1 << 40] {
                 for first in [0, 5, u64::MAX, 1 << 63, (1 << 63) - 1] {
                     let last = first
+                        .wrapping_sub(before as u64)
                         .wrapping_add((step as u64).wrapping_mul(rounds))
                         .wrapping_add(ahead as u64);
                     assert_eq!(left.rounds((&came, first), last), Some(rounds));
@@ -144,12 +153,12 @@ mod tests {
     #[test]
     fn what_does_not_belong_together_tells_nothing() {
         let came = Value::coming(3, 7, 13, 8);
-        let left = came.leaving(4, 0);
+        let left = came.leaving();
         assert_eq!(left.rounds((&came, 0), 7), None);
         assert_eq!(came.rounds((&came, 0), 8), None);
         assert_eq!(left.rounds((&left, 0), 8), None);
         assert_eq!(left.rounds((&Value::coming(3, 6, 13, 8), 0), 8), None);
         let still = Value::coming(3, 7, 13, 0);
-        assert_eq!(still.leaving(4, 0).rounds((&still, 0), 0), None);
+        assert_eq!(still.leaving().rounds((&still, 0), 0), None);
     }
 }

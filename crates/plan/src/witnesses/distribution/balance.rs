@@ -3,10 +3,13 @@
 //! The busiest machine gives away one of its dearest witnesses: without it, the ways of some duties clash. Whoever can
 //! fulfil these with witnesses of its own, and still has less to do than the busiest had, gets them; both then drop
 //! what they no longer need. A loop that every branch in it needs a witness for moves as a whole if there
-//! is room, or one of its branches with a witness of the loop besides.
+//! is room, or one of its branches with a witness of the loop besides, or with witnesses that the placement for all at once does
+//! without: on both its ways. Where the busiest has nothing that another one does with less, the next busiest gives.
 //!
 //! Each duty stays with a machine that fulfils it. After each step the loads, largest first, are less than before in
 //! lexicographic order, so this ends; it ends earlier where the largest is near the mean, and after [`STEPS`].
+
+use tomo_graph::Weight;
 
 use super::draft::{Draft, Share, clash};
 use super::jobs::Duty;
@@ -18,8 +21,8 @@ use crate::witnesses::first::Firsts;
 const STEPS: usize = 500;
 /// How many witnesses of the busiest are tried in a step.
 const TRIED: usize = 200;
-/// The busiest is left alone if what it does above the mean is less than one in so many of the mean; and a witness is not
-/// tried that weighs less than one in so many of that.
+/// A machine is left alone if what it does above the mean, of it and those that do less, is less than one in so many of the mean;
+/// and a witness is not tried that weighs less than one in so many of that.
 const PART: u64 = 50;
 
 /// Takes from the busiest machine, again and again, what another one does with less.
@@ -45,31 +48,36 @@ struct Step {
 }
 
 impl Step {
-    /// Something that makes the busiest profile less so.
+    /// Something that makes the busiest profile less so, or else the busiest of which that can be said.
     fn of(works: &[FunctionWork], profiles: &[(u32, Draft)], loads: &[u64]) -> Option<Self> {
         let mut idlest: Vec<usize> = (0..loads.len()).collect();
         idlest.sort_by_key(|&at| loads[at]);
-        let busiest = idlest.pop()?;
-        let sum: u128 = loads.iter().map(|&load| u128::from(load)).sum();
-        let mean = (sum / loads.len() as u128) as u64;
-        let excess = loads[busiest] - mean;
-        if excess <= mean / PART {
-            return None;
-        }
-        let draft = &profiles[busiest].1;
-        dearest(works, draft, excess / PART).find_map(|(function, place)| {
-            let work = &works[function.index()];
-            let mut kept = draft.shares[&function].clone();
-            let lost = kept.without(work, place);
-            idlest.iter().find_map(|&other| {
-                let share = profiles[other].1.shares.get(&function).cloned();
-                let mut share = share.unwrap_or_else(|| Share::new(work));
-                let grown = share.cover(work, &lost);
-                let is_less = loads[other].saturating_add(grown.1) < loads[busiest];
-                is_less.then(|| Self {
-                    function,
-                    from: (busiest, kept.clone(), work.weight(place)),
-                    to: (other, share, grown),
+        let mut rest = &idlest[..];
+        let busiest = std::iter::from_fn(|| {
+            let (&from, others) = rest.split_last()?;
+            let sum: u128 = rest.iter().map(|&at| u128::from(loads[at])).sum();
+            let mean = (sum / rest.len() as u128) as u64;
+            rest = others;
+            Some((from, mean))
+        });
+        let is_busy = |&(from, mean): &(usize, u64)| loads[from] - mean > mean / PART;
+        let mut busy = busiest.filter(is_busy);
+        busy.find_map(|(from, mean)| {
+            let least = (loads[from] - mean) / PART;
+            dearest(works, &profiles[from].1, least).find_map(|(function, place)| {
+                let work = &works[function.index()];
+                let mut kept = profiles[from].1.shares[&function].clone();
+                let lost = kept.without(work, place);
+                idlest.iter().find_map(|&to| {
+                    let room = loads[from].saturating_sub(loads[to]).checked_sub(1)?;
+                    let share = profiles[to].1.shares.get(&function).cloned();
+                    let share = share.unwrap_or_else(|| Share::new(work));
+                    let (share, grown) = share.with(work, &lost, room)?;
+                    Some(Self {
+                        function,
+                        from: (from, kept.clone(), work.weight(place)),
+                        to: (to, share, grown),
+                    })
                 })
             })
         })
@@ -93,6 +101,22 @@ impl Step {
 }
 
 impl Share {
+    /// The share with these duties besides, and what it then costs more, if that is at most `room`: with witnesses of the
+    /// pool or with any, whichever is less. The pool is what costs least where all is told at once.
+    fn with(self, work: &FunctionWork, duties: &[Duty], room: u64) -> Option<(Self, (usize, u64))> {
+        let pooled = |place: u32| work.pool[place as usize];
+        let may_be = |place: u32| matches!(work.weights[place as usize], Weight::Finite(_));
+        let mut other = self.clone();
+        let mut pool = self;
+        let grown = pool.cover_from(work, duties, pooled, room);
+        let room = grown.map_or(room, |(_, cost)| cost);
+        let less = other.cover_from(work, duties, may_be, room);
+        match less.filter(|(_, cost)| grown.is_none_or(|(_, known)| *cost < known)) {
+            Some(less) => Some((other, less)),
+            None => Some((pool, grown?)),
+        }
+    }
+
     /// Takes a witness away, and the duties that are then not fulfilled.
     fn without(&mut self, work: &FunctionWork, place: u32) -> Vec<Duty> {
         self.witness[place as usize] = false;

@@ -39,28 +39,40 @@ impl Share {
         }
     }
 
-    /// Adds witnesses until the duties are fulfilled; how many, and what they cost.
+    /// Adds witnesses of the pool until the duties are fulfilled; how many, and what they cost.
     pub(super) fn cover(&mut self, work: &FunctionWork, duties: &[Duty]) -> (usize, u64) {
+        // The pool tells all ways apart, so one of the places that make two ways clash is in it.
+        let grown = self.cover_from(work, duties, |place| work.pool[place as usize], u64::MAX);
+        grown.unwrap_or_default()
+    }
+
+    /// Adds witnesses at places that are `allowed` until the duties are fulfilled; how many, and what they cost, unless
+    /// that is more than `most`.
+    pub(super) fn cover_from(
+        &mut self,
+        work: &FunctionWork,
+        duties: &[Duty],
+        allowed: impl Fn(u32) -> bool,
+        most: u64,
+    ) -> Option<(usize, u64)> {
         let mut firsts = Firsts::new(&work.flow);
         let mut blame = Blame::new(&work.flow);
         let (mut size, mut cost) = (0, 0u64);
         for &duty in duties {
             while let Some(clash) = clash(&mut firsts, duty, &self.witness) {
                 let places = blame.places(&clash, &|place| self.witness[place as usize]);
-                let pooled = places
-                    .into_iter()
-                    .filter(|&place| work.pool[place as usize]);
-                // The pool tells all ways apart, so one of the places is in it.
-                let Some(cheapest) = pooled.min_by_key(|&place| (work.weight(place), place)) else {
-                    break;
-                };
+                let places = places.into_iter().filter(|&place| allowed(place));
+                let cheapest = places.min_by_key(|&place| (work.weight(place), place))?;
                 self.witness[cheapest as usize] = true;
                 size += 1;
                 cost = cost.saturating_add(work.weight(cheapest));
+                if cost > most {
+                    return None;
+                }
             }
         }
         self.duties.extend(duties);
-        (size, cost)
+        Some((size, cost))
     }
 }
 
