@@ -5,7 +5,7 @@ use std::process::Command;
 
 use tomo_export::traced::Traced;
 use tomo_profile::tracing::Divergence;
-use tomo_testkit::corpus::{Built, Workload, compiled};
+use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, Workload, build, compiled};
 use tomo_testkit::coverage::complete;
 use tomo_testkit::tomo;
 use tomo_wire::tracing::{SLOTS, UNIT};
@@ -24,13 +24,13 @@ fn rounds(scenario: &str, options: &[&str], folder: &Path) -> Traced {
 }
 
 /// The folder of counts of a run.
-fn counts(program: &Path, scenario: &str, folder: &Path) -> String {
+fn counts(program: &Path, words: &[String], input: &[u8], folder: &Path) -> String {
     let out = tempfile::tempdir_in(folder).expect("a folder").keep();
     let mut command = Command::new(tomo::path().expect("tomo"));
     command.env("TOMO_CACHE_DIR", folder.join("cache"));
     command.arg("count").arg("-o").arg(&out).arg("--");
-    command.arg(program).args(scenario.split(' '));
-    let output = complete(command, b"").expect("run");
+    command.arg(program).args(words);
+    let output = complete(command, input).expect("run");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let made = std::fs::read_dir(&out).expect("counts").flatten().next();
     made.expect("counts").path().display().to_string()
@@ -56,7 +56,7 @@ fn rounds_are_exact_however_loops_are_left() {
                 ..Workload::default()
             }],
         };
-        let counts = counts(&built.program, "plain", folder.path());
+        let counts = counts(&built.program, &["plain".into()], b"", folder.path());
         let weighted = ["--runs", "2", "--weights", &counts];
         let fine = ["--runs", "3", "--strategy", "fine"];
         compare(&built, &[&[], &fine, &weighted], folder.path());
@@ -70,8 +70,8 @@ fn the_most_taken_way_round_is_counted() {
     for (tool, level) in BUILDS.into_iter().filter(|(tool, _)| *tool == "gcc") {
         let folder = tempfile::tempdir().expect("a folder");
         let program = program(tool, level);
-        let counts = counts(&program, "mostly 5000", folder.path());
         let words = ["mostly".to_owned(), "5000".to_owned()];
+        let counts = counts(&program, &words, b"", folder.path());
         let trace = traced(
             &program,
             &words,
@@ -86,6 +86,41 @@ fn the_most_taken_way_round_is_counted() {
         let words: usize = threads[0].words.iter().map(Vec::len).sum();
         assert!(blocks.len() > 5 * 5000, "{tool} {level}: {}", blocks.len());
         assert!(words < 1500, "{tool} {level}: {words}");
+    }
+}
+
+/// Programs with loops of all kinds are told alike whatever is counted: nothing, what is thought to pay, and what does.
+#[test]
+fn real_programs_are_told_alike_with_and_without_counted_cycles() {
+    for recipe in [
+        Recipe::new(Source::Bzip2, Compiler::Gcc, Level::O2),
+        Recipe::new(Source::Zstd, Compiler::Gcc, Level::O3),
+    ] {
+        let built = build(&recipe).expect("built");
+        let folder = tempfile::tempdir().expect("a folder");
+        let workload = built.workloads.first().expect("a workload");
+        let input = workload.stdin.as_deref().unwrap_or_default();
+        let counts = counts(&built.program, &workload.args, input, folder.path());
+        let told = |options: &[&str]| {
+            let trace = traced(
+                &built.program,
+                &workload.args,
+                input,
+                options,
+                folder.path(),
+            );
+            let trace = read(&trace, folder.path());
+            let threads = trace.threads(&trace.atlas().expect("an atlas"));
+            (blocks(&trace).0, threads[0].words.concat().len())
+        };
+        // A bounded profile has no values; no profile has so many witnesses.
+        let (plain, words) = told(&["--limit", "1000000"]);
+        let (counted, fewer) = told(&["--weights", &counts]);
+        assert!(fewer < words, "{}: {fewer} words of {words}", built.name);
+        assert_eq!(plain, counted, "{}", built.name);
+        assert_eq!(plain, told(&[]).0, "{}", built.name);
+        let shared = told(&["--runs", "4", "--weights", &counts]);
+        assert_eq!(plain, shared.0, "{}", built.name);
     }
 }
 
