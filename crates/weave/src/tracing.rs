@@ -1,7 +1,7 @@
 //! Which functions are traced, and with which witnesses: everything that tells, afterwards, block for block, what
 //! each thread did in them.
 //!
-//! Two kinds of witnesses:
+//! Three kinds of witnesses:
 //!
 //! - **On ways** (BL94 §4, DPT §4): what a function does between two calls is told by its own witnesses alone,
 //!   placed and distributed by `tomo_plan::witnesses`. Nothing is believed of calls: each may be
@@ -10,6 +10,8 @@
 //!   Control that comes from within regions does not pass them: direct calls and jumps lead from region to region. So
 //!   these tell just of callbacks, threads, signal handlers, returns from libraries, landing pads and second
 //!   returns, and a program's calls of itself cost nothing.
+//! - **Values**: how often control goes round a cycle is told by what is in a register where it comes in and leaves
+//!   (`rounds.rs`), all by one run.
 //!
 //! A function is traced if it is exact, if control cannot come back to it unseen, and if its ways can be told apart. What it
 //! calls and what calls it matters to the first of these, so the traced functions are the greatest

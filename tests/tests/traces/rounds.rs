@@ -158,7 +158,7 @@ fn values_are_taken_while_the_program_runs() {
     assert!(!words.contains(&0));
 }
 
-/// Signal handlers in the middle of such loops disturb nothing.
+/// Signal handlers that go round such loops between others disturb nothing.
 #[test]
 fn handlers_interrupt_counted_loops() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -253,7 +253,7 @@ fn recorded(results: &Results) -> Table {
     let mut table = Table::new(
         "recorded",
         "What real runs recorded: words, weights by trace, optimized",
-        "Runs of `tomo trace`, arrivals included, which are all in the first of several runs. Loops that a register counts take six words each time they are run, three for each value, and none for going round; the paper has no such witnesses, nor have the tables above.",
+        "Runs of `tomo trace`, arrivals included, which are all in the first of several runs. Cycles that a register counts take three words each time control comes into them or leaves them, and none for going round; the paper has no such witnesses, nor have the tables above.",
         &[
             "program",
             "input",

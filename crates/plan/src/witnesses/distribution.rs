@@ -11,8 +11,8 @@
 //! incrementally: while two ways of the job clash there, the cheapest place that could tell
 //! them apart is added, out of a placement that tells everything apart; since more witnesses never
 //! hurt, what was told stays told. At the end each machine drops what its jobs do not need, and with
-//! [`Strategy::Grouped`] the busiest gives parts of its jobs away (`distribution/balance.rs`): one
-//! function is often hotter than a machine's share of all.
+//! [`Strategy::Grouped`] the busiest gives parts of its jobs away (`distribution/balance.rs`), then also to witnesses
+//! that the placement has not: one function is often hotter than a machine's share of all.
 //!
 //! Where profiles are bounded, a machine has several, and a job is cut between them.
 //!

@@ -7,7 +7,7 @@
 //! without: on both its ways. Where the busiest has nothing that another one does with less, the next busiest gives.
 //!
 //! Each duty stays with a machine that fulfils it. After each step the loads, largest first, are less than before in
-//! lexicographic order, so this ends; it ends earlier where the largest is near the mean, and after [`STEPS`].
+//! lexicographic order, so this ends; it ends earlier where nobody has much more than the mean of those that have less, and after [`STEPS`].
 
 use tomo_graph::Weight;
 
