@@ -106,7 +106,10 @@ pub(super) const SUITES: &[Suite] = &[
         name: "bash",
         package: "bash",
         written_in: "C",
-        build: "./configure --disable-nls --without-bash-malloc && make -j$JOBS && \
+        // Some of its reads have 0.1 ms or less to find what is there already: a race that whoever is slower loses.
+        build: "sed -i 's/-t \\.0001 a <<</-t 9 a <<</; s/-t 0\\.00001 -e/-t 9 -e/' \
+                tests/read2.sub tests/read7.sub && \
+                ./configure --disable-nls --without-bash-malloc && make -j$JOBS && \
                 make recho zecho printenv xcase",
         programs: "./bash",
         // Each script compares what bash printed with what it should; what it says then is compared.
