@@ -110,6 +110,20 @@ __attribute__((noinline)) static unsigned run_off(const unsigned char *from) {
     return sum;
 }
 
+__attribute__((noinline)) static unsigned scan(const volatile unsigned char *from, unsigned long count) {
+    unsigned sum = 0;
+    for (unsigned long i = 0; i < count; i++) sum = sum * 31 + from[i];
+    return sum;
+}
+
+/* It comes in the middle of the loop that it calls itself, and makes the page readable that the loop came to. */
+static void repair(int number, siginfo_t *what, void *context) {
+    (void)number, (void)context;
+    sink += scan(bytes, 9);
+    handled++;
+    if (mprotect((void *)((unsigned long)what->si_addr & ~4095ul), 4096, PROT_READ)) _exit(9);
+}
+
 /* So many bytes, behind which there is nothing. */
 static const unsigned char *end_of_page(long count) {
     unsigned char *page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -145,6 +159,11 @@ int main(int count, char **arguments) {
     } else if (!strcmp(what, "crashes")) {
         sum += up(100);
         sum += run_off(end_of_page(1000));
+    } else if (!strcmp(what, "repaired")) {
+        struct sigaction action = {.sa_sigaction = repair, .sa_flags = SA_SIGINFO | SA_NODEFER};
+        const unsigned char *pages = mmap(0, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        sigaction(SIGSEGV, &action, 0);
+        sum += scan(bytes, 20) + scan(pages, 3 * 4096) + scan(pages, 3 * 4096) + handled;
     } else if (!strcmp(what, "noted")) {
         signal(SIGUSR1, note);
         for (int i = 0; i < 50; i++) { sum += up(i); raise(SIGUSR1); sum += down(i); }

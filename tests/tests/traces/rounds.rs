@@ -172,6 +172,22 @@ fn handlers_interrupt_counted_loops() {
     }
 }
 
+/// A signal handler that comes in the middle of such a loop, and goes round it itself, disturbs nothing; in which round it
+/// came is not recorded, and said.
+#[test]
+fn handlers_go_round_the_loop_that_they_interrupt() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for runs in ["1", "3"] {
+        let trace = rounds("repaired", &["--runs", runs], folder.path());
+        let (told, ended) = blocks(&trace);
+        assert_eq!((ended.divergence, ended.unfinished), (None, 0), "{runs}");
+        assert_eq!(ended.interruptions, 3);
+        assert_eq!(entered(&trace, "repair"), 3);
+        assert_eq!(entered(&trace, "scan"), 6);
+        assert!(told.len() > 2 * 3 * 4096, "only {} blocks", told.len());
+    }
+}
+
 /// Who is thrown out of such a loop goes on being told, and it is said that the rounds before that are not known.
 #[test]
 fn loops_that_handlers_leave_are_said() {

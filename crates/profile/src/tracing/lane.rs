@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use tomo_wire::tracing::{BEGIN, BEGIN_WORDS, SIGNAL, signal_at, value_of};
+use tomo_wire::tracing::{BEGIN, BEGIN_WORDS, SIGNAL, Value, signal_at, value_of};
 
 use super::{Atlas, Witness};
 
@@ -71,6 +71,9 @@ pub(super) const NONE: u32 = u32::MAX;
 /// Set in what stands for another event than a witness of a function.
 const OTHER: u32 = 1 << 31;
 
+/// Among how many values of a function the one is looked for with which control leaves a loop.
+const MOST_WITHIN: usize = 64;
+
 /// The events of one thread in one run.
 #[derive(Clone, Debug, Default)]
 pub struct Lane {
@@ -84,8 +87,8 @@ pub struct Lane {
     /// Per function, where its next one is in that, and where its last one is.
     next: Vec<u32>,
     ends: Vec<u32>,
-    /// By function, in order: values that were not passed.
-    values: HashMap<u32, VecDeque<(u32, u64)>>,
+    /// By function, in order: values that were not passed, and whether control leaves a loop with them.
+    values: HashMap<u32, VecDeque<(u32, u64, bool)>>,
     /// Whether there is a word that nobody came to write, or that means nothing, behind the last event.
     pub is_broken: bool,
 }
@@ -132,8 +135,9 @@ impl Lane {
                     };
                     let value = value_of([low, high]);
                     let witness = number as u32;
+                    let leaves = atlas.chart.value(witness).is_some_and(Value::leaves);
                     let values = lane.values.entry(function).or_default();
-                    values.push_back((witness, value));
+                    values.push_back((witness, value, leaves));
                     lane.add(Event::Value { witness, value });
                 }
                 Witness::Unknown => {
@@ -208,12 +212,22 @@ impl Lane {
         self.next[function as usize] += 1;
     }
 
-    /// Passes the next event, which is a value of this function; which value follows that.
+    /// Passes the next event, which is a value of this function; with which value control leaves the loop, if it came into one
+    /// with this and that is not far. A handler that came meanwhile may have called the function too: what it has come into it has
+    /// left.
     pub(super) fn pass_value(&mut self, function: u32) -> Option<(u32, u64)> {
         self.position += 1;
         let values = self.values.get_mut(&function)?;
         values.pop_front();
-        values.front().copied()
+        let mut within = 0;
+        for &(witness, value, leaves) in values.iter().take(MOST_WITHIN) {
+            match (leaves, within) {
+                (true, 0) => return Some((witness, value)),
+                (true, _) => within -= 1,
+                (false, _) => within += 1,
+            }
+        }
+        None
     }
 
     /// Passes the next event, which is another one.

@@ -214,9 +214,8 @@ impl Ground<'_, '_> {
         let entered = |&at: &usize| {
             let others = into[self.edges[at].from].iter();
             let others = others.filter(|other| !ways.contains(other));
-            others
-                .map(|&other| self.edges[other].frequency)
-                .sum::<u64>()
+            let times = others.map(|&other| self.edges[other].frequency);
+            times.fold(0, u64::saturating_add)
         };
         let most =
             (0..ways.len()).max_by_key(|&at| (entered(&ways[at]), std::cmp::Reverse(ways[at])))?;
