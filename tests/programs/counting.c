@@ -57,6 +57,21 @@ int main(int count, char **words) {
         for (volatile int i = 0; i < 100; i++) if (!sigsetjmp(back, 1)) raise(SIGUSR1);
     }
     else if (!strcmp(what, "killed")) { all(); raise(SIGKILL); }
+    else if (!strcmp(what, "crowd")) {
+        int gate[2];
+        char none;
+        pid_t made[150];
+        if (pipe(gate)) return 1;
+        for (int i = 0; i < 150; i++) if (!(made[i] = fork())) {
+            close(gate[1]);
+            work(1);
+            if (read(gate[0], &none, 1)) _exit(1);
+            work(2);
+            _exit(0);
+        }
+        close(gate[1]);
+        for (int i = 0; i < 150; i++) wait_for(made[i]);
+    }
     else if (!strcmp(what, "exits")) { if (!fork()) { all(); exit(3); } wait(0); all(); exit(4); }
     printf("%s\n", what);
     return 0;

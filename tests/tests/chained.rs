@@ -2,6 +2,7 @@
 //! by instruction saw, chain by chain, call site by call site.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -234,15 +235,20 @@ fn chains_are_exact_where_pointers_replace_functions() {
 
 /// The chains of a run of `counting.c`, as folded stacks.
 fn folded(scenario: &str) -> String {
-    let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
     let folder = tempfile::tempdir().expect("a folder");
+    folded_in(folder.path(), scenario, &[])
+}
+
+/// The same of a run whose folder is made in `folder`, with more flags.
+fn folded_in(folder: &Path, scenario: &str, flags: &[&str]) -> String {
+    let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
     let mut command = Command::new(tomo::path().expect("tomo"));
-    command.env("TOMO_CACHE_DIR", folder.path().join("cache"));
-    command.current_dir(folder.path());
-    command.args(["chains", "--folded", "folded", "--leaf", "work", "--"]);
-    command.arg(&program).arg(scenario);
+    command.env("TOMO_CACHE_DIR", folder.join("cache"));
+    command.current_dir(folder);
+    command.args(["chains", "--folded", "folded", "--leaf", "work"]);
+    command.args(flags).arg("--").arg(&program).arg(scenario);
     complete(command, b"").expect("run");
-    std::fs::read_to_string(folder.path().join("folded")).expect("folded stacks")
+    std::fs::read_to_string(folder.join("folded")).expect("folded stacks")
 }
 
 /// A known number of calls of `work`, in threads and processes of all kinds. The chains of a forked process begin with it.
@@ -268,4 +274,22 @@ fn chains_are_exact_whatever_threads_and_processes_do() {
     ] {
         assert_eq!(folded(scenario), expected, "{scenario}");
     }
+}
+
+/// Bytes that the files of this name take on the disk, in the folders in `folder`.
+fn taken(folder: &Path, name: &str) -> u64 {
+    let folders = std::fs::read_dir(folder).expect("a folder");
+    let files = folders.map(|each| each.expect("an entry").path().join(name));
+    let taken = files.map(|file| std::fs::metadata(file).expect("a file").blocks() * 512);
+    taken.sum()
+}
+
+/// Each of many processes that run at once has a tree of its own; those beyond the first ones have less room for it.
+#[test]
+fn a_crowd_of_processes_is_told_of_and_does_not_fill_the_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let chains = folded_in(folder.path(), "crowd", &["--memory", "1", "-o", "runs"]);
+    assert_eq!(chains, "[unplaced];work 300\n");
+    let taken = taken(&folder.path().join("runs"), "slabs") >> 20;
+    assert!((64..80).contains(&taken), "{taken} MB");
 }

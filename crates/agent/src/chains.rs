@@ -82,11 +82,11 @@ impl Tree {
     }
 }
 
-/// Makes the slab at `place` a tree in which nothing is under way; what is in it stays.
-pub(crate) fn begin(place: usize) {
+/// Makes the slab of `room` bytes at `place` a tree in which nothing is under way; what is in it stays.
+pub(crate) fn begin(place: usize, room: usize) {
     let tree = Tree(place);
     if tree.small(TOP).load(Relaxed) == 0 {
-        tree.small(END).store(slabs::size() as u32, Relaxed);
+        tree.small(END).store(room as u32, Relaxed);
         tree.small(TOP).store(FIRST, Relaxed);
         tree.set(ROOT, field::AFTER, ROOT);
         tree.set(ROOT, field::PARENT, ROOT);

@@ -86,11 +86,20 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
 }
 
 /// The slab at `place` is the calling thread's from now on.
-fn become_own(place: usize) {
+fn become_own(slab: u32, place: usize) {
     if have(Contents::Chains) {
-        chains::begin(place);
+        chains::begin(place, room(slab));
     }
     point_to(place);
+}
+
+/// How many bytes of a slab are used.
+fn room(slab: u32) -> usize {
+    let size = SIZE.load(Ordering::Relaxed);
+    match have(Contents::Chains) {
+        true => Slabs::room(size as u64, Contents::Chains, slab) as usize,
+        false => size,
+    }
 }
 
 fn remember(path: &CStr) -> Option<()> {
@@ -137,8 +146,8 @@ fn name(thread: u32) -> u64 {
 /// Gives the calling thread a slab of its own, and counts it as lost if there is none.
 fn own() {
     match take(system::thread()) {
-        Some((_, place)) => {
-            become_own(place);
+        Some((slab, place)) => {
+            become_own(slab, place);
             if tracks::are_kept() {
                 tracks::begin(place);
             }
@@ -222,7 +231,7 @@ fn is_gone(owner: u64) -> bool {
     owner == 0 || (thread != SOON && !system::is_alive(process, thread))
 }
 
-/// Where this process has a slab; mapped if it is not, with room on the disk for all of it.
+/// Where this process has a slab; mapped if it is not, with room on the disk for all that is used of it.
 fn place(slab: u32) -> Option<usize> {
     let known = PLACES.get(slab as usize)?;
     match known.load(Ordering::Relaxed) {
@@ -249,12 +258,12 @@ fn place(slab: u32) -> Option<usize> {
     }
 }
 
-/// The file, and where in it a slab starts, with room on the disk for all of it.
+/// The file, and where in it a slab starts, with room on the disk for all that is used of it.
 fn room_for(slab: u32) -> Option<(File, u64)> {
     let size = SIZE.load(Ordering::Relaxed) as u64;
     let file = open()?;
     let start = Slabs::head() + u64::from(slab) * size;
-    file.allocate(start, size).ok()?;
+    file.allocate(start, room(slab) as u64).ok()?;
     Some((file, start))
 }
 
@@ -350,7 +359,7 @@ extern "C" fn possess(slab: usize) -> Begin {
     let place = PLACES
         .get(slab)
         .map_or(0, |place| place.load(Ordering::Relaxed));
-    become_own(place);
+    become_own(slab as u32, place);
     if let Some(owner) = owner(slab as u32) {
         owner.store(name(system::thread()), Ordering::Relaxed);
     }

@@ -33,6 +33,7 @@ const EFFECTIVE_USER: usize = 107;
 const EFFECTIVE_GROUP: usize = 108;
 const REMOVE: usize = 87;
 const CONTROL: usize = 157;
+const ROOM: usize = 138;
 const ALLOCATE: usize = 285;
 const QUEUE_TO_THREAD: usize = 297;
 const HANDLERS_STACK: usize = 131;
@@ -603,10 +604,30 @@ pub(crate) fn map_nothing(length: usize) -> Result<usize, Errno> {
     Ok(place)
 }
 
+/// How much of a disk's room is left to the program at most: 1 GiB.
+const MOST_LEFT: u64 = 1 << 30;
+
 impl File {
-    /// Sees to it that there is room for these bytes, so that storing to them cannot fail.
+    /// How many bytes there are where the file is, and how many of these are free.
+    fn room(&self) -> Result<(u64, u64), Errno> {
+        /// `struct statfs` in words: kind, bytes of a block, blocks, free ones, and free ones for who has no privileges.
+        const WORDS: usize = 15;
+        let mut told = [0_u64; WORDS];
+        let to = (&raw mut told) as usize;
+        // SAFETY: the kernel fills one `struct statfs`, which has this size.
+        unsafe { call(ROOM, [self.0, to, 0, 0, 0, 0]) }?;
+        let [_, bytes, all, _, free, ..] = told;
+        Ok((all.saturating_mul(bytes), free.saturating_mul(bytes)))
+    }
+
+    /// Sees to it that there is room for these bytes, so that storing to them cannot fail. The last of a disk's room is left
+    /// to the program.
     pub(crate) fn allocate(&self, start: u64, length: u64) -> Result<(), Errno> {
         may_grow_to(start.saturating_add(length))?;
+        let (all, free) = self.room()?;
+        if free.saturating_sub(length) < (all / 20).min(MOST_LEFT) {
+            return Err(FULL);
+        }
         // SAFETY: nothing in memory changes.
         unsafe { call(ALLOCATE, [self.0, 0, start as usize, length as usize, 0, 0]) }.map(|_| ())
     }

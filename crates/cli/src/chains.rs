@@ -54,7 +54,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     through: Vec<String>,
 
-    /// Room for the chains of a thread, in MB. Calls by chains that find none are counted, and said.
+    /// Room for the chains of a thread, in MB, on the disk; where more than 64 run at once, the others have a sixteenth of
+    /// it or less. Calls by chains that find none are counted, and said.
     #[arg(long, value_name = "MB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1024))]
     memory: u32,
 

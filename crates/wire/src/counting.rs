@@ -201,6 +201,19 @@ impl Slabs {
         BEFORE + u64::from(slab) * self.size.get()
     }
 
+    /// How many bytes of a slab of `size` bytes with this in it there is room for on the disk. In trees nothing has its place
+    /// before it is needed, and most stay small: those beyond the first ones have less, so that thousands of processes at once do
+    /// not fill a disk.
+    #[must_use]
+    pub fn room(size: u64, contents: Contents, slab: u32) -> u64 {
+        let share = match (contents, slab) {
+            (Contents::Chains, 64..512) => 16,
+            (Contents::Chains, 512..) => 64,
+            _ => 1,
+        };
+        (size / share).next_multiple_of(PAGE).min(size)
+    }
+
     /// The header of a file of slabs that has `length` bytes and starts with `bytes`.
     ///
     /// # Errors
