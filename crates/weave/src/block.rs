@@ -6,7 +6,9 @@
 //! signal" from elsewhere. Which instructions cannot fault is a list of what may, not of what
 //! may not: an instruction without a memory operand whose mnemonic is known to raise nothing.
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
+};
 use tomo_program::Address;
 
 /// How control leaves a block at its end.
@@ -63,7 +65,7 @@ impl Decoded {
             }
             if certain {
                 self.certain.push(Address(at));
-                certain = cannot_fault(&self.instruction);
+                certain = cannot_fault(&self.instruction) || touches_stack(&self.instruction);
             }
             if at == start.0 {
                 self.first = self.instruction.len() as u32;
@@ -104,27 +106,44 @@ fn leaves(last: &Instruction) -> Leaves {
 
 /// Whether the instruction is certain to be followed by the next one.
 pub(crate) fn cannot_fault(instruction: &Instruction) -> bool {
-    let touches_memory = || {
-        (0..instruction.op_count()).any(|operand| {
-            !matches!(
-                instruction.op_kind(operand),
-                OpKind::Register
-                    | OpKind::Immediate8
-                    | OpKind::Immediate16
-                    | OpKind::Immediate32
-                    | OpKind::Immediate64
-                    | OpKind::Immediate8to16
-                    | OpKind::Immediate8to32
-                    | OpKind::Immediate8to64
-                    | OpKind::Immediate32to64
-            )
-        })
-    };
     match instruction.mnemonic() {
         // These name memory, and do not touch it.
         Mnemonic::Lea | Mnemonic::Nop | Mnemonic::Endbr64 => true,
-        mnemonic => is_harmless(mnemonic) && !touches_memory() && !writes_segment(instruction),
+        mnemonic => {
+            is_harmless(mnemonic) && operands(instruction, is_plain) && !writes_segment(instruction)
+        }
     }
+}
+
+/// Whether it is so but for a word of the stack, at a fixed distance from the stack pointer.
+fn touches_stack(instruction: &Instruction) -> bool {
+    let by_stack = instruction.memory_base() == Register::RSP
+        && instruction.memory_index() == Register::None
+        && instruction.segment_prefix() == Register::None;
+    by_stack
+        && moves_or_computes(instruction.mnemonic())
+        && operands(instruction, |kind| is_plain(kind) || kind == OpKind::Memory)
+        && !writes_segment(instruction)
+}
+
+fn operands(instruction: &Instruction, are: impl Fn(OpKind) -> bool) -> bool {
+    (0..instruction.op_count()).all(|operand| are(instruction.op_kind(operand)))
+}
+
+/// Whether it is a register or a constant.
+fn is_plain(operand: OpKind) -> bool {
+    matches!(
+        operand,
+        OpKind::Register
+            | OpKind::Immediate8
+            | OpKind::Immediate16
+            | OpKind::Immediate32
+            | OpKind::Immediate64
+            | OpKind::Immediate8to16
+            | OpKind::Immediate8to32
+            | OpKind::Immediate8to64
+            | OpKind::Immediate32to64
+    )
 }
 
 fn writes_segment(instruction: &Instruction) -> bool {
@@ -200,6 +219,42 @@ mod tests {
             [Address(0x1000), Address(0x1002), Address(0x1006)]
         );
         assert_eq!((block.first, block.leaves), (2, Leaves::ForGood));
+    }
+
+    #[test]
+    fn the_stack_is_there() {
+        // Three bytes behind each: what follows is certain if the first is.
+        let is_certain = |first: &[u8]| {
+            let block = decoded(&[first, &[0x48, 0x89, 0xc8]].concat()).expect("a block");
+            block.certain.len() == 2
+        };
+        let certain: [(&str, &[u8]); 4] = [
+            ("mov rax, [rsp+8]", &[0x48, 0x8b, 0x44, 0x24, 0x08]),
+            ("mov [rsp-8], edi", &[0x89, 0x7c, 0x24, 0xf8]),
+            (
+                "add dword ptr [rsp+120], 1",
+                &[0x83, 0x44, 0x24, 0x78, 0x01],
+            ),
+            (
+                "cmp byte ptr [rsp+400], 0",
+                &[0x80, 0xbc, 0x24, 0x90, 0x01, 0, 0, 0],
+            ),
+        ];
+        for (name, bytes) in certain {
+            assert!(is_certain(bytes), "{name}");
+        }
+        let uncertain: [(&str, &[u8]); 7] = [
+            ("mov rax, [rsp+rcx]", &[0x48, 0x8b, 0x04, 0x0c]),
+            ("mov rax, fs:[rsp+8]", &[0x64, 0x48, 0x8b, 0x44, 0x24, 0x08]),
+            ("mov rax, [rbp+8]", &[0x48, 0x8b, 0x45, 0x08]),
+            ("mov rax, [r12+8]", &[0x49, 0x8b, 0x44, 0x24, 0x08]),
+            ("div dword ptr [rsp+8]", &[0xf7, 0x74, 0x24, 0x08]),
+            ("movaps xmm0, [rsp+8]", &[0x0f, 0x28, 0x44, 0x24, 0x08]),
+            ("push qword ptr [rsp+8]", &[0xff, 0x74, 0x24, 0x08]),
+        ];
+        for (name, bytes) in uncertain {
+            assert!(!is_certain(bytes), "{name}");
+        }
     }
 
     #[test]

@@ -56,6 +56,8 @@ use trampolines::Trampoline;
 
 /// Bytes, aligned, that any processor fetches at once.
 const FETCH: u64 = 16;
+/// By way of how many short jumps in filling a window may lead to its trampoline.
+const MOST_RELAYS: usize = 2;
 
 /// What is wrong with an image.
 #[derive(Debug, thiserror::Error)]
@@ -366,17 +368,32 @@ impl Checker<'_> {
             return Ok(vec![window]);
         }
         self.check_way(&window, slot.into()).map_err(wrong)?;
-        let filling = Found {
-            start: Address(self.text.origin().wrapping_add(slot.into())),
-            length: 5,
-            tactic: Tactic::Trap,
-            filling: true,
-            ..window
-        };
-        match self.leads_to(filling.start, 5, Tactic::Held) == Some(here) {
-            true => Ok(vec![window, filling]),
-            false => Err(wrong("its filling does not lead to it")),
+        let jumps = self.check_filling(&window, here).map_err(wrong)?;
+        Ok([&[window], jumps.as_slice()].concat())
+    }
+
+    /// The jumps in filling, from where the short one of the window leads to the one that leads to the trampoline at
+    /// `here`.
+    fn check_filling(&self, window: &Found, here: i64) -> Result<Vec<Found>, &'static str> {
+        let mut jumps = Vec::new();
+        let mut at = i64::from(window.slot);
+        while jumps.len() <= MOST_RELAYS {
+            let start = Address(self.text.origin().wrapping_add_signed(at));
+            let relay = self.leads_to(start, 2, Tactic::Hop);
+            jumps.push(Found {
+                start,
+                length: if relay.is_some() { 2 } else { 5 },
+                tactic: Tactic::Trap,
+                filling: true,
+                ..*window
+            });
+            match relay {
+                Some(next) => at = next,
+                None if self.leads_to(start, 5, Tactic::Held) == Some(here) => return Ok(jumps),
+                None => break,
+            }
         }
+        Err("its filling does not lead to it")
     }
 
     /// The window leads to `target`, from the first region's start; or it has been disposed of and is the

@@ -2,8 +2,8 @@
 //! and done here in an image that nobody runs. (In one that programs run, see `tomo_launch`.)
 //!
 //! What is stored, and in which steps, is what the probe's own trampoline or trap would do (see
-//! `tactics/`), so all that is argued there holds whoever does it. The one thing that is not undone is the
-//! jump in filling by way of which a hop leads to its trampoline: nothing but the hop leads there.
+//! `tactics/`), so all that is argued there holds whoever does it. The one thing that is not undone are the
+//! jumps in filling by way of which a hop leads to its trampoline: nothing but the hop leads there.
 //!
 //! Source of the idea: DIS §4, collective disposal: what others have covered is not covered again.
 
@@ -38,7 +38,7 @@ fn row(text: &Text, unit: &Unit) -> Option<Disposal> {
         _ => Manner::Once,
     };
     let slot = match tactic {
-        Tactic::Hop | Tactic::HeldHop | Tactic::ShortRetarget => spot(unit.slot.0)?,
+        Tactic::Hop | Tactic::HeldHop | Tactic::ShortRetarget => spot(unit.stations().next()?.0)?,
         _ => 0,
     };
     let bytes = text.from(tomo_program::Address(from))?;

@@ -4,7 +4,8 @@
 //! observed; what is left goes to jumps that would be held, and so restored by three stores in place of
 //! one, each of which costs as much as the rest of a first hit. Each takes the first free place within its reach, by address; for places of one size this
 //! greedy choice serves as many as can be (each has a span of addresses that it reaches, all spans are
-//! equally long). Linear, since reach is short, but for a sort.
+//! equally long). Linear, since reach is short, but for a sort. Who reaches none may still get there by way of short jumps in filling
+//! that has room for nothing else: before any jump is spared its hold.
 
 use tomo_program::{Address, Range};
 use tomo_wire::plan::Tactic;
@@ -73,6 +74,67 @@ impl Filling {
         Some(slot)
     }
 
+    /// Takes the byte that a short jump has in filling, if it has one there: in which, to be given back. `None` where that
+    /// is not free.
+    fn reach_into(&mut self, window: Window) -> Option<Option<usize>> {
+        let second = window.start.0 + 1;
+        let Ok(at) = self.starts.binary_search(&second) else {
+            return Some(None);
+        };
+        let free = self.free.get_mut(at)?;
+        if free.0 != second || free.1 <= second {
+            return None;
+        }
+        free.0 += 1;
+        Some(Some(at))
+    }
+
+    /// Gives back what [`Self::reach_into`] took.
+    fn leave(&mut self, reached: Option<usize>) {
+        if let Some(free) = reached.and_then(|at| self.free.get_mut(at)) {
+            free.0 -= 1;
+        }
+    }
+
+    /// A place that a short jump or branch ending at `end` gets to by way of so many others at most, and where these are: each
+    /// as far as it can be on the way down or up, in filling of which a long jump would leave as much.
+    fn take_far(&mut self, end: Address, relays: &mut [Address]) -> Option<Address> {
+        let (first, rest) = relays.split_first_mut()?;
+        for upwards in [false, true] {
+            let Some(at) = self.farthest(end, upwards) else {
+                continue;
+            };
+            self.free[at].1 -= hop::BYTES;
+            let relay = Address(self.free[at].1);
+            let behind = relay.wrapping_add(hop::BYTES);
+            if let Some(slot) = self.take(behind).or_else(|| self.take_far(behind, rest)) {
+                *first = relay;
+                return Some(slot);
+            }
+            self.free[at].1 += hop::BYTES;
+            rest.fill(Address(0));
+        }
+        None
+    }
+
+    /// The farthest place for a relay that a short jump or branch ending at `end` reaches on one side.
+    fn farthest(&self, end: Address, upwards: bool) -> Option<usize> {
+        let first = self.free.partition_point(|free| free.1 + REACH < end.0);
+        let count = self.free[first..].partition_point(|free| free.0 <= end.0 + REACH);
+        let fits = |at: &usize| {
+            let (start, until) = self.free[*at];
+            let is_there = (start >= end.0) == upwards;
+            let spare = (until - start) % JUMP_BYTES >= hop::BYTES;
+            let relay = Address(until.wrapping_sub(hop::BYTES));
+            is_there && spare && hop::displacement(end, relay).is_some()
+        };
+        let mut near = first..first + count;
+        match upwards {
+            true => near.rfind(fits),
+            false => near.find(fits),
+        }
+    }
+
     /// The filling directly behind `window`, which reaches into it, if all of it from `end` on is free
     /// and has room.
     fn take_own(&mut self, window: Window, end: Address) -> Option<Address> {
@@ -96,24 +158,52 @@ fn written(window: Window) -> (u64, u64) {
     }
 }
 
+/// What gives a place for a short jump or branch that ends at an address, and by way of which relays.
+type Take = fn(&mut Filling, Address, &mut [Address]) -> Option<Address>;
+
 /// Serves the wishes of `units`, of which the first `probes` have windows that are in order and
 /// apart. Whether anything was given.
 pub(crate) fn give(units: &mut [Unit], probes: usize, filling: &mut Filling) -> bool {
-    let mut windows: Vec<Window> = units[..probes].iter().map(|unit| unit.window).collect();
+    let take: Take = |filling, end, _| filling.take(end);
+    let blocks = serve_blocks(&mut units[..probes], filling, take);
+    let edges = serve_edges(units, probes, filling, take);
+    blocks || edges
+}
+
+/// Serves by way of relays those wishes that were not served.
+pub(crate) fn give_far(units: &mut [Unit], probes: usize, filling: &mut Filling) -> bool {
+    let take: Take = Filling::take_far;
+    let blocks = serve_blocks(&mut units[..probes], filling, take);
+    let edges = serve_edges(units, probes, filling, take);
+    blocks || edges
+}
+
+fn serve_blocks(probes: &mut [Unit], filling: &mut Filling, take: Take) -> bool {
     let mut given = false;
-    for index in 0..probes {
-        let unit = &mut units[index];
+    for index in 0..probes.len() {
+        let next = probes.get(index + 1).map(|next| next.window);
+        let unit = &mut probes[index];
         let longer = Window::new(unit.window.start, hop::tactic(unit.window.start));
-        let next = windows.get(index + 1);
         if unit.wish != Wish::Block || next.is_some_and(|next| next.overlaps(longer)) {
             continue;
         }
-        if let Some(slot) = filling.take(longer.end()) {
-            serve(unit, longer, slot);
-            windows[index] = longer;
-            given = true;
+        let Some(reached) = filling.reach_into(longer) else {
+            continue;
+        };
+        match take(filling, longer.end(), &mut unit.relays) {
+            Some(slot) => {
+                serve(unit, longer, slot);
+                given = true;
+            }
+            None => filling.leave(reached),
         }
     }
+    given
+}
+
+fn serve_edges(units: &mut [Unit], probes: usize, filling: &mut Filling, take: Take) -> bool {
+    let windows: Vec<Window> = units[..probes].iter().map(|unit| unit.window).collect();
+    let mut given = false;
     for unit in &mut units[probes..] {
         let window = Window::new(unit.window.start, Tactic::ShortRetarget);
         let after = windows.partition_point(|other| other.start <= window.start);
@@ -121,7 +211,7 @@ pub(crate) fn give(units: &mut [Unit], probes: usize, filling: &mut Filling) -> 
         if unit.wish != Wish::Edge || near.any(|other| other.overlaps(window)) {
             continue;
         }
-        if let Some(slot) = filling.take(window.end()) {
+        if let Some(slot) = take(filling, window.end(), &mut unit.relays) {
             serve(unit, window, slot);
             given = true;
         }
@@ -138,9 +228,6 @@ pub(crate) fn give_own(placed: &mut Placed) {
     let probes = units.partition_point(|unit| unit.window.tactic.is_probe());
     let mut filling = Filling::of(gaps, &units[..probes]);
     if give(units, probes, &mut filling) {
-        for unit in units.iter_mut().filter(|unit| unit.slot != Address(0)) {
-            unit.wish = Wish::None;
-        }
         *gaps = filling.rest();
     }
 }
@@ -163,4 +250,5 @@ fn serve(unit: &mut Unit, window: Window, slot: Address) {
     unit.window = window;
     unit.slot = slot;
     unit.refusal = None;
+    unit.wish = Wish::None;
 }

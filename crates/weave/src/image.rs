@@ -292,7 +292,8 @@ impl Weaving<'_> {
         let mut put = |address: Address, bytes: &[u8]| self.put(texts, address, bytes);
         let Window { start, tactic } = unit.window;
         let window = self.spot(start);
-        let hop = || hop::displacement(unit.window.end(), unit.slot).map(i8::cast_unsigned);
+        let hop = || hop::displacement(unit.window.end(), unit.stations().next()?);
+        let hop = || hop().map(i8::cast_unsigned);
         let done = match tactic {
             Tactic::Trap => put(start, &[trap::TRAP]),
             Tactic::Retarget => displacement(window, to).and_then(|bytes| put(start, &bytes)),
@@ -303,12 +304,19 @@ impl Weaving<'_> {
             _ => jump(window, to).and_then(|bytes| put(start, &bytes)),
         };
         let filled = match tactic {
-            Tactic::Hop | Tactic::HeldHop | Tactic::ShortRetarget => {
-                jump(self.spot(unit.slot), to).and_then(|bytes| put(unit.slot, &bytes))
-            }
+            Tactic::Hop | Tactic::HeldHop | Tactic::ShortRetarget => self.fill(unit, to, texts),
             _ => Some(()),
         };
         done.and(filled).ok_or(WeaveError::TooLarge)
+    }
+
+    /// Puts the jumps into filling by way of which the window of `unit` leads to `to`.
+    fn fill(&self, unit: &Unit, to: Spot, texts: &mut [Vec<u8>]) -> Option<()> {
+        for (at, next) in unit.stations().zip(unit.stations().skip(1)) {
+            let near = hop::displacement(at.wrapping_add(hop::BYTES), next)?;
+            self.put(texts, at, &[hop::SHORT_JUMP, near.cast_unsigned()])?;
+        }
+        self.put(texts, unit.slot, &jump(self.spot(unit.slot), to)?)
     }
 
     /// Lets the texts lead into the regions, whose code begins at `code`.

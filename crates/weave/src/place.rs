@@ -45,6 +45,8 @@ pub(crate) struct Unit {
     pub(crate) wish: Wish,
     /// Where in filling its jump to the trampoline is, if it has one there.
     pub(crate) slot: Address,
+    /// By way of which short jumps in filling it gets there.
+    pub(crate) relays: hop::Relays,
     /// How many bytes from its window's start are executed elsewhere.
     pub(crate) displaced: u64,
     /// What it tells of, by a number of whoever asked for it.
@@ -71,9 +73,16 @@ impl Unit {
             refusal,
             wish: Wish::None,
             slot: Address(0),
+            relays: [Address(0); 2],
             displaced: 0,
             tells: 0,
         }
+    }
+
+    /// Where its short jump or branch leads, by way of how many others, to the jump in filling: all of them in order.
+    pub(crate) fn stations(&self) -> impl Iterator<Item = Address> {
+        let relays = self.relays.into_iter().filter(|at| *at != Address(0));
+        relays.chain([self.slot])
     }
 
     /// The end of what is changed or executed elsewhere.

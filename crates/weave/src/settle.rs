@@ -23,8 +23,10 @@ pub(crate) fn settle(units: &mut [Unit], gaps: &[Range], kept: &[Window]) -> usi
         probes = sort(units);
     }
     let mut filling = hops::Filling::of(gaps, &units[..probes]);
-    if hops::give(units, probes, &mut filling) {
-        probes = sort(units);
+    for give in [hops::give, hops::give_far] {
+        if give(units, probes, &mut filling) {
+            probes = sort(units);
+        }
     }
     hold_disturbed(&mut units[..probes], kept);
     hops::spare_holds(&mut units[..probes], &mut filling);

@@ -11,6 +11,8 @@
 
 use tomo_program::Address;
 
+use crate::staying::moved::Condition;
+
 /// A distance from the first region's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Spot(pub(crate) i64);
@@ -121,9 +123,20 @@ impl Writer {
         self.bytes.extend(bytes);
     }
 
-    /// `jcc` with a 32-bit displacement, `condition` being the low half of its opcode. 6 bytes.
-    pub(crate) fn branch(&mut self, condition: u8, target: Spot) {
-        self.relative(&[0x0f, 0x80 | condition], target, &[]);
+    /// `jcc` with a 32-bit displacement, 6 bytes; or, without a condition, [a jump](Self::jump).
+    pub(crate) fn go(&mut self, condition: Option<Condition>, target: Spot) {
+        match condition {
+            Some(Condition(condition)) => self.relative(&[0x0f, 0x80 | condition], target, &[]),
+            None => self.jump(target),
+        }
+    }
+
+    /// The same with a displacement of 8 bits. 2 bytes.
+    pub(crate) fn go_near(&mut self, condition: Option<Condition>, target: Spot) {
+        let way = i8::try_from(target.0 - self.here().plus(2).0);
+        self.fits &= way.is_ok();
+        let opcode = condition.map_or(0xeb, |Condition(condition)| 0x70 | condition);
+        self.copy(&[opcode, way.unwrap_or_default().cast_unsigned()]);
     }
 
     /// `jcc` to what will be [landed](Self::land). 6 bytes.

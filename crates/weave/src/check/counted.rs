@@ -218,6 +218,11 @@ impl Decoded {
     fn is_jump(&self) -> bool {
         self.instruction.is_jmp_short_or_near()
     }
+
+    /// Whether it is a branch with a condition on the flags.
+    fn is_branch(&self) -> bool {
+        self.instruction.is_jcc_short_or_near()
+    }
 }
 
 /// Where control is behind what the module does not do.
@@ -576,7 +581,7 @@ impl Walk<'_> {
                 .map_err(|what| at(address, what))?
             {
                 Some(next) => {
-                    came = match is.instruction.is_jcc_near() {
+                    came = match is.is_branch() {
                         true => Came::Way(spot, address, false),
                         false => Came::Other,
                     };
@@ -631,9 +636,10 @@ impl Walk<'_> {
         }
         let next = address.wrapping_add(was.instruction.len() as u64);
         if was.instruction.flow_control() == FlowControl::ConditionalBranch {
-            let branches = is.instruction.is_jcc_near()
-                && (was.instruction.is_jcc_near() || was.instruction.is_jcc_short());
-            if !branches || is.instruction.condition_code() != was.instruction.condition_code() {
+            if !is.is_branch()
+                || !was.is_branch()
+                || is.instruction.condition_code() != was.instruction.condition_code()
+            {
                 return Err("it branches otherwise");
             }
             let target = self.address(was.target());

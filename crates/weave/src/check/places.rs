@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic,
+    CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
+    Mnemonic, Register, UsedMemory,
 };
 use tomo_program::{
     Address, Binary, BlockView, Callee, EdgeKind, FunctionView, Graphs, Patchability, Reason,
@@ -245,14 +246,27 @@ fn comes_back(block: BlockView<'_>) -> bool {
     !block.function().is_some_and(exact) || ways.any(|edge| edge.kind == EdgeKind::CallFallthrough)
 }
 
-/// Whether control may not arrive at the next instruction: anything that touches memory or the
-/// system, leaves, divides, or computes with floating point numbers.
+/// Whether control may not arrive at the next instruction: anything that touches memory other than words of the stack at
+/// fixed distances or the system, leaves, divides, or computes with floating point numbers.
 fn may_fault(instruction: &Instruction) -> bool {
     let mut factory = InstructionInfoFactory::new();
-    let touches = !factory.info(instruction).used_memory().is_empty();
-    let computes = instruction
-        .cpuid_features()
-        .contains(&iced_x86::CpuidFeature::FPU);
+    let memory = factory.info(instruction).used_memory();
+    let on_stack = |one: &UsedMemory| {
+        (one.base(), one.index(), one.segment()) == (Register::RSP, Register::None, Register::SS)
+    };
+    // Vectors may have to be aligned.
+    let is_plain = |one: &CpuidFeature| {
+        use CpuidFeature::{INTEL186, INTEL286, INTEL386, INTEL486, INTEL8086, X64};
+        matches!(
+            *one,
+            INTEL8086 | INTEL186 | INTEL286 | INTEL386 | INTEL486 | X64
+        )
+    };
+    let word = instruction.cpuid_features().iter().all(is_plain)
+        && !instruction.is_stack_instruction()
+        && memory.iter().all(on_stack);
+    let touches = !memory.is_empty() && !word;
+    let computes = instruction.cpuid_features().contains(&CpuidFeature::FPU);
     let name = format!("{:?}", instruction.mnemonic()).to_lowercase();
     let float = ["ss", "sd", "ps", "pd"]
         .iter()

@@ -16,7 +16,7 @@ use tomo_program::Address;
 
 use super::action::{Action, Once, Sinks, What};
 use super::chain::{Apart, Step};
-use super::moved::{Movable, Reader, Way};
+use super::moved::{Condition, Movable, Reader, Way};
 use super::whole::Entrance;
 use crate::text::Text;
 use crate::trampoline::{Spot, Writer};
@@ -72,6 +72,35 @@ pub(crate) struct Passage {
 struct Layout {
     offsets: Offsets,
     length: usize,
+    short: Short,
+}
+
+/// Which of a region's branches to its own pieces are short, in the order in which they are written.
+#[derive(Debug, Default)]
+struct Short(Vec<bool>);
+
+impl Short {
+    fn has(&self, number: usize) -> bool {
+        self.0.get(number).copied().unwrap_or_default()
+    }
+}
+
+/// What was written of a region.
+struct Written {
+    offsets: Offsets,
+    /// Its branches to its own pieces: where each ends, and which piece that is.
+    branches: Vec<(usize, Address)>,
+}
+
+impl Written {
+    /// Which branches may be short. Nothing between them and where they lead becomes longer if others are.
+    fn short(&self) -> Short {
+        let is_short = |(end, target): &(usize, Address)| {
+            let to = self.offsets.pieces.get(target);
+            to.is_some_and(|to| i8::try_from(*to as i64 - *end as i64).is_ok())
+        };
+        Short(self.branches.iter().map(is_short).collect())
+    }
 }
 
 /// Where things are in the code.
@@ -109,6 +138,8 @@ pub(crate) struct Call {
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
     regions: Vec<Region>,
+    /// By region.
+    short: Vec<Short>,
     calls: Vec<Call>,
     /// Where each piece is, in bytes from where the first region's code starts.
     offsets: Offsets,
@@ -123,9 +154,11 @@ impl Regions {
     pub(crate) fn new(regions: Vec<Region>, calls: Vec<Call>, text: &Text) -> Self {
         let layouts: Vec<Layout> = regions.par_iter().map(|each| each.layout(text)).collect();
         let mut offsets = Offsets::default();
+        let mut short = Vec::with_capacity(layouts.len());
         let mut length = 0;
         for layout in layouts {
             offsets.extend(layout.offsets, length);
+            short.push(layout.short);
             length += layout.length;
         }
         let passing = regions
@@ -135,6 +168,7 @@ impl Regions {
         Self {
             passing: passing.map(|piece| piece.start).collect(),
             regions,
+            short,
             calls,
             offsets,
             length,
@@ -168,8 +202,8 @@ impl Regions {
             let piece = lasting.and_then(|address| self.piece(address, code));
             piece.unwrap_or_else(|| spot(address))
         };
-        for region in &self.regions {
-            region.emit(writer, text, sinks, spot, (inside, outside));
+        for (region, short) in self.regions.iter().zip(&self.short) {
+            region.emit(writer, text, (sinks, short), spot, (inside, outside));
         }
     }
 
@@ -230,7 +264,11 @@ pub(crate) fn moved(regions: &[Region], text: &Text) -> Vec<(u32, Address)> {
 struct Writing<'w, S, I, O> {
     writer: &'w mut Writer,
     region: &'w Region,
+    /// How many bytes were written before.
+    start: usize,
     sinks: Sinks,
+    short: &'w Short,
+    branches: Vec<(usize, Address)>,
     /// Where an address of the module lies.
     spot: S,
     /// Where control goes that goes to one of the region's pieces.
@@ -295,48 +333,61 @@ impl Region {
         }
     }
 
-    /// Where its pieces will be: no instruction's length depends on where it is.
+    /// Where its pieces will be: no instruction's length depends on where it is but those of branches to its own pieces.
     fn layout(&self, text: &Text) -> Layout {
-        let mut writer = Writer::new(Spot(0), 256);
-        let nowhere = |_| Spot(0);
-        let sinks = Sinks::NOWHERE;
-        let offsets = self.emit(&mut writer, text, sinks, nowhere, (nowhere, nowhere));
+        let short = self.drawn(text, &Short::default()).0.short();
+        let (written, length) = self.drawn(text, &short);
         Layout {
-            offsets,
-            length: writer.bytes.len(),
+            offsets: written.offsets,
+            length,
+            short,
         }
+    }
+
+    /// Its code written nowhere, and how long it is.
+    fn drawn(&self, text: &Text, short: &Short) -> (Written, usize) {
+        let mut writer = Writer::new(Spot(0), 256);
+        let written = self.emit_nowhere(&mut writer, text, short);
+        (written, writer.bytes.len())
+    }
+
+    fn emit_nowhere(&self, writer: &mut Writer, text: &Text, short: &Short) -> Written {
+        let nowhere = |_| Spot(0);
+        self.emit(
+            writer,
+            text,
+            (Sinks::NOWHERE, short),
+            nowhere,
+            (nowhere, nowhere),
+        )
     }
 
     /// Where in its code moved instructions begin, and where they were; and how long the code is.
     fn moved(&self, text: &Text) -> (Vec<(u32, Address)>, usize) {
         let mut writer = Writer::new(Spot(0), 256);
         writer.moved = Some(Vec::new());
-        let nowhere = |_| Spot(0);
-        self.emit(
-            &mut writer,
-            text,
-            Sinks::NOWHERE,
-            nowhere,
-            (nowhere, nowhere),
-        );
+        self.emit_nowhere(&mut writer, text, &self.layout(text).short);
         (writer.moved.unwrap_or_default(), writer.bytes.len())
     }
 
-    /// Appends its code; where in it its pieces and passages are.
+    /// Appends its code.
     fn emit(
         &self,
         writer: &mut Writer,
         text: &Text,
-        sinks: Sinks,
+        (sinks, short): (Sinks, &Short),
         spot: impl Fn(Address) -> Spot,
         (inside, outside): (impl Fn(Address) -> Spot, impl Fn(Address) -> Spot),
-    ) -> Offsets {
+    ) -> Written {
         let start = writer.bytes.len();
         let mut offsets = Offsets::default();
         let mut writing = Writing {
             writer,
             region: self,
+            start,
             sinks,
+            short,
+            branches: Vec::new(),
             spot,
             inside,
             outside,
@@ -346,17 +397,14 @@ impl Region {
         for (index, piece) in self.pieces.iter().enumerate() {
             if !piece.entering.is_empty() {
                 writing.name_door(piece);
-                let here = writing.writer.bytes.len() - start;
-                offsets.doors.insert(piece.start, here);
+                offsets.doors.insert(piece.start, writing.here());
                 writing.act(&piece.entering);
             }
             if let Some(passage) = self.passage_before(index) {
-                let here = writing.writer.bytes.len() - start;
-                offsets.passages.insert(passage.from, here);
+                offsets.passages.insert(passage.from, writing.here());
                 writing.act(&passage.actions);
             }
-            let here = writing.writer.bytes.len() - start;
-            offsets.pieces.insert(piece.start, here);
+            offsets.pieces.insert(piece.start, writing.here());
             // Who runs on into the next one does not come from outside.
             let next = self.pieces.get(index + 1);
             let next = next.filter(|next| next.entering.is_empty());
@@ -368,13 +416,15 @@ impl Region {
             if offsets.passages.contains_key(&passage.from) {
                 continue;
             }
-            let here = writing.writer.bytes.len() - start;
-            offsets.passages.insert(passage.from, here);
+            offsets.passages.insert(passage.from, writing.here());
             writing.passage(passage);
         }
         writing.all_apart();
         writing.writer.write_seldom();
-        offsets
+        Written {
+            offsets,
+            branches: writing.branches,
+        }
     }
 
     /// The passage from the entrance at the start of a piece, if it may stand in front of the piece, since nothing runs
@@ -406,12 +456,23 @@ where
     I: Fn(Address) -> Spot,
     O: Fn(Address) -> Spot,
 {
-    /// Where control goes that goes to `address`.
-    fn to(&self, address: Address) -> Spot {
-        match self.region.has_piece_at(address) {
-            true => (self.inside)(address),
-            false => (self.outside)(address),
+    /// How many bytes of the region were written.
+    fn here(&self) -> usize {
+        self.writer.bytes.len() - self.start
+    }
+
+    /// Goes to `address`, if the condition holds or there is none.
+    fn go(&mut self, condition: Option<Condition>, address: Address) {
+        if !self.region.has_piece_at(address) {
+            let target = (self.outside)(address);
+            return self.writer.go(condition, target);
         }
+        let target = (self.inside)(address);
+        match self.short.has(self.branches.len()) {
+            true => self.writer.go_near(condition, target),
+            false => self.writer.go(condition, target),
+        }
+        self.branches.push((self.here(), address));
     }
 
     fn act(&mut self, actions: &[Action]) {
@@ -458,8 +519,7 @@ where
             let call = (self.spot)(piece.end());
             self.writer.jump(call);
         } else if matches!(way, Way::On | Way::Branch(..)) && next != Some(piece.end()) {
-            let on = self.to(piece.end());
-            self.writer.jump(on);
+            self.go(None, piece.end());
         }
     }
 
@@ -474,17 +534,13 @@ where
         match movable.way {
             Way::On | Way::Away => movable.write(self.writer, (self.spot)(movable.from)),
             Way::Branch(condition, target) if piece.taken.is_empty() => {
-                let target = self.to(target);
-                self.writer.branch(condition.0, target);
+                self.go(Some(condition), target);
             }
             Way::Branch(condition, target) => {
                 let branch = self.writer.branch_ahead(condition.0);
                 self.taken.push((branch, &piece.taken, target));
             }
-            Way::Jump(target) => {
-                let target = self.to(target);
-                self.writer.jump(target);
-            }
+            Way::Jump(target) => self.go(None, target),
         }
     }
 
@@ -493,15 +549,13 @@ where
         for (branch, actions, target) in std::mem::take(&mut self.taken) {
             self.writer.land(branch);
             self.act(actions);
-            let target = self.to(target);
-            self.writer.jump(target);
+            self.go(None, target);
         }
     }
 
     fn passage(&mut self, passage: &Passage) {
         self.act(&passage.actions);
-        let on = self.to(passage.to);
-        self.writer.jump(on);
+        self.go(None, passage.to);
     }
 
     fn all_apart(&mut self) {

@@ -7,6 +7,9 @@
 //! it (see `quadword.rs`). A thread that has taken the short jump already finds the long one,
 //! marks and restores once more, and harms nobody.
 //!
+//! Where such filling is too far away, the short jump leads to another short jump in filling that has room for no more, and that
+//! on towards it: a *relay*, put there once as well.
+//!
 //! At the seam of two words that are fetched at once, the two bytes are restored behind a hold (see `held.rs`).
 //!
 //! The same jump in filling serves a short branch: then one byte changes, its displacement (see
@@ -33,6 +36,8 @@ pub(crate) const BRANCH_LENGTH: usize = 7 + 7 + 5;
 pub(crate) const SHORT_JUMP: u8 = 0xeb;
 /// Bytes of a short jump.
 pub(crate) const BYTES: u64 = 2;
+/// Where the other short jumps are by way of which one leads to its place; 0 for those that it does not need.
+pub(crate) type Relays = [Address; 2];
 
 /// Where the displacement of the branch is, if it has one of 8 bits.
 pub(crate) fn short_displacement(branch: &Instruction) -> Option<Address> {

@@ -58,7 +58,7 @@ pub(crate) fn write(
         way = movable.way;
         match way {
             Way::On | Way::Away => movable.write(writer, spot(movable.from)),
-            Way::Branch(condition, target) => writer.branch(condition.0, spot(target)),
+            Way::Branch(condition, target) => writer.go(Some(condition), spot(target)),
             Way::Jump(target) => writer.jump(spot(target)),
         }
     }

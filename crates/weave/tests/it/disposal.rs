@@ -77,9 +77,10 @@ fn an_image_without_probes_is_the_modules_text() {
             let differing = prove(&program, &woven, &image, &|_| true).expect("a proof");
             let rows = DisposalsView::read(&woven.disposals, &woven.header).expect("disposals");
             let fillings = rows.rows.iter().filter(|row| row.slot.get() != 0).count();
-            // A jump of five bytes in filling; a byte of it may be what the filling had there.
+            // A jump of five bytes in filling, and up to two of two bytes on the way there; a byte of them may be what the
+            // filling had there.
             assert!(
-                differing <= 5 * fillings,
+                differing <= (5 + 2 * 2) * fillings,
                 "{options:?}: {differing} bytes differ"
             );
             assert_eq!(differing == 0, fillings == 0, "{options:?}");

@@ -5,6 +5,7 @@ use std::path::Path;
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build, compiled};
 use tomo_weave::{Asked, Options, Placement};
 use tomo_wire::chains::Functions;
+use tomo_wire::disposal::DisposalsView;
 use tomo_wire::plan::{PlanView, Tactic};
 use tomo_wire::predicates::{Predicates, Recorded, Told};
 
@@ -200,6 +201,32 @@ fn every_tactic_is_used() {
         };
         assert!(counts.of(tactic) > 0, "{tactic:?}: {counts:?}");
     }
+}
+
+/// Some of the short jumps lead to others, as far as filling with room for a long one is.
+#[test]
+fn filling_far_away_is_reached() {
+    let recipe = Recipe::new(Source::Lua, Compiler::Gcc, Level::O2);
+    let program = Program::read(&build(&recipe).expect("a program of the corpus").program);
+    let woven = program.weave(&Options::of(tomo_wire::plan::Level::Edge));
+    let disposals = DisposalsView::read(&woven.disposals, &woven.header).expect("disposals");
+    let slots = disposals.rows.iter().map(|row| row.slot.get());
+    let byte = |slot: u32| {
+        let at = woven.header.text_at(slot, 1).expect("a place in the text");
+        woven.image[at as usize]
+    };
+    let [mut long, mut short] = [0, 0];
+    for slot in slots.filter(|slot| *slot != 0) {
+        match byte(slot) {
+            0xe9 => long += 1,
+            0xeb => short += 1,
+            other => panic!("{slot:#x} has {other:#x}"),
+        }
+    }
+    assert!(
+        long > 500 && short > 20,
+        "{long} long jumps, {short} short ones"
+    );
 }
 
 #[test]
