@@ -358,10 +358,15 @@ fn counted(live: Live, lost: u64) -> Live {
     }
 }
 
-/// The probes that were hit.
+/// The probes that were hit. Few are, of many: most lines are passed over whole.
 fn marked(marks: &[u8]) -> Vec<u32> {
-    let each = (0..).zip(marks).filter(|(_, mark)| **mark != 0);
-    each.map(|(probe, _)| probe).collect()
+    const LINE: usize = 64;
+    let lines = (0..).step_by(LINE).zip(marks.chunks(LINE));
+    let hit = lines.filter(|(_, line)| line.iter().fold(0, |all, mark| all | mark) != 0);
+    let each = hit.flat_map(|(first, line)| (first..).zip(line));
+    each.filter(|(_, mark)| **mark != 0)
+        .map(|(probe, _)| probe)
+        .collect()
 }
 
 /// The rows that were true, by what these predicates' marks say.
@@ -503,5 +508,22 @@ impl Run {
             .folder
             .report_of(&seen, id, dropped, &progress, outcome);
         (report, seen.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn probes_that_were_hit_are_found_wherever_they_are() {
+        for length in [0, 1, 63, 64, 65, 200] {
+            assert!(super::marked(&vec![0; length]).is_empty());
+            for hit in 0..length {
+                let mut marks = vec![0; length];
+                marks[hit] = 1;
+                assert_eq!(super::marked(&marks), [hit as u32], "of {length}");
+            }
+            let all: Vec<u32> = (0..length as u32).collect();
+            assert_eq!(super::marked(&vec![1; length]), all);
+        }
     }
 }
