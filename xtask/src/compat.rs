@@ -3,10 +3,11 @@
 //!
 //! Sources come from Debian (`apt-get source`), are built once, and tested twice
 //! alone, so that tests that waver by themselves are known, then below `tomo env --pool`, with a
-//! fresh pool and with the pool that this left behind, and below each command whose probes stay. The tables are
-//! `docs/COMPAT.md`.
+//! fresh pool and with the pool that this left behind, and below each command whose probes stay. And what the programs of
+//! this machine answer, alone and observed. The tables are `docs/COMPAT.md`.
 
 mod page;
+mod programs;
 mod results;
 mod run;
 mod sources;
@@ -33,6 +34,9 @@ pub(crate) struct Compat {
     /// given several times
     #[arg(long, value_name = "COMMAND", value_parser = COMMANDS)]
     observe: Vec<String>,
+    /// Instead of suites: run every program in /usr/bin with --version and with --help, alone and below each command
+    #[arg(long, conflicts_with_all = ["only", "observe"])]
+    programs: bool,
     /// Compilations, and tests where a suite allows it, at once
     #[arg(long, value_name = "N", default_value_t = 2)]
     jobs: usize,
@@ -40,6 +44,9 @@ pub(crate) struct Compat {
     #[arg(long, value_name = "PATH")]
     tomo: Option<PathBuf>,
 }
+
+/// Where the tables are.
+const PAGE: &str = "docs/COMPAT.md";
 
 /// What observes: coverage, whose probes vanish, and profiles.
 const COMMANDS: [&str; 6] = [COVER, "count", "paths", "chains", "predicates", "trace"];
@@ -55,6 +62,9 @@ impl Compat {
         let tomo = self.tomo.clone().map_or_else(house::build_tomo, Ok)?;
         let folder = house::target()?.join("compat");
         let place = Place::new(&folder, &tomo, self.jobs);
+        if self.programs {
+            return ask_programs(&place);
+        }
         sources::update(&place)?;
         let chosen =
             |suite: &&Suite| self.only.is_empty() || self.only.iter().any(|n| n == suite.name);
@@ -119,7 +129,7 @@ impl Compat {
             eprintln!("could not be examined: {failure}");
         }
         let names: Vec<_> = SUITES.iter().map(|suite| suite.name).collect();
-        page::write(&house::root()?.join("docs/COMPAT.md"), rows, &names)?;
+        page::write(&house::root()?.join(PAGE), rows, &names)?;
         let differ = rows.iter().filter(|row| !row.same()).count();
         if differ > 0 || !failed.is_empty() {
             bail!(
@@ -128,6 +138,18 @@ impl Compat {
             );
         }
         Ok(())
+    }
+}
+
+/// Asks all programs, and writes the table; an error where anything differed.
+fn ask_programs(place: &Place) -> Result<()> {
+    std::fs::create_dir_all(&place.folder)?;
+    let asked = programs::ask(place)?;
+    print!("{}", page::asked(&asked));
+    page::write_asked(&house::root()?.join(PAGE), &asked)?;
+    match asked.ways.iter().map(|way| way.differ.len()).sum() {
+        0 => Ok(()),
+        differ => bail!("{differ} answers differ"),
     }
 }
 

@@ -1,6 +1,7 @@
-//! The page with the tables of suites.
+//! The page with the tables of suites, and of all programs.
 
 use super::PROFILES;
+use super::programs::Asked;
 use super::results::Results;
 use anyhow::{Context as _, Result};
 use std::path::Path;
@@ -38,6 +39,17 @@ impl Row {
     }
 }
 
+/// One way of observing all programs.
+pub(super) struct Way {
+    /// Its words on a command line.
+    pub(super) name: String,
+    pub(super) runs: usize,
+    /// Those of programs that cannot be observed so, which is said.
+    pub(super) refused: usize,
+    /// Questions whose answers differ, or of which `tomo` says that the program was not observed.
+    pub(super) differ: Vec<String>,
+}
+
 const INTRODUCTION: &str = "\
 # Compatibility
 
@@ -63,6 +75,48 @@ The same suites below the commands whose probes stay, in all code of the first p
 end otherwise than alone.
 
 ";
+
+const PROGRAMS: &str = "
+Made by `cargo xtask compat --programs`: the programs in `/usr/bin` of this machine as they are shipped, up to 12 MB,
+those that raise privileges left out, each asked for `--version` and for `--help`: alone, twice, and observed. Runs whose output
+or exit code is another one *differ*, as do those of which `tomo` says that the program was not observed; *refused* are
+static programs, which only a trace observes.
+
+";
+
+/// The table of all programs.
+pub(super) fn asked(asked: &Asked) -> String {
+    let mut table = format!(
+        "{} programs; {} questions, of which {} were not answered alike twice alone and are not compared.\n\n\
+         | observed by | runs | refused | differ |\n|---|--:|--:|---|\n",
+        asked.programs,
+        asked.answered + asked.unsteady,
+        asked.unsteady,
+    );
+    for Way {
+        name,
+        runs,
+        refused,
+        differ,
+    } in &asked.ways
+    {
+        table += &format!(
+            "| `tomo {name}` | {runs} | {refused} | {} |\n",
+            said(differ)
+        );
+    }
+    table
+}
+
+/// Writes the table of all programs on the page, on which all else stays.
+pub(super) fn write_asked(path: &Path, all: &Asked) -> Result<()> {
+    let before = std::fs::read_to_string(path).unwrap_or_default();
+    let suites = before
+        .split_once(PROGRAMS)
+        .map_or(before.as_str(), |(suites, _)| suites);
+    let page = format!("{suites}{PROGRAMS}{}", asked(all));
+    std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
+}
 
 /// The tables, as they stand on the page.
 pub(super) fn tables(rows: &[Row]) -> String {
@@ -130,6 +184,10 @@ fn page(before: &str, rows: &[Row], names: &[&str]) -> String {
         PROFILES.join(" | "),
         "---|".repeat(PROFILES.len())
     );
+    let (before, programs) = match before.split_once(PROGRAMS) {
+        Some((before, table)) => (before, format!("{PROGRAMS}{table}")),
+        None => (before, String::new()),
+    };
     let (upper, lower) = before.split_once(PROFILED).unwrap_or((before, ""));
     let row = |name: &str| rows.iter().find(|row| row.name == name);
     let mut page = format!("{INTRODUCTION}{HEADING}");
@@ -149,7 +207,7 @@ fn page(before: &str, rows: &[Row], names: &[&str]) -> String {
         };
         page += &made.unwrap_or_default();
     }
-    page
+    page + &programs
 }
 
 /// The line of this suite in a part of the page as it was.
@@ -160,7 +218,9 @@ fn kept<'p>(part: &'p str, name: &str) -> Option<&'p str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Covered, HEADING, INTRODUCTION, PROFILED, Row, covered, page};
+    use super::{
+        Covered, HEADING, INTRODUCTION, PROFILED, PROGRAMS, Row, asked, covered, page, write_asked,
+    };
     use crate::compat::results::Results;
 
     fn row(name: &'static str, differ: &[&str]) -> Row {
@@ -202,6 +262,25 @@ mod tests {
         let second = page(&first, &[row("z", &["a"])], &names);
         let changed = line(&row("z", &["a"]));
         assert_eq!(second, first.replace(&line(&row("z", &[])), &changed));
+    }
+
+    #[test]
+    fn the_table_of_programs_and_those_of_suites_leave_each_other_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("page");
+        let suites = page("", &[row("x", &[])], &["x"]);
+        std::fs::write(&path, &suites).expect("written");
+        let mut all = crate::compat::programs::Asked::nothing();
+        for programs in [1, 2] {
+            all.programs = programs;
+            write_asked(&path, &all).expect("written");
+        }
+        let both = std::fs::read_to_string(&path).expect("read");
+        assert_eq!(both, format!("{suites}{PROGRAMS}{}", asked(&all)));
+        assert!(both.contains("\n2 programs; 0 questions"), "{both}");
+        let (before, after) = (line(&row("x", &[])), line(&row("x", &["a"])));
+        let again = page(&both, &[row("x", &["a"])], &["x"]);
+        assert_eq!(again, both.replace(&before, &after));
     }
 
     #[test]

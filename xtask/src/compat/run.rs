@@ -15,8 +15,8 @@ use std::time::Instant;
 /// Where everything is kept, and with what it is done.
 pub(super) struct Place {
     pub(super) folder: PathBuf,
-    tomo: PathBuf,
-    jobs: usize,
+    pub(super) tomo: PathBuf,
+    pub(super) jobs: usize,
 }
 
 /// What a run of a suite brought.
@@ -61,8 +61,8 @@ impl Place {
         Ok(shell)
     }
 
-    /// Where and how suites run: they speak English and mind nobody's files.
-    fn at_home(&self, command: &mut Command, folder: &Path) {
+    /// Where and how programs run: they speak English and mind nobody's files.
+    pub(super) fn at_home(&self, command: &mut Command, folder: &Path) {
         command
             .current_dir(folder)
             .env("JOBS", self.jobs.to_string())
