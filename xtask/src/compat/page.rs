@@ -79,8 +79,8 @@ end otherwise than alone.
 const PROGRAMS: &str = "
 Made by `cargo xtask compat --programs`: the programs in `/usr/bin` of this machine as they are shipped, up to 12 MB,
 those that raise privileges left out, each asked for `--version` and for `--help`: alone, twice, and observed. Runs whose output
-or exit code is another one *differ*, as do those of which `tomo` says that the program was not observed; *refused* are
-static programs, which only a trace observes.
+or exit code is another one *differ*, unless the program answers so alone, too, asked thirty times more; and those of which
+`tomo` says that the program was not observed. *Refused* are static programs, which only a trace observes.
 
 ";
 
