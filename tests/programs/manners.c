@@ -146,6 +146,84 @@ static int alternate_stack(void) {
   return 0;
 }
 
+/* All registers that a program has, as it fills them and finds them behind new code. */
+struct registers { uint64_t general[15], flags; uint8_t vectors[16][32]; uint32_t control[2]; };
+#define EACH(do) do(0) do(1) do(2) do(3) do(4) do(5) do(6) do(7) do(8) do(9) do(10) do(11) do(12) do(13) do(14) do(15)
+/* The code: jumps from one to the next, none with room for more than a trap. */
+#define CHAIN "jmp 1f\n1: jmp 2f\n2: jmp 3f\n3: jmp 4f\n4: jmp 5f\n5: jmp 6f\n6: jmp 7f\n7: jmp 8f\n8:\n"
+#define FILL(n) MOVE " 128+32*" #n "(%rdi), %" VECTOR #n "\n"
+#define KEEP(n) MOVE " %" VECTOR #n ", 128+32*" #n "(%rax)\n"
+#define PASS(name)                                                                            \
+  __asm__(".text\n.type " name ", @function\n" name ":\n"                                      \
+          "pushq %rbx\npushq %rbp\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"           \
+          "pushq %rsi\nsubq $16, %rsp\nstmxcsr (%rsp)\nfnstcw 4(%rsp)\n"                       \
+          EACH(FILL) "ldmxcsr 640(%rdi)\nfldcw 644(%rdi)\npushq 120(%rdi)\npopfq\n"            \
+          "movq (%rdi), %rax\nmovq 8(%rdi), %rbx\nmovq 16(%rdi), %rcx\nmovq 24(%rdi), %rdx\n"  \
+          "movq 32(%rdi), %rsi\nmovq 48(%rdi), %rbp\nmovq 56(%rdi), %r8\nmovq 64(%rdi), %r9\n" \
+          "movq 72(%rdi), %r10\nmovq 80(%rdi), %r11\nmovq 88(%rdi), %r12\nmovq 96(%rdi), %r13\n" \
+          "movq 104(%rdi), %r14\nmovq 112(%rdi), %r15\nmovq 40(%rdi), %rdi\n"                  \
+          CHAIN "pushq %rax\nmovq 24(%rsp), %rax\npopq (%rax)\npushfq\npopq 120(%rax)\n"       \
+          "movq %rbx, 8(%rax)\nmovq %rcx, 16(%rax)\nmovq %rdx, 24(%rax)\nmovq %rsi, 32(%rax)\n" \
+          "movq %rdi, 40(%rax)\nmovq %rbp, 48(%rax)\nmovq %r8, 56(%rax)\nmovq %r9, 64(%rax)\n" \
+          "movq %r10, 72(%rax)\nmovq %r11, 80(%rax)\nmovq %r12, 88(%rax)\nmovq %r13, 96(%rax)\n" \
+          "movq %r14, 104(%rax)\nmovq %r15, 112(%rax)\n"                                       \
+          EACH(KEEP) "stmxcsr 640(%rax)\nfnstcw 644(%rax)\n"                                   \
+          "ldmxcsr (%rsp)\nfldcw 4(%rsp)\naddq $16, %rsp\npopq %rsi\n"                         \
+          "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbp\npopq %rbx\nret\n"           \
+          ".size " name ", .-" name "\n")
+#define MOVE "movups"
+#define VECTOR "xmm"
+PASS("pass_narrow");
+#undef MOVE
+#undef VECTOR
+#define MOVE "vmovups"
+#define VECTOR "ymm"
+PASS("pass_wide");
+void pass_narrow(const struct registers *in, struct registers *out);
+void pass_wide(const struct registers *in, struct registers *out);
+
+static unsigned are_kept(void (*pass)(const struct registers *, struct registers *), size_t width) {
+  const uint64_t arithmetic = 0x8d5;
+  static struct registers in, out;
+  unsigned kept = 1;
+  for (int i = 0; i < 15; i++) in.general[i] = 0x0101010101010101u * (i + 1);
+  for (int i = 0; i < 16; i++) memset(in.vectors[i], 0x80 + i, width);
+  in.flags = arithmetic | 2;
+  in.control[0] = 0x7f80;
+  in.control[1] = 0x0f7f;
+  memset(&out, 0, sizeof out);
+  pass(&in, &out);
+  for (int i = 0; i < 15; i++) kept &= in.general[i] == out.general[i];
+  for (int i = 0; i < 16; i++) kept &= !memcmp(in.vectors[i], out.vectors[i], width);
+  kept &= (out.flags & arithmetic) == arithmetic && !memcmp(in.control, out.control, sizeof in.control);
+  return kept;
+}
+static int registers(void) {
+  say("kept", are_kept(pass_narrow, 16));
+  say("wide ones too", !__builtin_cpu_supports("avx") || are_kept(pass_wide, 32));
+  return 0;
+}
+
+static char spare[65536];
+static void on_spare(int signal) {
+  char here;
+  say("on the spare stack", &here >= spare && &here < spare + sizeof spare);
+  say("new there", work4(signal));
+}
+/* The stack for handlers is not set while a handler runs on it. */
+static int disarmed_stack(void) {
+  stack_t once = {.ss_sp = spare, .ss_size = sizeof spare, .ss_flags = (int)(1u << 31)}, now;
+  if (sigaltstack(&once, 0)) return 1;
+  handle(SIGUSR1, on_spare, SA_ONSTACK, 0);
+  for (unsigned i = 0; i < 3; i++) {
+    say("new", i == 0 ? work1(21) : i == 1 ? work2(21) : work3(21));
+    sigaltstack(0, &now);
+    say("set", now.ss_sp == spare && now.ss_size == sizeof spare);
+    raise(SIGUSR1);
+  }
+  return 0;
+}
+
 static pthread_barrier_t barrier;
 static void *all_at_once(void *seed) {
   unsigned sum = 0;
@@ -278,6 +356,7 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"vforked", vforked}, {"spawned", spawned}, {"executed", executed}, {"executed_bare", executed_bare},
   {"exit", exits}, {"exits_at_once", exits_at_once}, {"aborts", aborts}, {"crashes", crashes},
   {"killed", killed}, {"jumps", jumps}, {"loads", loads}, {"serves", serves},
+  {"registers", registers}, {"disarmed_stack", disarmed_stack},
 };
 
 int main(int count, char **arguments) {

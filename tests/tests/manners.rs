@@ -90,6 +90,7 @@ undisturbed! {
     fn masks_for_the_time_of_a_wait_do_not_hide_traps: "suspended"
     fn sigwait_and_signalfd_get_their_signals: "waited"
     fn handlers_on_alternate_stacks_run_new_code: "alternate_stack"
+    fn a_stack_for_handlers_that_is_set_once_stays_set: "disarmed_stack"
     fn threads_meet_in_new_code: "threads"
     fn a_thread_on_a_tiny_stack_runs_new_code: "tiny_stack"
     fn coroutines_run_new_code: "contexts"
@@ -104,6 +105,22 @@ undisturbed! {
     fn a_program_that_is_killed_is_recorded: "killed"
     fn long_jumps_out_of_handlers_land: "jumps"
     fn a_program_that_loads_libraries_runs_on: "loads"
+}
+
+/// Traps leave all registers as they were, and wide ones, too, where the processor has them.
+#[test]
+fn registers_survive_traps() {
+    is_undisturbed(&[], "registers");
+    let covering = Covering::new().expect("a folder");
+    let told = covered(&covering, &["--verbose"], "registers");
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    let (before, _) = told.split_once(" traps, ").expect("how many traps");
+    let traps: usize = before
+        .rsplit(' ')
+        .next()
+        .and_then(|n| n.parse().ok())
+        .expect("a number");
+    assert!(traps >= 14, "{told}");
 }
 
 /// Eight threads at once leave the same record as one alone, but for what only one of them ran.
