@@ -40,6 +40,16 @@ impl Counters {
             .store(process.into(), Ordering::Relaxed);
     }
 
+    /// Whether the trap table with this checksum was found sound by a process that has this record.
+    pub(crate) fn has_sound(&self, checksum: u64) -> bool {
+        checksum != 0 && self.field(Field::Sound).load(Ordering::Relaxed) == checksum
+    }
+
+    /// Notes that it was.
+    pub(crate) fn note_sound(&self, checksum: u64) {
+        self.field(Field::Sound).store(checksum, Ordering::Relaxed);
+    }
+
     /// Notes that this process is not armed, and why.
     pub(crate) fn note_refused(&self, reason: record::Reason, errno: u32) {
         self.count(Field::Refused);
@@ -64,6 +74,7 @@ const _: () = {
         live_offset(Field::Traps).is_multiple_of(8)
             && live_offset(Field::ForeignTraps).is_multiple_of(8)
     );
+    assert!(live_offset(Field::Sound).is_multiple_of(8));
 };
 
 /// A region of an armed module: text, its writable alias, and what was there before.
@@ -79,8 +90,9 @@ pub(crate) struct Region {
     pub(crate) origin: usize,
     /// The module's windows, by offset.
     pub(crate) windows: &'static [Window],
-    /// The module's marks.
+    /// The module's marks, and how many there are.
     pub(crate) marks: *mut u8,
+    pub(crate) probes: u32,
     /// The module's counters.
     pub(crate) counters: Counters,
     /// Where trampolines, marks and aliases of the module start.

@@ -159,9 +159,12 @@ fn find(address: usize) -> Option<(&'static Region, &'static Window)> {
         .windows
         .binary_search_by_key(&offset, |window| window.offset.get());
     let window = region.windows.get(found.ok()?)?;
+    let within = address.wrapping_sub(region.start);
+    let fits = usize::from(window.length) <= region.length.wrapping_sub(within);
+    let is_sound = fits && window.probe.get() < region.probes;
     // Where the program has a breakpoint of its own no probe is put; if one were, to restore it and
     // go there again would never end.
-    (window.original[0] != BREAKPOINT).then_some((region, window))
+    (is_sound && window.original[0] != BREAKPOINT).then_some((region, window))
 }
 
 /// Marks the probe and puts its bytes back, the first one last: until then whoever comes traps, and
@@ -169,10 +172,9 @@ fn find(address: usize) -> Option<(&'static Region, &'static Window)> {
 fn restore(region: &Region, window: &Window, address: usize) {
     let within = address.wrapping_sub(region.start);
     let length = usize::from(window.length).clamp(1, window.original.len());
-    // SAFETY: a checked image's probes number its marks, which are mapped as long as its text. The
-    // window lies in the region (its start was compared with the bounds, and images are made with
-    // whole windows inside), so these bytes are its alias'. They are changed by plain stores of bytes
-    // that several threads may make at once; all store the same.
+    // SAFETY: who found the window asked whether its probe has a mark, and marks are mapped as long as the text; and
+    // whether all of it lies in the region, so that these bytes are its alias'. They are changed by plain
+    // stores of bytes that several threads may make at once; all store the same.
     unsafe {
         region
             .marks

@@ -190,8 +190,8 @@ impl Bench<'_> {
         };
         let ran = self.run(Some(arming))?;
         let armed = carried.iter().any(|one| {
-            let live = tomo_launch::read_record(&one.record(&run), |view| view.live.armed.get());
-            live.is_ok_and(|armed| armed > 0)
+            let live = tomo_launch::read_live(&one.record(&run));
+            live.is_ok_and(|live| live.armed.get() > 0)
         });
         fs::remove_dir_all(&run).map_err(|error| CalibrateError::Run(run, error))?;
         if armed {

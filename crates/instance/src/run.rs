@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nix::fcntl::Flock;
 use serde::{Deserialize, Serialize};
 use tomo_export::chains::trees;
-use tomo_launch::{CRASHES, Ended, SLABS, crashes, equip, read_record};
+use tomo_launch::{CRASHES, Ended, SLABS, Seen, crashes, equip, read_live};
 use tomo_protocol::{CampaignId, InstanceId, Name, Units};
 use tomo_wire::counting::sums;
 use tomo_wire::predicates::{Predicates, values};
@@ -153,14 +153,16 @@ impl RunFolder {
         for part in &self.description.modules {
             let record = self.file(&format!("{}.record", part.stem));
             let before = hit.units.len();
-            let live = read_record(&record, |view| match &part.tally {
-                Some(tally) => Some(counted(view.live, self.count(part, tally, &mut hit)?)),
-                None => {
-                    hit.units.extend(part.marked(view.marks));
-                    Some(view.live)
-                }
-            });
-            if let Ok(Some(live)) = live {
+            let live = match &part.tally {
+                Some(tally) => read_live(&record)
+                    .ok()
+                    .and_then(|live| Some(counted(live, self.count(part, tally, &mut hit)?))),
+                None => Seen::read(&record).ok().map(|seen| {
+                    hit.units.extend(part.told(seen.hits));
+                    seen.live
+                }),
+            };
+            if let Some(live) = live {
                 modules.push(Observed {
                     stem: part.stem.clone(),
                     live,
@@ -331,15 +333,15 @@ impl RunFolder {
 }
 
 impl Part {
-    /// The units that its marks say were hit, ascending.
-    fn marked(&self, marks: &[u8]) -> impl Iterator<Item = U32> {
+    /// The units of which this tells that these probes were hit, ascending.
+    fn told(&self, hits: Vec<u32>) -> impl Iterator<Item = U32> {
         let hit = match self.predicates.as_deref().map(fs::read) {
-            None => marked(marks),
-            Some(file) => true_rows(&file.unwrap_or_default(), marks),
+            None => hits,
+            Some(file) => true_rows(&file.unwrap_or_default(), &hits),
         };
-        let told = |unit: &u32| self.wanted.as_ref().is_none_or(|units| units.has(*unit));
-        let hit = hit.into_iter().filter(told);
-        hit.map(|unit| U32::from(self.first + unit))
+        let wanted = |unit: &u32| self.wanted.as_ref().is_none_or(|units| units.has(*unit));
+        let told = hit.into_iter().filter(wanted);
+        told.map(|unit| U32::from(self.first + unit))
     }
 }
 
@@ -358,26 +360,12 @@ fn counted(live: Live, lost: u64) -> Live {
     }
 }
 
-/// The probes that were hit. Few are, of many: most lines are passed over whole.
-fn marked(marks: &[u8]) -> Vec<u32> {
-    const LINE: usize = 64;
-    let lines = (0..).step_by(LINE).zip(marks.chunks(LINE));
-    let hit = lines.filter(|(_, line)| line.iter().fold(0, |all, mark| all | mark) != 0);
-    let each = hit.flat_map(|(first, line)| (first..).zip(line));
-    each.filter(|(_, mark)| **mark != 0)
-        .map(|(probe, _)| probe)
-        .collect()
-}
-
-/// The rows that were true, by what these predicates' marks say.
-fn true_rows(predicates: &[u8], marks: &[u8]) -> Vec<u32> {
+/// The rows that were true where these probes were hit.
+fn true_rows(predicates: &[u8], hits: &[u32]) -> Vec<u32> {
     let Ok((header, rows)) = Predicates::read(predicates) else {
         return Vec::new();
     };
-    let mark = |probe: u32| {
-        let mark = marks.get(probe as usize);
-        mark.map_or(0, |mark| u64::from(*mark != 0))
-    };
+    let mark = |probe: u32| u64::from(hits.binary_search(&probe).is_ok());
     let mut truths = vec![None; rows.len()];
     values(rows, header.recorded(), mark, &mut truths);
     let each = (0..).zip(truths);
@@ -508,22 +496,5 @@ impl Run {
             .folder
             .report_of(&seen, id, dropped, &progress, outcome);
         (report, seen.1)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn probes_that_were_hit_are_found_wherever_they_are() {
-        for length in [0, 1, 63, 64, 65, 200] {
-            assert!(super::marked(&vec![0; length]).is_empty());
-            for hit in 0..length {
-                let mut marks = vec![0; length];
-                marks[hit] = 1;
-                assert_eq!(super::marked(&marks), [hit as u32], "of {length}");
-            }
-            let all: Vec<u32> = (0..length as u32).collect();
-            assert_eq!(super::marked(&vec![1; length]), all);
-        }
     }
 }

@@ -21,7 +21,7 @@ use tomo_program::{Progress, hexadecimal};
 use tomo_wire::counting::{Contents, Slabs};
 use tomo_wire::crash::{self, Crashes};
 use tomo_wire::image::Image;
-use tomo_wire::record::{Live, MARKS, Record, RecordView};
+use tomo_wire::record::{Live, MARKS, Record};
 use tomo_wire::roster::{self, Roster};
 use tomo_wire::{ModuleId, checksum};
 use zerocopy::IntoBytes as _;
@@ -30,6 +30,7 @@ use zerocopy::little_endian::U32;
 use crate::images::Baked;
 use crate::private;
 use crate::room::Room;
+use crate::seen::read_live;
 use crate::{ChosenPaths, Ended, Forks, How, ImageError, Images, Observed, Target, Weighed};
 
 /// Why a run has no folder.
@@ -343,7 +344,7 @@ impl RunFolder {
     pub fn lives(&self) -> impl Iterator<Item = (&Armed, Option<Live>)> {
         self.modules
             .iter()
-            .map(|armed| (armed, live(&armed.record)))
+            .map(|armed| (armed, read_live(&armed.record).ok()))
     }
 }
 
@@ -364,11 +365,6 @@ fn conclude(path: &Path, document: &str) -> io::Result<()> {
         return private::replace(path, &[document.as_bytes()]);
     }
     file.write_all_at(format!("{document:room$}").as_bytes(), 0)
-}
-
-fn live(record: &Path) -> Option<Live> {
-    let bytes = fs::read(record).ok()?;
-    Some(RecordView::read(&bytes).ok()?.live)
 }
 
 /// A new record without marks, with room on the disk for all of them.

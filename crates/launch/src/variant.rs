@@ -49,7 +49,7 @@ pub enum VariantError {
     NotExecutable(PathBuf),
 }
 
-fn io_at(path: &Path) -> impl FnOnce(io::Error) -> VariantError {
+pub(crate) fn io_at(path: &Path) -> impl FnOnce(io::Error) -> VariantError {
     let path = path.to_path_buf();
     move |error| VariantError::Io(path, error)
 }

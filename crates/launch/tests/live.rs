@@ -8,14 +8,15 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 use tomo_launch::{
-    Agent, Arming, Carried, Chosen, How, Images, Live, Master, Observed, Target, equip, masters,
-    new_folder, private_folder, read_record,
+    Agent, Arming, Carried, Chosen, How, Images, Live, Master, Observed, Seen, Target, equip,
+    masters, new_folder, private_folder, read_record,
 };
 use tomo_testkit::corpus::compiled;
 use tomo_weave::Placement;
 use tomo_wire::disposal::DisposalsView;
 use tomo_wire::image::Image;
 use tomo_wire::plan::Level;
+use tomo_wire::record::RecordView;
 
 /// A program with its master image.
 struct Prepared {
@@ -83,17 +84,17 @@ impl Prepared {
     }
 }
 
-/// The probes that were hit; the program must have been armed.
+/// The probes that were hit; the program must have been armed. Who reads only what was written finds the same ones.
 fn hits(record: &Path) -> BTreeSet<u32> {
-    read_record(record, |view| {
-        assert_eq!(view.live.armed.get(), 1, "{:?}", view.live);
+    let seen = Seen::read(record).expect("a record");
+    assert_eq!(seen.live.armed.get(), 1, "{:?}", seen.live);
+    let all = |view: &RecordView<'_>| {
         let marks = (0u32..).zip(view.marks);
-        marks
-            .filter(|(_, mark)| **mark != 0)
-            .map(|(probe, _)| probe)
-            .collect()
-    })
-    .expect("a record")
+        let hit = marks.filter(|(_, mark)| **mark != 0);
+        hit.map(|(probe, _)| probe).collect::<Vec<u32>>()
+    };
+    assert_eq!(read_record(record, all).expect("a record"), seen.hits);
+    seen.hits.into_iter().collect()
 }
 
 /// The probes whose windows are not the module's bytes.

@@ -198,6 +198,7 @@ impl Counters {
             outcome: self.outcome.0.into(),
             status: self.outcome.1.into(),
             started: 0.into(),
+            sound: 0.into(),
         }
     }
 }

@@ -31,6 +31,7 @@ mod paths;
 mod places;
 mod predicates;
 mod step;
+mod table;
 mod traced;
 mod trampolines;
 mod vanishing;
@@ -39,7 +40,7 @@ mod witness;
 use tomo_program::{Address, Binary, Model};
 use tomo_wire::Refusal;
 use tomo_wire::disposal::{Disposal, DisposalsView, Manner};
-use tomo_wire::image::{Image, Window as Row};
+use tomo_wire::image::Image;
 use tomo_wire::plan::{PlanView, Tactic};
 
 pub use chained::check_chains;
@@ -559,71 +560,6 @@ impl Checker<'_> {
         match target == trampoline.target {
             true => Ok((window, N as u64)),
             false => Err("it goes elsewhere than the branch did"),
-        }
-    }
-
-    /// The windows of trap probes.
-    fn traps(&self, rows: &[Row]) -> Result<Vec<Found>, Flaw> {
-        let mut found = Vec::new();
-        for row in rows {
-            let probe = row.probe.get();
-            let start = Address(self.text.origin() + u64::from(row.offset.get()));
-            match self.tactic(probe) {
-                Some(Tactic::Trap) if row.length == 1 => {}
-                Some(Tactic::Held) if row.length == 5 => continue,
-                Some(Tactic::HeldHop) if row.length == 2 => continue,
-                _ => return Err(at(start, "a row of the trap table does not fit its probe")),
-            }
-            let wanted = match (self.is_gone)(probe) {
-                true => self.text.from(start).and_then(<[u8]>::first),
-                false => Some(&0xcc),
-            };
-            if wanted.is_none() || self.patched(start).and_then(<[u8]>::first) != wanted {
-                return Err(at(
-                    start,
-                    "the byte of a trap probe is not what it should be",
-                ));
-            }
-            found.push(Found {
-                start,
-                length: 1,
-                probe,
-                tactic: Tactic::Trap,
-                filling: false,
-                slot: 0,
-                displaced: 0,
-            });
-        }
-        Ok(found)
-    }
-
-    /// The trap table is sorted and has exactly the held windows and the traps.
-    fn check_rows(&self, rows: &[Row], windows: &[Found]) -> Result<(), Flaw> {
-        let mut expected = windows.iter().filter(|w| !w.filling && w.is_met());
-        for row in rows {
-            let start = Address(self.text.origin() + u64::from(row.offset.get()));
-            let window = expected
-                .next()
-                .filter(|w| w.start == start && w.probe == row.probe.get());
-            let Some(window) = window else {
-                return Err(at(
-                    start,
-                    "the trap table is unsorted or has a row too many",
-                ));
-            };
-            let length = usize::from(row.length);
-            let original = self.original(start, length);
-            let tail = row.original.get(length..).unwrap_or_default();
-            if u64::from(row.length) != window.length
-                || original != row.original.get(..length)
-                || tail.iter().any(|byte| *byte != 0)
-            {
-                return Err(at(start, "the trap table has other bytes than the module"));
-            }
-        }
-        match expected.next() {
-            Some(window) => Err(at(window.start, "the trap table lacks a window")),
-            None => Ok(()),
         }
     }
 

@@ -8,9 +8,9 @@
 //! Source of the idea: DIS §4, collective disposal: what others have covered is not covered again.
 
 use tomo_wire::disposal::{Disposal, Disposals, DisposalsView, Manner};
-use tomo_wire::image::Image;
+use tomo_wire::image::{Image, Window};
 use tomo_wire::plan::Tactic;
-use tomo_wire::{ModuleId, Refusal};
+use tomo_wire::{ModuleId, Refusal, checksum};
 use zerocopy::IntoBytes;
 
 use crate::place::Unit;
@@ -52,8 +52,9 @@ pub(crate) fn file(module: ModuleId, plan: u64, rows: &[Disposal]) -> Vec<u8> {
 }
 
 /// Disposes of the probes that are not `wanted` in the image file `image`, which nobody has mapped;
-/// `disposals` is the file that was woven with it. Probes that are gone already stay so. Linear in the number
-/// of probes.
+/// `disposals` is the file that was woven with it. Probes that are gone already stay so, and no trap is expected
+/// any more where they were, so that an image with few probes is armed as fast as if there were no others. Linear
+/// in the number of probes.
 ///
 /// # Errors
 /// Where one of the files is damaged, or they do not belong together.
@@ -65,6 +66,17 @@ pub fn dispose(
     let header = Image::read(image, image.len() as u64)?;
     let view = DisposalsView::read(disposals, &header)?;
     let unwanted = (0u32..).zip(view.rows).filter(|(probe, _)| !wanted(*probe));
+    let is_met = |window: &Window| {
+        let row = view.rows.get(window.probe.get() as usize);
+        let own = row.filter(|row| {
+            let within = window.offset.get().wrapping_sub(row.offset.get());
+            (within as usize) < row.bytes().len()
+        });
+        own.is_none() || wanted(window.probe.get())
+    };
+    let table = header.window_table(image)?.iter();
+    let met: Vec<Window> = table.filter(|window| is_met(window)).copied().collect();
+    expect_traps(image, header, &met)?;
     for (_, row) in unwanted {
         let bytes = row.bytes();
         let start = header.text_at(row.offset.get(), bytes.len() as u64);
@@ -72,5 +84,21 @@ pub fn dispose(
         let place = image.get_mut(start..start + bytes.len());
         place.ok_or(Refusal::Inconsistent)?.copy_from_slice(bytes);
     }
+    Ok(())
+}
+
+/// From now on traps are met at these places of the image alone, fewer than there were.
+fn expect_traps(image: &mut [u8], mut header: Image, met: &[Window]) -> Result<(), Refusal> {
+    let start = header.windows.get() as usize;
+    let end = start + header.window_count.get() as usize * size_of::<Window>();
+    let table = image.get_mut(start..end).ok_or(Refusal::Inconsistent)?;
+    let (kept, dropped) = table.split_at_mut(size_of_val(met));
+    kept.copy_from_slice(met.as_bytes());
+    dropped.fill(0);
+    header.window_count = (met.len() as u64).into();
+    header.windows_checksum = checksum(met.as_bytes()).into();
+    let sealed = header.sealed();
+    let head = image.get_mut(..sealed.len());
+    head.ok_or(Refusal::Inconsistent)?.copy_from_slice(&sealed);
     Ok(())
 }

@@ -207,14 +207,23 @@ impl Image {
     /// # Errors
     /// Where it is cut short or damaged.
     pub fn windows_in<'f>(&self, bytes: &'f [u8]) -> Result<&'f [Window], Refusal> {
+        let windows = self.unchecked_windows_in(bytes)?;
+        if crate::checksum(windows.as_bytes()) != self.windows_checksum.get() {
+            return Err(Refusal::Damaged);
+        }
+        Ok(windows)
+    }
+
+    /// The same for who knows that it is not damaged, and so need not read all of it.
+    ///
+    /// # Errors
+    /// Where it is cut short.
+    pub fn unchecked_windows_in<'f>(&self, bytes: &'f [u8]) -> Result<&'f [Window], Refusal> {
         let size = self
             .window_count
             .get()
             .checked_mul(size_of::<Window>() as u64);
         let bytes = part(bytes, 0, size.ok_or(Refusal::Inconsistent)?)?;
-        if crate::checksum(bytes) != self.windows_checksum.get() {
-            return Err(Refusal::Damaged);
-        }
         <[Window]>::ref_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)
     }
 

@@ -81,6 +81,9 @@ pub struct Live {
     /// In the record of a single process: when that was started, in the system's ticks since it runs. Tells
     /// it from another one that had its number before.
     pub started: U64,
+    /// The checksum of the trap table that a process found sound when it was armed, or 0: those who come later do
+    /// not go through all of the table once more.
+    pub sound: U64,
 }
 
 /// Why a process was not armed.
@@ -247,6 +250,17 @@ impl Record {
     }
 }
 
+impl Live {
+    /// What changes, of a record's file that starts with `bytes`.
+    ///
+    /// # Errors
+    /// Where it is cut short.
+    pub fn read(bytes: &[u8]) -> Result<Self, Refusal> {
+        let live = part(bytes, LIVE, size_of::<Self>() as u64)?;
+        Self::read_from_bytes(live).map_err(|_| Refusal::Inconsistent)
+    }
+}
+
 impl<'f> RecordView<'f> {
     /// The record in `file`.
     ///
@@ -254,10 +268,9 @@ impl<'f> RecordView<'f> {
     /// As for [`Record::read`].
     pub fn read(file: &'f [u8]) -> Result<Self, Refusal> {
         let header = Record::read(file, file.len() as u64)?;
-        let live = part(file, LIVE, size_of::<Live>() as u64)?;
         Ok(Self {
             header,
-            live: Live::read_from_bytes(live).map_err(|_| Refusal::Inconsistent)?,
+            live: Live::read(file)?,
             marks: part(file, MARKS, header.probes.get().into())?,
         })
     }
@@ -275,6 +288,7 @@ pub const fn live_offset(field: Field) -> u64 {
         Field::ForeignTraps => offset_of!(Live, foreign_traps),
         Field::Process => offset_of!(Live, process),
         Field::Started => offset_of!(Live, started),
+        Field::Sound => offset_of!(Live, sound),
     };
     LIVE + within as u64
 }
@@ -298,4 +312,6 @@ pub enum Field {
     Process,
     /// [`Live::started`].
     Started,
+    /// [`Live::sound`].
+    Sound,
 }

@@ -160,8 +160,8 @@ fn ratio(
         let armed = seconds(work, &variables)?;
         ratios.push(armed / plain);
     }
-    let armed = tomo_launch::read_record(&carried.record(run), |view| view.live.armed.get() > 0)?;
-    match armed {
+    let live = tomo_launch::read_live(&carried.record(run))?;
+    match live.armed.get() > 0 {
         true => Ok(ratios),
         false => Err(format!("{} was not armed", work.name).into()),
     }
