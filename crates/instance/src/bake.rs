@@ -160,12 +160,11 @@ impl Baking<'_> {
             wanted: None,
             units: module.probes,
         };
-        copy(
-            master.disposals_path(),
-            &image_path(self.state, &known.disposals),
-        )?;
         let image = image_path(self.state, &known.image);
-        master.write(&image, |probe| self.wants(probe))?;
+        let left = master.write(&image, |probe| self.wants(probe))?;
+        let path = image_path(self.state, &known.disposals);
+        let written = replace(&path, &left);
+        written.map_err(|error| StateError::Io(path, error))?;
         self.add(known);
         Ok(())
     }
@@ -258,17 +257,6 @@ fn read(path: &Path) -> Result<Vec<u8>, BakeError> {
 fn name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
-}
-
-/// The cache may be emptied at any time, so what is needed while programs run is kept beside their images: by
-/// another name of the same file, which nobody ever writes to, where that can be.
-fn copy(from: &Path, to: &Path) -> Result<(), BakeError> {
-    let failed = |error| BakeError::State(StateError::Io(to.into(), error));
-    if fs::hard_link(from, to).is_ok() {
-        return Ok(());
-    }
-    let bytes = fs::read(from).map_err(failed)?;
-    replace(to, &bytes).map_err(failed)
 }
 
 /// Writes down up to where the images of `known` are without what the fleet has seen.

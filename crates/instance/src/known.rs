@@ -9,7 +9,7 @@ use tomo_protocol::{CampaignId, Name, Policy, Units};
 
 use crate::state::{State, StateError, replace};
 
-const SCHEMA: &str = "tomo.known/4";
+const SCHEMA: &str = "tomo.known/5";
 
 /// What is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -29,7 +29,8 @@ use crate::private;
 pub struct Live {
     map: MmapRaw,
     header: Image,
-    rows: Vec<Disposal>,
+    /// Probes that can be disposed of, ascending, with how.
+    rows: Vec<(u32, Disposal)>,
 }
 
 /// Why nothing can be disposed of in an image.
@@ -71,7 +72,7 @@ impl Live {
         Ok(Self {
             map: MmapOptions::new().map_raw(&file).map_err(io(image))?,
             header,
-            rows: view.rows.to_vec(),
+            rows: view.iter().map(|(probe, row)| (probe, *row)).collect(),
         })
     }
 
@@ -81,7 +82,7 @@ impl Live {
         self.header.probes.get()
     }
 
-    /// Disposes of a probe; whether it was still there. There is none with a number that is too high, and one that
+    /// Disposes of a probe; whether it was still there. There is none that the disposals do not have, and one that
     /// was made to stay stays.
     pub fn dispose(&self, probe: u32) -> bool {
         let Some((row, manner, to)) = self.find(probe) else {
@@ -112,7 +113,8 @@ impl Live {
 
     /// How the probe is disposed of, and where that is in this process.
     fn find(&self, probe: u32) -> Option<(&Disposal, Manner, *mut u8)> {
-        let row = self.rows.get(probe as usize)?;
+        let found = self.rows.binary_search_by_key(&probe, |(probe, _)| *probe);
+        let (_, row) = self.rows.get(found.ok()?)?;
         let length = row.bytes().len() as u64;
         let start = self.header.text_at(row.offset.get(), length)?;
         let inside = start + length <= self.map.len() as u64;

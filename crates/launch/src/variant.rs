@@ -110,19 +110,25 @@ impl Master {
         self.baked.header.module
     }
 
-    /// Writes the image in which only the `wanted` probes are left to `path`, whole or not at all.
+    /// Writes the image in which only the `wanted` probes are left to `path`, whole or not at all; gives the file of
+    /// how these are disposed of.
     ///
     /// # Errors
     /// Where it cannot be written, or the files in the cache are damaged.
-    pub fn write(&self, path: &Path, wanted: impl Fn(u32) -> bool) -> Result<(), VariantError> {
+    pub fn write(
+        &self,
+        path: &Path,
+        wanted: impl Fn(u32) -> bool,
+    ) -> Result<Vec<u8>, VariantError> {
         let Baked {
             image, disposals, ..
         } = &self.baked;
         let mut bytes = fs::read(image).map_err(io_at(image))?;
         let rows = fs::read(disposals).map_err(io_at(disposals))?;
         let disposed = tomo_weave::dispose(&mut bytes, &rows, wanted);
-        disposed.map_err(|refusal| VariantError::Damaged(disposals.clone(), refusal))?;
-        private::replace(path, &[&bytes]).map_err(io_at(path))
+        let left = disposed.map_err(|refusal| VariantError::Damaged(disposals.clone(), refusal))?;
+        private::replace(path, &[&bytes]).map_err(io_at(path))?;
+        Ok(left)
     }
 }
 

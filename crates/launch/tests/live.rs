@@ -50,10 +50,11 @@ impl Prepared {
         }
     }
 
-    /// The image with only these probes, under this name.
+    /// The image with only these probes, under this name, and how they are disposed of beside it.
     fn variant(&self, name: &str, wanted: impl Fn(u32) -> bool) -> Carried {
         let image = self.folder.path().join(format!("{name}.image"));
-        self.master.write(&image, wanted).expect("written");
+        let left = self.master.write(&image, wanted).expect("written");
+        fs::write(image.with_extension("disposals"), left).expect("written");
         let (plan, probes) = (self.master.plan(), self.master.probes());
         Carried::of(&image, &self.stem, plan, probes).expect("an image")
     }
@@ -108,10 +109,8 @@ fn present(image: &Path, disposals: &Path) -> BTreeSet<u32> {
             .expect("text") as usize;
         image[start..start + row.bytes().len()] != *row.bytes()
     };
-    let rows = (0u32..).zip(view.rows);
-    rows.filter(|(_, row)| there(row))
-        .map(|(probe, _)| probe)
-        .collect()
+    let rows = view.iter().filter(|(_, row)| there(row));
+    rows.map(|(probe, _)| probe).collect()
 }
 
 /// Numbers from 0 to `count`, in an order that looks random and differs with `seed`.
@@ -144,6 +143,23 @@ fn a_variant_hits_what_it_has_of_what_all_probes_hit() {
         assert_eq!(child.wait_with_output().unwrap().stdout, prepared.alone(1));
         assert_eq!(hits(&record), BTreeSet::new());
     }
+}
+
+#[test]
+fn a_variant_is_disposed_of_by_what_was_written_beside_it() {
+    let prepared = Prepared::new(Level::Edge);
+    let all = prepared.master.disposals_path();
+    let carried = prepared.variant("some", |probe| probe % 7 == 3);
+    let own = carried.image.with_extension("disposals");
+    let before = present(&carried.image, all);
+    assert!(before.len() > 100 && before.iter().all(|probe| probe % 7 == 3));
+    let live = Live::open(&carried.image, &own).expect("an image");
+    let gone: BTreeSet<u32> = (0..live.probes()).filter(|p| live.dispose(*p)).collect();
+    assert_eq!(gone, before, "these, and no others");
+    assert_eq!(present(&carried.image, all), BTreeSet::new());
+    let (child, record) = prepared.start(&carried, "run", 1);
+    assert_eq!(child.wait_with_output().unwrap().stdout, prepared.alone(1));
+    assert_eq!(hits(&record), BTreeSet::new());
 }
 
 /// Many rounds of two processes with threads that race into probes, while two threads of this process dispose
@@ -196,9 +212,9 @@ fn who_is_killed_in_the_midst_of_disposing_leaves_a_sound_image() {
     let header = Image::read(&image, image.len() as u64).expect("an image");
     let rows = fs::read(disposals).unwrap();
     let view = DisposalsView::read(&rows, &header).expect("disposals");
-    let held: Vec<_> = view.rows.iter().filter(|row| row.manner == 2).collect();
+    let held: Vec<_> = view.iter().filter(|(_, row)| row.manner == 2).collect();
     assert!(held.len() > 100, "{} held", held.len());
-    for row in held {
+    for (_, row) in held {
         let start = header.text_at(row.offset.get(), 1).expect("text") as usize;
         image[start] = 0xcc;
     }

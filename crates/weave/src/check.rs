@@ -179,13 +179,16 @@ pub fn check(
     let header = Image::read(image, image.len() as u64).map_err(Flaw::Image)?;
     let plan = PlanView::read(files.plan).map_err(Flaw::Plan)?;
     let disposals = DisposalsView::read(files.disposals, &header).map_err(Flaw::Disposals)?;
+    let disposals = disposals
+        .all()
+        .ok_or(Flaw::Disposals(Refusal::Inconsistent))?;
     let text = Text::read(bytes)?;
     belong_together(&header, &plan, &text)?;
     let checker = Checker {
         image,
         header,
         plan,
-        disposals: disposals.rows,
+        disposals,
         is_gone: files.is_gone,
         text: &text,
     };

@@ -12,6 +12,7 @@ use tomo_wire::image::{Image, Window};
 use tomo_wire::plan::Tactic;
 use tomo_wire::{ModuleId, Refusal, checksum};
 use zerocopy::IntoBytes;
+use zerocopy::little_endian::U32;
 
 use crate::place::Unit;
 use crate::text::Text;
@@ -54,20 +55,22 @@ pub(crate) fn file(module: ModuleId, plan: u64, rows: &[Disposal]) -> Vec<u8> {
 /// Disposes of the probes that are not `wanted` in the image file `image`, which nobody has mapped;
 /// `disposals` is the file that was woven with it. Probes that are gone already stay so, and no trap is expected
 /// any more where they were, so that an image with few probes is armed as fast as if there were no others. Linear
-/// in the number of probes.
+/// in the number of probes. Gives the file of the disposals of those that are left.
 ///
 /// # Errors
-/// Where one of the files is damaged, or they do not belong together.
+/// Where one of the files is damaged, or they do not belong together, or the disposals are not those of all probes.
 pub fn dispose(
     image: &mut [u8],
     disposals: &[u8],
     wanted: impl Fn(u32) -> bool,
-) -> Result<(), Refusal> {
+) -> Result<Vec<u8>, Refusal> {
     let header = Image::read(image, image.len() as u64)?;
     let view = DisposalsView::read(disposals, &header)?;
-    let unwanted = (0u32..).zip(view.rows).filter(|(probe, _)| !wanted(*probe));
+    let rows = view.all().ok_or(Refusal::Inconsistent)?;
+    let left = view.iter().filter(|(probe, _)| wanted(*probe));
+    let left: Vec<(u32, Disposal)> = left.map(|(probe, row)| (probe, *row)).collect();
     let is_met = |window: &Window| {
-        let row = view.rows.get(window.probe.get() as usize);
+        let row = rows.get(window.probe.get() as usize);
         let own = row.filter(|row| {
             let within = window.offset.get().wrapping_sub(row.offset.get());
             (within as usize) < row.bytes().len()
@@ -77,14 +80,28 @@ pub fn dispose(
     let table = header.window_table(image)?.iter();
     let met: Vec<Window> = table.filter(|window| is_met(window)).copied().collect();
     expect_traps(image, header, &met)?;
-    for (_, row) in unwanted {
+    for (_, row) in view.iter().filter(|(probe, _)| !wanted(*probe)) {
         let bytes = row.bytes();
         let start = header.text_at(row.offset.get(), bytes.len() as u64);
         let start = start.ok_or(Refusal::Inconsistent)? as usize;
         let place = image.get_mut(start..start + bytes.len());
         place.ok_or(Refusal::Inconsistent)?.copy_from_slice(bytes);
     }
-    Ok(())
+    let (plan, probes) = (header.plan.get(), header.probes.get());
+    Ok(some(header.module, plan, probes, &left))
+}
+
+/// The file of the disposals of these probes, of so many of the plan.
+fn some(module: ModuleId, plan: u64, probes: u32, left: &[(u32, Disposal)]) -> Vec<u8> {
+    let rows: Vec<Disposal> = left.iter().map(|(_, row)| *row).collect();
+    if rows.len() as u64 == u64::from(probes) {
+        return file(module, plan, &rows);
+    }
+    let marks: Vec<U32> = left.iter().map(|(probe, _)| U32::new(*probe)).collect();
+    let body = [rows.as_bytes(), marks.as_bytes()].concat();
+    let count = rows.len() as u32;
+    let header = Disposals::sealed_over(module, plan, (probes, count), &body);
+    [header.as_slice(), &body].concat()
 }
 
 /// From now on traps are met at these places of the image alone, fewer than there were.

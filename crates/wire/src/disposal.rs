@@ -6,7 +6,8 @@
 //! that programs are running just now. A file of its own and no part of the image, because whoever
 //! only arms an image never reads it, and images are copied for each run.
 //!
-//! A header, then one [`Disposal`] a probe, in the order of their marks.
+//! A header, then one [`Disposal`] a probe, in the order of their marks. Where there is not one for each probe of the
+//! plan, because the image is a variant with fewer, the marks follow.
 
 use core::mem::size_of;
 
@@ -120,16 +121,17 @@ pub struct Disposals {
     pub module: ModuleId,
     /// Names the image's plan.
     pub plan: U64,
-    /// Checksum of the disposals.
+    /// Checksum of all that follows.
     pub checksum: U64,
-    /// Probes, and so disposals.
+    /// Probes of the plan.
     pub probes: U32,
-    reserved: U32,
+    /// Disposals: as many, or those of a variant.
+    pub count: U32,
 }
 
 impl Header for Disposals {
     const MAGIC: [u8; 8] = *b"TOMODSP\n";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -140,11 +142,25 @@ impl Disposals {
     /// The header over the disposals of the probes of a plan, all of them in the order of their marks.
     #[must_use]
     pub fn sealed(module: ModuleId, plan: u64, rows: &[Disposal]) -> [u8; size_of::<Self>()] {
+        let count = rows.len() as u32;
+        Self::sealed_over(module, plan, (count, count), rows.as_bytes())
+    }
+
+    /// The header over so many disposals of a plan with so many probes; `body` is the disposals, and behind them the
+    /// marks that they are of if these are not all.
+    #[must_use]
+    pub fn sealed_over(
+        module: ModuleId,
+        plan: u64,
+        (probes, count): (u32, u32),
+        body: &[u8],
+    ) -> [u8; size_of::<Self>()] {
         let mut header = Self {
             module,
             plan: plan.into(),
-            checksum: checksum(rows.as_bytes()).into(),
-            probes: (rows.len() as u32).into(),
+            checksum: checksum(body).into(),
+            probes: probes.into(),
+            count: count.into(),
             ..Self::new_zeroed()
         };
         header.seal();
@@ -155,8 +171,10 @@ impl Disposals {
 /// Disposals that belong to an image.
 #[derive(Clone, Copy, Debug)]
 pub struct DisposalsView<'f> {
-    /// One a probe, in the order of their marks.
-    pub rows: &'f [Disposal],
+    /// In the order of their marks.
+    rows: &'f [Disposal],
+    /// Their marks, if there is not one for each probe.
+    marks: Option<&'f [U32]>,
 }
 
 impl<'f> DisposalsView<'f> {
@@ -166,20 +184,40 @@ impl<'f> DisposalsView<'f> {
     /// Where it is no such file, of another version, cut short, damaged, or of another image.
     pub fn read(file: &'f [u8], image: &Image) -> Result<Self, Refusal> {
         let header = <Disposals as Header>::open(file)?;
-        let size = u64::from(header.probes.get()) * size_of::<Disposal>() as u64;
+        let (probes, count) = (header.probes.get(), header.count.get());
+        let has_marks = count != probes;
+        let each = size_of::<Disposal>() + if has_marks { size_of::<U32>() } else { 0 };
+        let size = u64::from(count) * each as u64;
         let bytes = part(file, size_of::<Disposals>() as u64, size)?;
         if checksum(bytes) != header.checksum.get() {
             return Err(Refusal::Damaged);
         }
-        let rows = <[Disposal]>::ref_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)?;
+        let split = <[Disposal]>::ref_from_prefix_with_elems(bytes, count as usize);
+        let (rows, rest) = split.map_err(|_| Refusal::Inconsistent)?;
+        let marks = <[U32]>::ref_from_bytes(rest).map_err(|_| Refusal::Inconsistent)?;
         let same = header.module == image.module
             && header.plan == image.plan
             && header.probes == image.probes;
+        let ascending = marks.windows(2).all(|two| two[0].get() < two[1].get());
+        let known = marks.last().is_none_or(|last| last.get() < probes);
         let inside = |row: &Disposal| image.text_at(row.offset.get(), row.length.into()).is_some();
-        if same && rows.iter().all(|row| row.is_whole() && inside(row)) {
-            Ok(Self { rows })
-        } else {
-            Err(Refusal::Inconsistent)
-        }
+        let sound = rows.iter().all(|row| row.is_whole() && inside(row));
+        let marks = has_marks.then_some(marks);
+        (same && ascending && known && sound)
+            .then_some(Self { rows, marks })
+            .ok_or(Refusal::Inconsistent)
+    }
+
+    /// The disposals of all probes, in the order of their marks, if it has them.
+    #[must_use]
+    pub fn all(&self) -> Option<&'f [Disposal]> {
+        self.marks.is_none().then_some(self.rows)
+    }
+
+    /// Each disposal, with its mark.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &'f Disposal)> {
+        let (rows, marks) = (self.rows, self.marks);
+        let mark = move |at: usize| marks.map_or(at as u32, |marks| marks[at].get());
+        (0..).zip(rows).map(move |(at, row)| (mark(at), row))
     }
 }

@@ -157,8 +157,9 @@ fn disposals_are_read_as_they_were_written() {
     let (image, _) = samples::image(3, 40, BELOW);
     let file = samples::disposals(40);
     let disposals = DisposalsView::read(&file, &image).expect("disposals");
-    for (number, row) in (0u32..).zip(disposals.rows) {
-        assert_eq!(row.offset.get(), 8 * number);
+    let rows = disposals.all().expect("all");
+    for (number, row) in (0u32..).zip(rows) {
+        assert_eq!(*row, samples::disposal(number));
         assert_eq!(row.bytes(), [1, 2, 3, 4, 5, 6, 7, 8]);
     }
     let (other, _) = samples::image(3, 39, BELOW);
@@ -166,6 +167,29 @@ fn disposals_are_read_as_they_were_written() {
         DisposalsView::read(&file, &other).err(),
         Some(Refusal::Inconsistent)
     );
+}
+
+#[test]
+fn disposals_of_some_have_marks_that_ascend() {
+    let (image, _) = samples::image(3, 40, BELOW);
+    let of = |marks: &[u32], row: fn(u32) -> Disposal| {
+        let some: Vec<_> = marks.iter().map(|mark| (*mark, row(*mark))).collect();
+        (samples::some_disposals(40, &some), some)
+    };
+    for marks in [&[][..], &[0], &[39], &[3, 17, 18, 39]] {
+        let (file, some) = of(marks, samples::disposal);
+        let view = DisposalsView::read(&file, &image).expect("disposals");
+        assert!(view.all().is_none(), "not all are there");
+        let read: Vec<_> = view.iter().map(|(mark, row)| (mark, *row)).collect();
+        assert_eq!(read, some);
+        let cut = &file[..file.len() - 1];
+        assert!(DisposalsView::read(cut, &image).is_err());
+    }
+    for marks in [&[40][..], &[3, 3], &[4, 3], &[0, u32::MAX]] {
+        let (file, _) = of(marks, |_| samples::disposal(1));
+        let refused = DisposalsView::read(&file, &image).err();
+        assert_eq!(refused, Some(Refusal::Inconsistent), "{marks:?}");
+    }
 }
 
 #[test]

@@ -23,7 +23,12 @@ fn programs() -> Vec<Program> {
 /// The image without the probes for which the bits say so.
 fn without(woven: &Woven, is_gone: &dyn Fn(u32) -> bool) -> Vec<u8> {
     let mut image = woven.image.clone();
-    dispose(&mut image, &woven.disposals, |probe| !is_gone(probe)).expect("disposed");
+    let left = dispose(&mut image, &woven.disposals, |probe| !is_gone(probe)).expect("disposed");
+    // What is left can be disposed of as ever, and nothing else.
+    let of = |file| DisposalsView::read(file, &woven.header).expect("disposals");
+    let (all, left) = (of(&woven.disposals), of(&left));
+    let expected = all.iter().filter(|(probe, _)| !is_gone(*probe));
+    assert!(left.iter().eq(expected));
     image
 }
 
@@ -76,7 +81,7 @@ fn an_image_without_probes_is_the_modules_text() {
             let image = without(&woven, &|_| true);
             let differing = prove(&program, &woven, &image, &|_| true).expect("a proof");
             let rows = DisposalsView::read(&woven.disposals, &woven.header).expect("disposals");
-            let fillings = rows.rows.iter().filter(|row| row.slot.get() != 0).count();
+            let fillings = rows.iter().filter(|(_, row)| row.slot.get() != 0).count();
             // A jump of five bytes in filling, and up to two of two bytes on the way there; a byte of them may be what the
             // filling had there.
             assert!(
@@ -97,4 +102,9 @@ fn disposals_of_another_image_are_refused() {
     let mut image = block.image.clone();
     assert!(dispose(&mut image, &edge.disposals, |_| false).is_err());
     assert_eq!(image, block.image);
+    // A variant's are not those of all.
+    let left = dispose(&mut image, &block.disposals, |probe| probe % 2 == 0).expect("disposed");
+    let variant = image.clone();
+    assert!(dispose(&mut image, &left, |_| false).is_err());
+    assert_eq!(image, variant);
 }

@@ -210,7 +210,7 @@ fn filling_far_away_is_reached() {
     let program = Program::read(&build(&recipe).expect("a program of the corpus").program);
     let woven = program.weave(&Options::of(tomo_wire::plan::Level::Edge));
     let disposals = DisposalsView::read(&woven.disposals, &woven.header).expect("disposals");
-    let slots = disposals.rows.iter().map(|row| row.slot.get());
+    let slots = disposals.iter().map(|(_, row)| row.slot.get());
     let byte = |slot: u32| {
         let at = woven.header.text_at(slot, 1).expect("a place in the text");
         woven.image[at as usize]

@@ -151,8 +151,10 @@ fn reports(data: &[u8]) {
 fn disposals(data: &[u8]) {
     let (image, file) = samples::image(2, 9, -(1 << 28));
     if let Some(disposals) = told(DisposalsView::read(data, &image)) {
-        assert_eq!(disposals.rows.len(), 9);
-        for row in disposals.rows {
+        assert_eq!(disposals.all().map_or(9, <[_]>::len), 9);
+        let marks: Vec<u32> = disposals.iter().map(|(mark, _)| mark).collect();
+        assert!(marks.windows(2).all(|two| two[0] < two[1]) && marks.iter().all(|mark| *mark < 9));
+        for (_, row) in disposals.iter() {
             let length = row.bytes().len() as u64;
             let start = image
                 .text_at(row.offset.get(), length)
@@ -202,6 +204,9 @@ fn resealed(data: &[u8]) {
     if let Some(rows) = rows.and_then(|rows| <[Disposal]>::ref_from_bytes(rows).ok()) {
         let header = Disposals::sealed(samples::module(), 77, rows);
         disposals(&[header.as_slice(), rows.as_bytes()].concat());
+        let marked = data.iter().map(|byte| u32::from(*byte)).zip(rows.to_vec());
+        let marked: Vec<(u32, Disposal)> = marked.take(8).collect();
+        disposals(&samples::some_disposals(9, &marked));
     }
     if let Ok((header, rest)) = Record::read_from_prefix(data) {
         record(&[header.sealed().as_slice(), rest].concat());

@@ -7,6 +7,7 @@ use tomo_wire::record::Record;
 use tomo_wire::roster::{self, Roster};
 use tomo_wire::{FileStamp, ModuleId, PAGE, checksum};
 use zerocopy::IntoBytes;
+use zerocopy::little_endian::U32;
 
 pub(crate) fn module() -> ModuleId {
     ModuleId::by_build_id(b"twenty bytes of hash", 0x1234_5678_9abc_def0).expect("an id")
@@ -55,20 +56,28 @@ fn window(number: u32) -> Window {
     }
 }
 
+/// How to dispose of the probe with this mark of an image.
+pub(crate) fn disposal(mark: u32) -> Disposal {
+    let manners = [Manner::Once, Manner::Held];
+    let manner = manners[mark as usize % 2];
+    let bytes = [1, 2, 3, 4, 5, 6, 7, 8];
+    Disposal::of(manner, 8 * mark, 7 * (mark % 3), &bytes)
+}
+
 /// How to dispose of the probes of the image with so many rows.
 pub(crate) fn disposals(rows: usize) -> Vec<u8> {
-    let manners = [Manner::Once, Manner::Held];
-    let row = |number: u32| {
-        let manner = manners[number as usize % 2];
-        Disposal::of(
-            manner,
-            8 * number,
-            7 * (number % 3),
-            &[1, 2, 3, 4, 5, 6, 7, 8],
-        )
-    };
-    let rows: Vec<Disposal> = (0..rows as u32).map(row).collect();
+    let rows: Vec<Disposal> = (0..rows as u32).map(disposal).collect();
     [&Disposals::sealed(module(), 77, &rows), rows.as_bytes()].concat()
+}
+
+/// These disposals of a variant, with these marks, of so many.
+pub(crate) fn some_disposals(probes: u32, some: &[(u32, Disposal)]) -> Vec<u8> {
+    let rows: Vec<Disposal> = some.iter().map(|(_, row)| *row).collect();
+    let marks: Vec<U32> = some.iter().map(|(mark, _)| U32::new(*mark)).collect();
+    let body = [rows.as_bytes(), marks.as_bytes()].concat();
+    let counts = (probes, rows.len() as u32);
+    let header = Disposals::sealed_over(module(), 77, counts, &body);
+    [header.as_slice(), &body].concat()
 }
 
 /// A plan with so many units of each tactic, those with probes first.
