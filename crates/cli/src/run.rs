@@ -66,6 +66,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "REGEX", value_parser = regex::Regex::new)]
     stderr_regex: Option<regex::Regex>,
 
+    /// Observe this program wherever the command starts it, in place of the command itself: a shell, a build, a
+    /// script that starts a service. All of it is one run, which ends as the command does; a program that is
+    /// started often and gone in a moment then pays for its probes alone.
+    #[arg(long, value_name = "FILE", conflicts_with = "flush_only")]
+    program: Option<OsString>,
+
     /// Only ask what is to be observed and prepare for it; the program is not run.
     #[arg(long, conflicts_with = "flush_only")]
     prepare: bool,
@@ -78,7 +84,7 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     verbose: bool,
 
-    /// The program and its arguments.
+    /// The program and its arguments; with --program, the command that starts it.
     #[arg(
         required_unless_present = "flush_only",
         trailing_var_arg = true,
@@ -91,6 +97,7 @@ const EXAMPLES: &str = "\
 Examples:
   tomo run --collector http://host:7272 --token-file t -- ./prog --its-flags
   tomo run --collector http://host:7272 --token-file t --prepare -- ./prog
+  tomo run --collector http://host:7272 --token-file t --program git -- bash
   tomo run --collector http://host:7272 --token-file t --flush-only
 
 Exit code: the program's own; 128 and its number where a signal ended it; 127
@@ -151,16 +158,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let [name, rest @ ..] = arguments.command.as_slice() else {
         return flush(arguments);
     };
-    let target = match Target::find(name, std::env::var_os("PATH").as_deref()) {
+    let path = std::env::var_os("PATH");
+    let path = path.as_deref();
+    let program = arguments.program.as_ref();
+    let program = program.map(|program| Target::find(program, path));
+    let program = program.transpose()?;
+    // What only starts the program need not be one that can be observed.
+    let found = match program {
+        Some(_) => Target::find_unarmed(name, path),
+        None => Target::find(name, path),
+    };
+    let target = match found {
         Err(error @ TargetError::NotFound(_)) => {
             eprintln!("tomo: {error}");
             return Ok(ExitCode::from(127));
         }
         found => found?,
     };
+    let observed = program.as_ref().unwrap_or(&target);
     if arguments.prepare {
         let instance = instance(arguments)?;
-        instance.prepare(&target)?;
+        instance.prepare(observed)?;
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.flush_only {
@@ -170,14 +188,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Ok(instance) => instance,
         Err(error) => {
             let ended = tomo_launch::run(&target, name, rest, None)?;
-            eprintln!(
-                "tomo: {} was not observed: {error:#}",
-                target.executable.display()
-            );
+            let file = observed.executable.display();
+            eprintln!("tomo: {file} was not observed: {error:#}");
             return Ok(ExitCode::from(ended.code()));
         }
     };
-    let (ended, happened) = instance.run(&target, name, rest)?;
+    let (ended, happened) = instance.run(&tomo_instance::Command {
+        target: &target,
+        name,
+        arguments: rest,
+        program: program.as_ref(),
+    })?;
     if happened.is_preparing {
         prepare_apart(arguments);
     }
@@ -246,6 +267,9 @@ fn prepare_apart(arguments: &Arguments) {
         if let Some(path) = path {
             command.arg(flag).arg(path);
         }
+    }
+    if let Some(program) = &arguments.program {
+        command.arg("--program").arg(program);
     }
     command.arg("--").args(&arguments.command);
     command

@@ -89,6 +89,27 @@ pub struct Happened {
     pub hindrances: Vec<String>,
 }
 
+/// What is to be run.
+#[derive(Clone, Copy, Debug)]
+pub struct Command<'a> {
+    /// What is started, and what it is called.
+    pub target: &'a Target,
+    /// What it calls itself.
+    pub name: &'a OsStr,
+    /// Its arguments.
+    pub arguments: &'a [OsString],
+    /// The program that is observed, if it is not what is started but what that starts, as often as it likes: a
+    /// session.
+    pub program: Option<&'a Target>,
+}
+
+impl Command<'_> {
+    /// The program that is observed.
+    fn observed(&self) -> &Target {
+        self.program.unwrap_or(self.target)
+    }
+}
+
 /// An installation.
 #[derive(Clone, Debug)]
 pub struct Instance {
@@ -123,26 +144,21 @@ impl Instance {
         &self.state
     }
 
-    /// Runs `target`, called as `name`, to its end, observed as far as that is possible at once.
+    /// Runs a command to its end, its program observed as far as that is possible at once.
     ///
     /// # Errors
     /// Where it does not start, or cannot be waited for.
-    pub fn run(
-        &self,
-        target: &Target,
-        name: &OsStr,
-        arguments: &[OsString],
-    ) -> Result<(Ended, Happened), StartError> {
+    pub fn run(&self, command: &Command<'_>) -> Result<(Ended, Happened), StartError> {
         let mut happened = Happened::default();
-        let known = self.known(target, &mut happened);
-        let run = known
-            .as_ref()
-            .map(|known| Run::begin(&self.state, known, &target.executable));
-        let mut run = run.transpose().unwrap_or_else(|error| {
-            happened.problems.push(error.to_string());
-            None
+        let program = command.observed();
+        let known = self.known(program, &mut happened);
+        let mut run = known.as_ref().and_then(|known| {
+            let run = Run::begin(&self.state, known, &program.executable);
+            run.unwrap_or_else(|error| {
+                happened.problems.push(error.to_string());
+                None
+            })
         });
-        let mut run = run.take().flatten();
         happened.carried = run.is_some();
         let arming = run.as_ref().map(|run| Arming {
             agent: &self.agent,
@@ -159,6 +175,12 @@ impl Instance {
                 extra.errors = Some(Stdio::piped());
             }
         }
+        let Command {
+            target,
+            name,
+            arguments,
+            ..
+        } = *command;
         let started = tomo_launch::start_with(target, name, arguments, arming, extra);
         let mut started = started.inspect_err(|_| {
             if let Some(run) = &run {
@@ -172,7 +194,7 @@ impl Instance {
             let (pattern, errors) = (self.options.failing.clone()?, started.take_errors()?);
             Listening::start(pattern, errors, run.outcome())
         });
-        let ended = self.wait((started, listening), target, known, run, &mut happened)?;
+        let ended = self.wait((started, listening), program, known, run, &mut happened)?;
         happened.waiting = Spool::of(&self.state).len();
         Ok((ended, happened))
     }

@@ -54,6 +54,6 @@ pub use assigned::NotAccepted;
 pub use bake::BakeError;
 pub use calibrate::{CalibrateError, Measured, calibrate};
 pub use channel::Sent;
-pub use instance::{Happened, Instance, InstanceError, Options};
+pub use instance::{Command, Happened, Instance, InstanceError, Options};
 pub use run::Observed;
 pub use state::{State, StateError};

@@ -25,6 +25,10 @@ use tomo_testkit::processor::{median, seconds};
 
 /// How often everything is measured.
 const ROUNDS: usize = 15;
+/// What is gone in a moment is also measured where it is started so often in one session.
+const TIMES: u32 = 20;
+/// Processor seconds that are a moment.
+const MOMENT: f64 = 0.3;
 /// The share of run time that probes may cost.
 const BOUND: &str = "1%";
 /// What is measured of each case, in this order; ratios are to the first.
@@ -34,6 +38,13 @@ const WAYS: [&str; 5] = [
     "first instance, first run",
     "second instance, first run",
     "second instance, later runs",
+];
+
+/// The same of sessions.
+const SESSIONS: [&str; 3] = [
+    "alone",
+    "alone again: the noise",
+    "second instance, a session",
 ];
 
 fn main() -> Result<()> {
@@ -86,19 +97,46 @@ fn measure(case: &Case, served: &Served, folder: &Path) -> Result<()> {
             spent.push(sample);
         }
     }
-    for (way, own) in WAYS.iter().zip(&spent) {
+    let prepare = median(prepared.iter().copied());
+    print(case.name, &WAYS, &spent, (probes, prepare));
+    if median(spent[0].iter().copied()) < MOMENT {
+        let sessions = sessions(case, served, &lasting, &second)?;
+        let name = format!("{}, {TIMES} times", case.name);
+        print(&name, &SESSIONS, &sessions, (probes, prepare));
+    }
+    Ok(())
+}
+
+/// What a session costs in which `case` is started again and again, by ways.
+fn sessions(case: &Case, served: &Served, token: &Path, state: &Path) -> Result<Vec<Vec<f64>>> {
+    let mut spent: Vec<Vec<f64>> = vec![Vec::new(); SESSIONS.len()];
+    for _ in 0..ROUNDS {
+        let samples = [
+            cpu(&mut served.alone_often(case, TIMES))?,
+            cpu(&mut served.alone_often(case, TIMES))?,
+            cpu(&mut served.session(case, TIMES, token, state))?,
+        ];
+        for (spent, sample) in spent.iter_mut().zip(samples) {
+            spent.push(sample);
+        }
+    }
+    Ok(spent)
+}
+
+/// Prints what the ways to run a case took, as ratios to the first.
+fn print(case: &str, ways: &[&str], spent: &[Vec<f64>], (probes, prepare): (u64, f64)) {
+    for (way, own) in ways.iter().zip(spent) {
         let mut ratios: Vec<f64> = own.iter().zip(&spent[0]).map(|(a, b)| a / b).collect();
         ratios.sort_by(f64::total_cmp);
         let line = json!({
-            "bench": "fleet", "case": case.name, "way": way, "probes": probes, "rounds": ROUNDS,
+            "bench": "fleet", "case": case, "way": way, "probes": probes, "rounds": ROUNDS,
             "cpu_ms": 1e3 * median(own.iter().copied()), "ratio": median(ratios.iter().copied()),
             // Of fifteen values the fourth and the twelfth hold the median with 96.5 %.
             "low": ratios[3], "high": ratios[ROUNDS - 4],
-            "prepare_ms": 1e3 * median(prepared.iter().copied()),
+            "prepare_ms": 1e3 * prepare,
         });
         println!("{line}");
     }
-    Ok(())
 }
 
 /// Processor seconds of a command and all that it waits for.

@@ -112,6 +112,24 @@ impl Served {
         command
     }
 
+    /// A session in which the program is started so often.
+    pub(crate) fn session(&self, case: &Case, times: u32, token: &Path, state: &Path) -> Command {
+        let mut command = self.instance(token, state);
+        command
+            .arg("--program")
+            .arg(&case.program)
+            .args(["--", "sh"]);
+        often(&mut command, case, times);
+        command
+    }
+
+    /// The same alone.
+    pub(crate) fn alone_often(&self, case: &Case, times: u32) -> Command {
+        let mut command = Command::new("sh");
+        often(&mut command, case, times);
+        command
+    }
+
     /// The program alone.
     pub(crate) fn alone(&self, case: &Case) -> Command {
         let mut command = Command::new(&case.program);
@@ -119,6 +137,14 @@ impl Served {
         place(&mut command, case);
         command
     }
+}
+
+/// What a shell is told so that it runs the program so often.
+fn often(shell: &mut Command, case: &Case, times: u32) {
+    const AGAIN: &str = r#"n=$1; shift; while [ "$n" -gt 0 ]; do "$@"; n=$((n - 1)); done"#;
+    shell.args(["-c", AGAIN, "sh", &times.to_string()]);
+    shell.arg(&case.program).args(&case.arguments);
+    place(shell, case);
 }
 
 fn place(command: &mut Command, case: &Case) {

@@ -5,5 +5,6 @@ mod faults;
 mod hostile;
 mod instance;
 mod live;
+mod session;
 mod site;
 mod stub;
