@@ -41,6 +41,20 @@ impl Fleet {
 
     /// `tomo run` on the installation with this number.
     pub(crate) fn tomo(&self, instance: usize, flags: &[&str], words: &[&str]) -> Output {
+        let mut command = self.instance(instance, flags);
+        command.arg("--").arg(&self.program).args(words);
+        command.output().expect("tomo")
+    }
+
+    /// A session of a shell, whose first word is the program's path.
+    pub(crate) fn session(&self, instance: usize, script: &str, words: &[String]) -> Output {
+        let mut command = self.instance(instance, &["--program"]);
+        command.arg(&self.program).args(["--", "sh", "-c", script]);
+        command.arg(&self.program).args(words);
+        command.output().expect("tomo")
+    }
+
+    fn instance(&self, instance: usize, flags: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tomo"));
         command
             .args(["run", "--collector", &self.site.url, "--token-file"])
@@ -48,11 +62,8 @@ impl Fleet {
             .args(["--flush-timeout", "60", "--state"])
             .arg(self.site.path(&format!("state-{instance}")))
             .args(flags)
-            .arg("--")
-            .arg(&self.program)
-            .args(words)
             .env("TOMO_CACHE_DIR", self.site.path("cache"));
-        command.output().expect("tomo")
+        command
     }
 
     /// All runs of `subject` on each of so many installations.

@@ -123,6 +123,32 @@ fn what_a_fleet_counts_is_what_its_runs_did() {
     assert!(refusal.contains("no such format"), "{refusal}");
 }
 
+/// Each process of a session has counters of its own; what is reported is all of them together.
+#[test]
+fn a_session_counts_what_all_that_it_starts_does() {
+    const TIMES: u64 = 30;
+    let site = Site::new();
+    let subject = bzip2(&site);
+    let words = ["campaign", "new", "--observe", "paths", "--variants", "1"];
+    let fleet = Fleet::of(site, subject.program.clone(), &words);
+    fleet.prepare(0);
+    let run = &subject.runs[0];
+    let script = format!(
+        r#"i=0; while [ $i -lt {TIMES} ]; do "$0" "$@" >/dev/null || exit 9; i=$((i + 1)); done"#
+    );
+    let output = fleet.session(0, &script, run);
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let once = ran(&alone(&fleet.site, &subject, run, "runs"));
+    let expected: Ran = once
+        .into_iter()
+        .map(|(path, n)| (path, n * TIMES))
+        .collect();
+    let (document, _) = fleet.reported();
+    assert_eq!(ran(&document), expected);
+    assert_eq!(document["fleet"]["runs"], 1);
+}
+
 /// The hottest paths of a run, each to another instance: what each tells of its own is exact.
 #[test]
 fn selected_paths_are_shared_out_and_counted_apart() {
