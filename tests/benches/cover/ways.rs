@@ -54,7 +54,10 @@ fn plain(name: &str, base: &'static str, program: &Path) -> Way {
 pub(crate) fn of(case: &Case, folder: &Path) -> Result<Vec<Way>> {
     let tomo = command()?;
     let cache = folder.join("cache");
-    let mut ways = vec![plain("alone", "alone", &case.program)];
+    let mut ways = vec![
+        plain("alone", "alone", &case.program),
+        plain("alone again: the noise", "alone", &case.program),
+    ];
     for (name, program, base) in &case.peers {
         ways.push(plain(name, base, program));
     }
