@@ -3,6 +3,7 @@
 
 mod collector;
 mod cover;
+mod figures;
 mod fleet;
 mod growth;
 mod isolate;

@@ -117,7 +117,7 @@ fn promises(name: &str) -> (Promises, usize) {
     } else if name.contains("large") {
         (LARGE, 11)
     } else {
-        (SECOND, 9)
+        (SECOND, 15)
     }
 }
 

@@ -7,21 +7,22 @@
 
 mod cases;
 mod inputs;
+mod pools;
 mod ways;
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
 use cases::Case;
+use pools::Contents;
 use serde_json::json;
 use tomo_testkit::processor::{median, seconds};
 use ways::{Promise, Way};
 
 fn main() -> Result<()> {
-    let folder = in_memory()?;
+    let folder = pools::in_memory()?;
     let only = std::env::args()
         .nth(1)
         .filter(|name| !name.starts_with('-'));
@@ -31,20 +32,6 @@ fn main() -> Result<()> {
         measure(case, &own).with_context(|| format!("measuring {}", case.name))?;
     }
     Ok(())
-}
-
-/// A folder on a file system in memory, where pools are best kept: on a disk's the first store into
-/// each page of an image costs the kernel some microseconds of bookkeeping. Containers may forbid to run
-/// code from there.
-fn in_memory() -> Result<tempfile::TempDir> {
-    let mounts = fs::read_to_string("/proc/mounts")?;
-    let memory = mounts
-        .lines()
-        .find(|mount| mount.starts_with("tmpfs /dev/shm "));
-    Ok(match memory {
-        Some(mount) if !mount.contains("noexec") => tempfile::tempdir_in("/dev/shm")?,
-        _ => tempfile::tempdir()?,
-    })
 }
 
 /// Prints what each way to run `case` costs.
@@ -73,7 +60,10 @@ fn measure(case: &Case, folder: &Path) -> Result<()> {
             }
             None => (ratio, "", None),
         };
-        let unarmed = way.pool.as_deref().map_or(Ok(0), ways::unarmed)?;
+        let unarmed = match &way.pool {
+            Some(pool) => Contents::of(pool)?.unarmed()?,
+            None => 0,
+        };
         let line = json!({
             "bench": "cover", "case": case.name, "way": way.name, "base": way.base,
             "cpu_ms": 1e3 * median(own.iter().copied()), "ratio": ratio, "more_ms": more,
@@ -98,13 +88,7 @@ fn order(ways: usize, round: usize) -> Vec<usize> {
 
 /// Seconds of the processor that one run takes.
 fn run(case: &Case, way: &Way, folder: &Path) -> Result<f64> {
-    for (path, bytes) in &way.fresh {
-        // In place: the pool's processes have these very files mapped.
-        OpenOptions::new()
-            .write(true)
-            .open(path)?
-            .write_all(bytes)?;
-    }
+    way.fresh.put_back()?;
     let stdin = match &case.input {
         Some(path) => Stdio::from(fs::File::open(path)?),
         None => Stdio::null(),

@@ -2,15 +2,12 @@
 //! environment of a pool, cold and warm.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Result, ensure};
-use tomo_testkit::tomo;
-use tomo_wire::record::RecordView;
+use anyhow::Result;
 
 use crate::cases::Case;
+use crate::pools::{self, Contents};
 
 /// A way to run a case.
 pub(crate) struct Way {
@@ -25,7 +22,7 @@ pub(crate) struct Way {
     /// The pool that arms it.
     pub(crate) pool: Option<PathBuf>,
     /// Files that are put back as they were before each run.
-    pub(crate) fresh: Vec<(PathBuf, Vec<u8>)>,
+    pub(crate) fresh: Contents,
 }
 
 /// What is promised at most.
@@ -46,13 +43,13 @@ fn plain(name: &str, base: &'static str, program: &Path) -> Way {
         before: Vec::new(),
         environment: BTreeMap::new(),
         pool: None,
-        fresh: Vec::new(),
+        fresh: Contents::default(),
     }
 }
 
 /// All ways; the first is the program alone.
 pub(crate) fn of(case: &Case, folder: &Path) -> Result<Vec<Way>> {
-    let tomo = command()?;
+    let tomo = pools::command()?;
     let cache = folder.join("cache");
     let mut ways = vec![
         plain("alone", "alone", &case.program),
@@ -63,11 +60,11 @@ pub(crate) fn of(case: &Case, folder: &Path) -> Result<Vec<Way>> {
     }
     for (name, most) in [("cold", case.promises.cold), ("warm", case.promises.warm)] {
         let pool = folder.join(name);
-        let environment = exported(&tomo, &cache, &pool, &case.program)?;
+        let environment = pools::bake(&tomo, &cache, &pool, &case.program)?;
         let fresh = if name == "cold" {
-            contents(&pool)?
+            Contents::of(&pool)?
         } else {
-            Vec::new()
+            Contents::default()
         };
         ways.push(Way {
             promise: Some(Promise::Ratio(most)),
@@ -92,61 +89,4 @@ pub(crate) fn of(case: &Case, folder: &Path) -> Result<Vec<Way>> {
         ..plain("tomo cover", "alone", &tomo)
     });
     Ok(ways)
-}
-
-/// What `tomo env` has shells export.
-fn exported(
-    tomo: &Path,
-    cache: &Path,
-    pool: &Path,
-    program: &Path,
-) -> Result<BTreeMap<String, String>> {
-    let output = Command::new(tomo)
-        .env("TOMO_CACHE_DIR", cache)
-        .args(["env", "--pool"])
-        .args([pool, program])
-        .output()?;
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(output.status.success(), "tomo env: {errors}");
-    let text = String::from_utf8(output.stdout)?;
-    let lines = text.lines().filter_map(|line| {
-        let (name, value) = line.strip_prefix("export ")?.split_once('=')?;
-        Some((name.to_owned(), value.split('\'').nth(1)?.to_owned()))
-    });
-    Ok(lines.collect())
-}
-
-/// The images and records of a pool.
-fn contents(pool: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(pool)? {
-        let path = entry?.path();
-        let kind = path.extension().unwrap_or_default();
-        if kind == "image" || kind == "record" {
-            files.push((path.clone(), fs::read(&path)?));
-        }
-    }
-    ensure!(!files.is_empty(), "nothing was baked");
-    Ok(files)
-}
-
-/// How many modules of a pool were not armed in every process: what is not armed costs nothing.
-pub(crate) fn unarmed(pool: &Path) -> Result<usize> {
-    let mut count = 0;
-    for (path, _) in contents(pool)? {
-        if path.extension().is_some_and(|kind| kind == "record") {
-            let bytes = fs::read(&path)?;
-            let live = RecordView::read(&bytes)?.live;
-            count += usize::from(live.armed.get() == 0 || live.refused.get() > 0);
-        }
-    }
-    Ok(count)
-}
-
-/// The command as users have it, if that is named; else that of the tests.
-fn command() -> Result<PathBuf> {
-    match std::env::var_os("TOMO") {
-        Some(path) => Ok(path.into()),
-        None => Ok(tomo::path()?.to_path_buf()),
-    }
 }
