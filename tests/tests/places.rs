@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, Pool, complete};
-use tomo_testkit::places;
+use tomo_testkit::{places, tomo};
 use tomo_wire::record::{Live, Reason, RecordView};
 
 const CODE: i32 = 6;
@@ -283,4 +283,35 @@ fn where_a_process_may_not_look_at_its_stack_nothing_is_lost() {
             _ => assert_eq!(armed, [0; 0], "a copy of the text is such a file"),
         }
     }
+}
+
+/// A machine that stops at any time leaves no image of the right length with zeros in it.
+#[test]
+fn what_later_runs_execute_is_on_the_disk_before_it_has_its_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [calls, pool, cache] = ["calls", "pool", "cache"].map(|name| folder.path().join(name));
+    let mut command = Command::new("strace");
+    command.args(["-f", "-e", "trace=fdatasync,rename,link,linkat", "-o"]);
+    command.arg(&calls).arg(tomo::path().expect("tomo"));
+    command.args(["env", "--pool"]).args([&pool, program()]);
+    command.env("TOMO_CACHE_DIR", &cache);
+    let output = complete(command, b"").expect("run");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let calls = fs::read_to_string(&calls).expect("read");
+    let lasts = |call: &str| {
+        let kinds = [".image\"", ".plan\"", ".disposals\"", ".so\""];
+        kinds.iter().any(|kind| call.contains(kind))
+    };
+    let (mut synced, mut named) = (false, 0);
+    for call in calls.lines() {
+        if call.contains("fdatasync(") {
+            synced = call.ends_with("= 0");
+        } else if call.contains("rename(") || call.contains("link") {
+            assert!(synced || !lasts(call), "{call}\n{calls}");
+            named += usize::from(lasts(call));
+            synced = false;
+        }
+    }
+    // Three of the cache; image, plan and agent of the pool.
+    assert_eq!(named, 6, "{calls}");
 }

@@ -58,7 +58,7 @@ impl Agent {
         let complete = fs::symlink_metadata(&path)
             .is_ok_and(|found| private::is_private(&found) && found.len() == CARRIED.len() as u64);
         if !complete {
-            private::replace(&path, &[CARRIED]).map_err(io)?;
+            private::install(&path, &[CARRIED]).map_err(io)?;
         }
         Ok(Self { path, _file: None })
     }

@@ -182,9 +182,9 @@ impl Images {
             let path = path.to_path_buf();
             move |error| ImageError::Io(path, error)
         };
-        private::replace(&disposals, &[&woven.disposals]).map_err(io(&disposals))?;
-        private::replace(&plan, &[&woven.plan]).map_err(io(&plan))?;
-        private::replace(&image, &[&woven.image]).map_err(io(&image))?;
+        private::install(&disposals, &[&woven.disposals]).map_err(io(&disposals))?;
+        private::install(&plan, &[&woven.plan]).map_err(io(&plan))?;
+        private::install(&image, &[&woven.image]).map_err(io(&image))?;
         let header = read_pair(&image, &plan);
         let raced = || ImageError::Io(image.clone(), io::Error::other("another tomo replaces it"));
         header.ok_or_else(raced).map(|header| Baked {
@@ -249,8 +249,8 @@ impl Images {
             move |error| ImageError::Io(path, error)
         };
         let (image_bytes, observed, header) = woven;
-        private::replace(&observes, &[&observed]).map_err(io(&observes))?;
-        private::replace(&image, &[&image_bytes]).map_err(io(&image))?;
+        private::install(&observes, &[&observed]).map_err(io(&observes))?;
+        private::install(&image, &[&image_bytes]).map_err(io(&image))?;
         Ok(baked(header))
     }
 

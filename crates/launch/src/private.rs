@@ -104,30 +104,48 @@ pub(crate) fn open(path: &Path, write: bool) -> io::Result<File> {
 
 /// Writes a file at once: whoever opens `path` finds the old content or the new one, whole.
 pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    let temporary = temporary(path);
-    let written = write_all(&temporary, parts).and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+    by_way_of(path, |temporary| {
+        write_all(temporary, parts)?;
+        fs::rename(temporary, path)
+    })
 }
 
-/// Writes a file at once unless there is one; whether it was written.
+/// The same for what later runs execute, or rely on: it is on the disk before it has its name. A machine that stops
+/// just now would else leave a file of the right length, and zeros in it.
+pub(crate) fn install(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    by_way_of(path, |temporary| {
+        write_all(temporary, parts)?.sync_data()?;
+        fs::rename(temporary, path)
+    })
+}
+
+/// [Installs](install) a file unless there is one; whether it was written.
 pub(crate) fn provide(path: &Path, parts: &[&[u8]]) -> io::Result<bool> {
-    let temporary = temporary(path);
-    let written = write_all(&temporary, parts).and_then(|()| fs::hard_link(&temporary, path));
-    let _ = fs::remove_file(&temporary);
+    let written = by_way_of(path, |temporary| {
+        write_all(temporary, parts)?.sync_data()?;
+        fs::hard_link(temporary, path)
+    });
     match written {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         other => other.map(|()| true),
     }
 }
 
-fn write_all(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+/// Does `write` with a name beside `path`, of which nothing is left.
+fn by_way_of(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let temporary = temporary(path);
+    let written = write(&temporary);
+    // Gone already if it was renamed.
+    let _ = fs::remove_file(&temporary);
+    written
+}
+
+fn write_all(path: &Path, parts: &[&[u8]]) -> io::Result<File> {
     let mut file = create(path)?;
     let length = parts.iter().map(|part| part.len()).sum::<usize>();
     allocate(&file, length as u64)?;
-    parts.iter().try_for_each(|part| file.write_all(part))
+    parts.iter().try_for_each(|part| file.write_all(part))?;
+    Ok(file)
 }
 
 /// Has the disk set aside room for `length` bytes, so that no store into the mapped file can fail

@@ -106,7 +106,7 @@ impl Images {
         let woven = weave_traces(&binary, &bytes, &loaded.model, id, stamp, None, &tracing);
         let woven = woven.map_err(|error| ImageError::Weave(path.clone(), error))?;
         let write = |path: &Path, bytes: &[u8]| {
-            private::replace(path, &[bytes]).map_err(|error| ImageError::Io(path.into(), error))
+            private::install(path, &[bytes]).map_err(|error| ImageError::Io(path.into(), error))
         };
         write(&chart, &woven.chart)?;
         let mut baked = Vec::new();

@@ -127,7 +127,7 @@ impl Master {
         let rows = fs::read(disposals).map_err(io_at(disposals))?;
         let disposed = tomo_weave::dispose(&mut bytes, &rows, wanted);
         let left = disposed.map_err(|refusal| VariantError::Damaged(disposals.clone(), refusal))?;
-        private::replace(path, &[&bytes]).map_err(io_at(path))?;
+        private::install(path, &[&bytes]).map_err(io_at(path))?;
         Ok(left)
     }
 }

@@ -75,9 +75,9 @@ impl Images {
             let path = path.to_path_buf();
             move |error: io::Error| ImageError::Io(path, error)
         };
-        private::replace(&predicates, &[&woven.predicates]).map_err(io(&predicates))?;
-        private::replace(&moved, &[&woven.moved]).map_err(io(&moved))?;
-        private::replace(&image, &[&woven.image]).map_err(io(&image))?;
+        private::install(&predicates, &[&woven.predicates]).map_err(io(&predicates))?;
+        private::install(&moved, &[&woven.moved]).map_err(io(&moved))?;
+        private::install(&image, &[&woven.image]).map_err(io(&image))?;
         Ok(baked(woven.header))
     }
 
