@@ -157,3 +157,12 @@ fn in_valgrind_nothing_is_armed_and_the_program_runs() {
     let live = watched("valgrind", &["--quiet"], "exit");
     is_refused(&live, Reason::Emulated);
 }
+
+/// So do programs in containers that were built for another processor than the machine has.
+#[test]
+fn in_qemu_nothing_is_armed_and_the_program_runs() {
+    for scenario in ["exit", "threads"] {
+        let live = watched("qemu-x86_64", &[], scenario);
+        is_refused(&live, Reason::Emulated);
+    }
+}

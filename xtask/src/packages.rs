@@ -54,6 +54,7 @@ const PACKAGES: &[Package] = &[
     command("strace", "strace", "watches armed programs"),
     command("ltrace", "ltrace", "starts armed programs"),
     command("valgrind", "valgrind", "emulates armed programs"),
+    command("qemu-user", "qemu-x86_64", "emulates armed programs"),
     command("xz-utils", "xz", "is mapped"),
     Package {
         name: "libllvm14",

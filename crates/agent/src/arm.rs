@@ -186,7 +186,7 @@ impl Wanted<'_> {
         if system::is_raised() {
             return Err(Reason::Privileged.into());
         }
-        if emulator::is_valgrind() {
+        if emulator::is_blind() {
             return Err(Reason::Emulated.into());
         }
         if tracer::is_debugger() {
@@ -531,11 +531,13 @@ impl Place<'_> {
     }
 
     fn publish(&self, module: &Module<'_>, windows: &'static [Window], counters: Counters) {
+        let read_first = self.files.text.is_in_memory();
         for (index, region) in self.image.regions().iter().enumerate() {
             armed::add(armed::Region {
                 start: text_at(module.bias, region),
                 length: region.length.get() as usize,
                 alias: self.at(self.image.alias_distance(index)) as *mut u8,
+                read_first,
                 origin: self.origin,
                 windows,
                 marks: self.at(self.image.marks_distance()) as *mut u8,

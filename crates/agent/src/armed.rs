@@ -86,6 +86,8 @@ pub(crate) struct Region {
     pub(crate) length: usize,
     /// The same bytes, writable.
     pub(crate) alias: *mut u8,
+    /// Whether the system maps pages around one that is read there, and lets all of them be written.
+    pub(crate) read_first: bool,
     /// The module's first region, from which windows are counted.
     pub(crate) origin: usize,
     /// The module's windows, by offset.

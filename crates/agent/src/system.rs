@@ -33,7 +33,7 @@ const EFFECTIVE_USER: usize = 107;
 const EFFECTIVE_GROUP: usize = 108;
 const REMOVE: usize = 87;
 const CONTROL: usize = 157;
-const ROOM: usize = 138;
+const FILE_SYSTEM: usize = 138;
 const ALLOCATE: usize = 285;
 const QUEUE_TO_THREAD: usize = 297;
 const HANDLERS_STACK: usize = 131;
@@ -608,15 +608,24 @@ pub(crate) fn map_nothing(length: usize) -> Result<usize, Errno> {
 const MOST_LEFT: u64 = 1 << 30;
 
 impl File {
-    /// How many bytes there are where the file is, and how many of these are free.
-    fn room(&self) -> Result<(u64, u64), Errno> {
-        /// `struct statfs` in words: kind, bytes of a block, blocks, free ones, and free ones for who has no privileges.
-        const WORDS: usize = 15;
-        let mut told = [0_u64; WORDS];
+    /// What is told of the file system that the file is in; `struct statfs` of x86-64 in words: kind, bytes of a block,
+    /// blocks, free ones, and free ones for who has no privileges.
+    fn system(&self) -> Result<[u64; 15], Errno> {
+        let mut told = [0_u64; 15];
         let to = (&raw mut told) as usize;
         // SAFETY: the kernel fills one `struct statfs`, which has this size.
-        unsafe { call(ROOM, [self.0, to, 0, 0, 0, 0]) }?;
-        let [_, bytes, all, _, free, ..] = told;
+        unsafe { call(FILE_SYSTEM, [self.0, to, 0, 0, 0, 0]) }.map(|_| told)
+    }
+
+    /// Whether it is kept in memory alone, as far as the system tells.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        const IN_MEMORY: u64 = 0x0102_1994;
+        self.system().is_ok_and(|[kind, ..]| kind == IN_MEMORY)
+    }
+
+    /// How many bytes there are where the file is, and how many of these are free.
+    fn room(&self) -> Result<(u64, u64), Errno> {
+        let [_, bytes, all, _, free, ..] = self.system()?;
         Ok((all.saturating_mul(bytes), free.saturating_mul(bytes)))
     }
 

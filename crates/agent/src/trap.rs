@@ -11,6 +11,7 @@ use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
+use tomo_wire::PAGE;
 use tomo_wire::image::Window;
 use tomo_wire::record::Field;
 
@@ -181,11 +182,39 @@ fn restore(region: &Region, window: &Window, address: usize) {
             .add(window.probe.get() as usize)
             .write_volatile(1);
         let alias = region.alias.add(within);
+        if region.read_first {
+            read_around(region, within);
+        }
         for (at, byte) in window.original.iter().enumerate().take(length).skip(1) {
             alias.add(at).write_volatile(*byte);
         }
         compiler_fence(Ordering::SeqCst);
         alias.write_volatile(window.original[0]);
+    }
+}
+
+/// Reads a byte of each page around this one, unless that was done before.
+///
+/// A page that is stored to for the first time costs a fault. Of a file in memory one that is *read* for the first time costs
+/// one for the sixteen around it, which all may be stored to from then on: by the trampolines, too, which do so far
+/// more often than anything traps.
+fn read_around(region: &Region, within: usize) {
+    /// Pages are mapped in groups of so many bytes, which start at a multiple of that.
+    const GROUP: usize = 1 << 16;
+    const BITS: usize = 1 << 12;
+    /// By group: whether it was read, or another one with which it shares the bit.
+    static READ: [AtomicU64; BITS / 64] = [const { AtomicU64::new(0) }; BITS / 64];
+    let alias = region.alias as usize;
+    let start = (alias + within) & !(GROUP - 1);
+    let bit = start / GROUP % BITS;
+    let was = READ[bit / 64].fetch_or(1 << (bit % 64), Ordering::Relaxed);
+    if was >> (bit % 64) & 1 != 0 {
+        return;
+    }
+    let end = (start + GROUP).min(alias + region.length);
+    for page in (start.max(alias)..end).step_by(PAGE as usize) {
+        // SAFETY: inside the alias, which is mapped as long as the text.
+        unsafe { (page as *const u8).read_volatile() };
     }
 }
 

@@ -171,7 +171,9 @@ impl Reason {
             Self::Unannounced => {
                 "the program's loader does not tell of modules that are loaded later"
             }
-            Self::Emulated => "it runs in Valgrind, which would not see its code change",
+            Self::Emulated => {
+                "it runs in Valgrind or another emulator, which would not see its code change"
+            }
             Self::NotSeparate => "it could have no record of its own, and adds to its parent's",
         }
     }
