@@ -2,13 +2,14 @@
 //! unobserved.
 
 use std::fs::{self, OpenOptions, Permissions};
-use std::os::unix::fs::{FileExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
 use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, Pool, complete};
+use tomo_testkit::tomo;
 use tomo_wire::image::{Image, Window};
 use tomo_wire::record::{Reason, RecordView};
 use tomo_wire::roster::{Roster, RosterView};
@@ -152,6 +153,36 @@ fn a_copy_with_another_byte_of_code_runs_unobserved() {
     bytes[at..at + 2].copy_from_slice(b"\x66\x90");
     fs::write(&copy, &bytes).expect("written");
     runs_armed(&pool, &copy, true);
+}
+
+/// Who is armed by it need not look at all of its text, to see whether that is still the image's.
+#[test]
+fn a_pool_knows_a_file_as_it_is_that_was_copied_since_it_was_observed() {
+    let program = Program::new();
+    let stamp = |name: &str| {
+        let pool = program.folder.path().join(name);
+        let mut command = Command::new(tomo::path().expect("tomo"));
+        command
+            .args(["env", "--pool"])
+            .args([&pool, &program.path()]);
+        command.env("TOMO_CACHE_DIR", program.folder("cache"));
+        let output = complete(command, b"").expect("run");
+        assert!(output.status.success(), "{}", errors(&output));
+        let files = fs::read_dir(&pool).expect("a pool").flatten();
+        let image = files
+            .map(|file| file.path())
+            .find(|path| path.extension().is_some_and(|kind| kind == "image"));
+        let image = fs::read(image.expect("an image")).expect("read");
+        let image = Image::read(&image, image.len() as u64).expect("an image");
+        (image.stamp.inode.get(), image.stamp.modified.get())
+    };
+    let first = stamp("first");
+    program.build(&[]);
+    let now = fs::metadata(program.path()).expect("there");
+    let modified = now.mtime() * 1_000_000_000 + now.mtime_nsec();
+    let second = stamp("second");
+    assert_eq!((second.0, second.1), (now.ino(), modified));
+    assert_ne!(first, second);
 }
 
 fn change(path: &Path, at: u64, what: &[u8]) {

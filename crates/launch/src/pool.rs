@@ -131,7 +131,13 @@ impl Pool {
             other => other.map_err(at(&record))?,
         }
         let bytes = fs::read(&baked.image).map_err(at(&baked.image))?;
-        private::provide(&image, &[&bytes]).map_err(at(&image))?;
+        // Of the file as it is now, which may have been touched or copied since the image was made: who is armed looks at
+        // no more than that.
+        let mut head = *header;
+        head.stamp = module.stamp;
+        let head = head.sealed();
+        let rest = bytes.get(head.len()..).unwrap_or(&[]);
+        private::provide(&image, &[&head, rest]).map_err(at(&image))?;
         self.check(module, header, &image, &record)
     }
 
