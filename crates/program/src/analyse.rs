@@ -31,6 +31,7 @@ mod tables;
 use std::path::Path;
 use std::time::Instant;
 
+use memchr::memmem;
 use rayon::prelude::*;
 
 use crate::debug_file::{self, DebugFile, Directories};
@@ -104,6 +105,7 @@ fn analyse_with(
         code: &code,
         unwind: &unwind,
         debug: &debug,
+        has_generated: memmem::find(data, GENERATED).is_some(),
     };
     let functions = functions(&stated, progress);
     let mut facts = facts(&stated, data, &functions);
@@ -116,6 +118,11 @@ fn analyse_with(
     facts.peak_memory_bytes = crate::peak_memory_bytes().unwrap_or(0);
     Ok((functions, facts))
 }
+
+/// What programs hold that have V8 in them (Node.js and whatever shows web pages): the name of the code in their text that V8's
+/// own compiler wrote. Exceptions and deoptimised functions enter that code at places that tables of V8's own state, and
+/// most of it is copied to where code is compiled later. It has no unwind entries.
+const GENERATED: &[u8] = b"embedded_blob_code";
 
 fn functions(stated: &Tables<'_>, progress: &dyn Progress) -> Vec<Function> {
     let mut state = State::new(stated);

@@ -46,6 +46,8 @@ pub enum Reason {
     JumpOutsideText = 9,
     /// The symbol has no bytes in any executable section.
     NoBytes = 10,
+    /// A compiler that the program has in itself wrote it, who enters it where no table says, and may copy it.
+    Generated = 11,
 }
 
 /// A maximal run of instructions with one way in, at the start, and one way out, at the end.

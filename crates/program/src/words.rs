@@ -46,6 +46,7 @@ impl Reason {
             Self::UnreachedBytes => "unreached-bytes",
             Self::JumpOutsideText => "jump-outside-text",
             Self::NoBytes => "no-bytes",
+            Self::Generated => "generated",
         }
     }
 
@@ -63,6 +64,9 @@ impl Reason {
             Self::UnreachedBytes => "nothing known reaches some of its bytes",
             Self::JumpOutsideText => "a jump leads out of the program's code",
             Self::NoBytes => "it has no bytes in any executable section",
+            Self::Generated => {
+                "the program's own compiler wrote it, and enters it anywhere or copies it"
+            }
         }
     }
 
