@@ -31,13 +31,12 @@ mod tables;
 use std::path::Path;
 use std::time::Instant;
 
-use memchr::memmem;
 use rayon::prelude::*;
 
 use crate::debug_file::{self, DebugFile, Directories};
 use crate::dwarf::{self, DebugInfo};
 use crate::elf::{Binary, ElfError};
-use crate::unwind;
+use crate::unwind::{self, Unwind};
 use crate::{Address, Facts, Function, Progress, Status};
 use code::{Code, Pos};
 use fragment::Tables;
@@ -105,7 +104,7 @@ fn analyse_with(
         code: &code,
         unwind: &unwind,
         debug: &debug,
-        has_generated: memmem::find(data, GENERATED).is_some(),
+        has_foreign: has_foreign(&code, &unwind),
     };
     let functions = functions(&stated, progress);
     let mut facts = facts(&stated, data, &functions);
@@ -119,10 +118,35 @@ fn analyse_with(
     Ok((functions, facts))
 }
 
-/// What programs hold that have V8 in them (Node.js and whatever shows web pages): the name of the code in their text that V8's
-/// own compiler wrote. Exceptions and deoptimised functions enter that code at places that tables of V8's own state, and
-/// most of it is copied to where code is compiled later. It has no unwind entries.
-const GENERATED: &[u8] = b"embedded_blob_code";
+/// Whether so much code has no unwind entry, in a file that has unwind entries, that a compiler of another kind wrote it.
+///
+/// What the ABI's compilers write has an entry for each function; a few start-up functions have none, and what people write
+/// in assembly. Compilers of their own kind enter their code at places that only their own tables state: V8 that in Node.js,
+/// which it copies besides, GHC that of programs in Haskell.
+fn has_foreign(code: &Code<'_>, unwind: &Unwind) -> bool {
+    /// A gap that is shorter may be filling, or a start-up function.
+    const LONG: u32 = 256;
+    const MOST: u32 = 16 << 10;
+    let entries = unwind.functions.iter();
+    let covered = entries.filter_map(|entry| {
+        let start = code.pos(entry.range.start())?;
+        Some((start, start.plus(u32::try_from(entry.range.size()).ok()?)))
+    });
+    let mut covered: Vec<(Pos, Pos)> = covered.chain(code.stub_ranges()).collect();
+    covered.sort_unstable();
+    let mut foreign = 0;
+    for (mut at, end) in code.regions() {
+        let first = covered.partition_point(|range| range.1 <= at);
+        let inside = covered[first..].iter().take_while(|range| range.0 < end);
+        for &(from, to) in inside.chain(&[(end, end)]) {
+            if from > at && from.since(at) >= LONG && !padding::is_padding(code.bytes(at, from)) {
+                foreign += from.since(at);
+            }
+            at = at.max(to);
+        }
+    }
+    !unwind.functions.is_empty() && foreign > MOST
+}
 
 fn functions(stated: &Tables<'_>, progress: &dyn Progress) -> Vec<Function> {
     let mut state = State::new(stated);

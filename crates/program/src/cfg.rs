@@ -46,8 +46,8 @@ pub enum Reason {
     JumpOutsideText = 9,
     /// The symbol has no bytes in any executable section.
     NoBytes = 10,
-    /// A compiler that the program has in itself wrote it, who enters it where no table says, and may copy it.
-    Generated = 11,
+    /// It has no unwind entry, among much code that has none: a compiler of another kind wrote it, who may enter it anywhere.
+    Foreign = 11,
 }
 
 /// A maximal run of instructions with one way in, at the start, and one way out, at the end.

@@ -46,7 +46,7 @@ impl Reason {
             Self::UnreachedBytes => "unreached-bytes",
             Self::JumpOutsideText => "jump-outside-text",
             Self::NoBytes => "no-bytes",
-            Self::Generated => "generated",
+            Self::Foreign => "foreign",
         }
     }
 
@@ -64,9 +64,7 @@ impl Reason {
             Self::UnreachedBytes => "nothing known reaches some of its bytes",
             Self::JumpOutsideText => "a jump leads out of the program's code",
             Self::NoBytes => "it has no bytes in any executable section",
-            Self::Generated => {
-                "the program's own compiler wrote it, and enters it anywhere or copies it"
-            }
+            Self::Foreign => "a compiler of another kind wrote it, and may enter it anywhere",
         }
     }
 

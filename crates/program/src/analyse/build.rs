@@ -304,7 +304,7 @@ impl<'s, 'a> Builder<'s, 'a> {
             .iter()
             .any(|block| block.range.start() == self.function.entry);
         self.function.status = match self.worst {
-            _ if self.is_generated() => Status::Opaque(Reason::Generated),
+            _ if self.is_foreign() => Status::Opaque(Reason::Foreign),
             _ if !has_entry => Status::Opaque(self.worst.unwrap_or(Reason::NoBytes)),
             Some(Reason::UnusualControlTransfer) => Status::Opaque(Reason::UnusualControlTransfer),
             Some(reason) => Status::Partial(reason),
@@ -313,13 +313,13 @@ impl<'s, 'a> Builder<'s, 'a> {
         self.function
     }
 
-    /// Whether it has no unwind entry, in a program that has code of its own compiler.
-    fn is_generated(&self) -> bool {
+    /// Whether it has no unwind entry, where foreign code has none.
+    fn is_foreign(&self) -> bool {
         let unwound = |part: u32| {
             let (first, end) = self.state.fragments[part as usize].unwind;
             first < end
         };
-        self.state.tables.has_generated && !self.state.fragments_of(self.owner).any(unwound)
+        self.state.tables.has_foreign && !self.state.fragments_of(self.owner).any(unwound)
     }
 
     /// Whether an instruction of the function holds an address inside it.

@@ -177,8 +177,8 @@ pub(crate) struct Tables<'a> {
     pub(crate) unwind: &'a Unwind,
     /// Debug information.
     pub(crate) debug: &'a DebugInfo,
-    /// Whether the program has a compiler in itself, and code that this one wrote when the program was built.
-    pub(crate) has_generated: bool,
+    /// Whether code is there that no compiler of the ABI's wrote.
+    pub(crate) has_foreign: bool,
 }
 
 /// The fragments that the tables state, by start, disjoint.

@@ -49,7 +49,7 @@ fixtures! {
     computed_goto.s
     computed_goto_labels.s
     falls_into_next.s
-    generated.s
+    foreign.s
     jump_into_function.s
     jump_into_instruction.s
     landing_pads_clang.cpp
