@@ -118,7 +118,7 @@ fn analyse_with(
     Ok((functions, facts))
 }
 
-/// Whether so much code has no unwind entry, in a file that has unwind entries, that a compiler of another kind wrote it.
+/// Whether so much code has no unwind entry, in a file where as much has some, that a compiler of another kind wrote it.
 ///
 /// What the ABI's compilers write has an entry for each function; a few start-up functions have none, and what people write
 /// in assembly. Compilers of their own kind enter their code at places that only their own tables state: V8 that in Node.js,
@@ -126,7 +126,12 @@ fn analyse_with(
 fn has_foreign(code: &Code<'_>, unwind: &Unwind) -> bool {
     /// A gap that is shorter may be filling, or a start-up function.
     const LONG: u32 = 256;
-    const MOST: u32 = 16 << 10;
+    const MUCH: u32 = 16 << 10;
+    let known: u64 = unwind
+        .functions
+        .iter()
+        .map(|entry| entry.range.size())
+        .sum();
     let entries = unwind.functions.iter();
     let covered = entries.filter_map(|entry| {
         let start = code.pos(entry.range.start())?;
@@ -145,7 +150,7 @@ fn has_foreign(code: &Code<'_>, unwind: &Unwind) -> bool {
             at = at.max(to);
         }
     }
-    !unwind.functions.is_empty() && foreign > MOST
+    known > MUCH.into() && foreign > MUCH
 }
 
 fn functions(stated: &Tables<'_>, progress: &dyn Progress) -> Vec<Function> {
