@@ -105,6 +105,38 @@ fn an_output_that_cannot_be_written_hinders_nothing() {
     runs_and_says(&program.path(), &["--pool", &below], "Not a directory");
 }
 
+/// Neither a launcher that has something to say nor one that has nothing ends otherwise, nor does who prints a table.
+#[test]
+fn where_nobody_hears_what_is_said_the_exit_code_is_the_programs() {
+    let program = Program::new();
+    let covering = Covering::new().expect("a folder");
+    let unheard = || {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        writer
+    };
+    for module in ["no-such-module", "program"] {
+        let options = ["--verbose", "--module", module];
+        let mut command = covering.command(&options).expect("tomo");
+        command.arg(program.path()).arg("exit").stderr(unheard());
+        ran(&command.output().expect("run"));
+    }
+    let (output, pool, path) = (covering.output(), program.folder("pool"), program.path());
+    let report = ["report".as_ref(), output.as_os_str()];
+    let environment = [
+        "env".as_ref(),
+        "--pool".as_ref(),
+        pool.as_os_str(),
+        path.as_os_str(),
+    ];
+    for asked in [&report[..], &environment[..]] {
+        let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+        command.env("TOMO_CACHE_DIR", output.with_extension("cache"));
+        let ended = command.args(asked).stdout(unheard()).output().expect("run");
+        assert_eq!(ended.status.code(), Some(0), "{}", errors(&ended));
+    }
+}
+
 /// A file that may not grow is what a full disk is.
 #[test]
 fn a_full_disk_hinders_nothing() {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::{Write as _, stdout};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
@@ -90,11 +91,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let text = serde_json::to_string_pretty(&calibration)?;
         fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
     }
-    print(&calibration, arguments.overhead);
-    Ok(())
+    print(&calibration, arguments.overhead)
 }
 
-fn print(calibration: &Calibration, bound: f64) {
+fn print(calibration: &Calibration, bound: f64) -> Result<()> {
     let Calibration {
         seconds,
         rounds,
@@ -102,19 +102,25 @@ fn print(calibration: &Calibration, bound: f64) {
         ..
     } = calibration;
     let sure = 100.0 * confidence;
-    println!("{seconds:.3} s of processor time alone; {rounds} rounds, intervals of {sure:.1} %");
-    println!("{:>10}  {:>8}  interval", "probes", "costs");
+    writeln!(
+        stdout(),
+        "{seconds:.3} s of processor time alone; {rounds} rounds, intervals of {sure:.1} %"
+    )?;
+    writeln!(stdout(), "{:>10}  {:>8}  interval", "probes", "costs")?;
     for cost in &calibration.points {
         let [share, low, high] = [cost.share, cost.low, cost.high].map(|share| 100.0 * share);
-        println!(
+        writeln!(
+            stdout(),
             "{:>10}  {share:>6.2} %  {low:.2} to {high:.2} %",
             cost.probes
-        );
+        )?;
     }
     let bound_in_words = format!("{:.2} %", 100.0 * bound);
-    match calibration.probes(calibration.plans, bound) {
-        Ok((probes, true)) => println!("All {probes} probes keep a bound of {bound_in_words}."),
-        Ok((probes, false)) => println!("{probes} probes keep a bound of {bound_in_words}."),
-        Err(error) => println!("No number of probes keeps a bound of {bound_in_words}: {error}."),
-    }
+    let outcome = match calibration.probes(calibration.plans, bound) {
+        Ok((probes, true)) => format!("All {probes} probes keep a bound of {bound_in_words}."),
+        Ok((probes, false)) => format!("{probes} probes keep a bound of {bound_in_words}."),
+        Err(error) => format!("No number of probes keeps a bound of {bound_in_words}: {error}."),
+    };
+    writeln!(stdout(), "{outcome}")?;
+    Ok(())
 }

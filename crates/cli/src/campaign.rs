@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::{Write as _, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -287,25 +288,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::List(list) => {
             let campaigns: Vec<Summary> = client.get(paths::CAMPAIGNS)?;
             if list.json {
-                println!("{}", serde_json::to_string_pretty(&campaigns)?);
+                writeln!(stdout(), "{}", serde_json::to_string_pretty(&campaigns)?)?;
                 return Ok(());
             }
-            print!("{}", table(&campaigns));
+            write!(stdout(), "{}", table(&campaigns))?;
             Ok(())
         }
         Command::Show(show) => {
             let campaign = campaign(&client, &show.campaign)?;
             if show.json {
-                println!("{}", serde_json::to_string_pretty(&campaign)?);
+                writeln!(stdout(), "{}", serde_json::to_string_pretty(&campaign)?)?;
                 return Ok(());
             }
-            print!("{}", described(&campaign));
+            write!(stdout(), "{}", described(&campaign))?;
             Ok(())
         }
         Command::Retire(retire) => {
             let id = find(&client, &retire.campaign)?;
             let summary: Summary = client.post(&paths::of_campaign(paths::RETIRE, id), &())?;
-            println!("{} {} is retired", summary.id, summary.name);
+            writeln!(stdout(), "{} {} is retired", summary.id, summary.name)?;
             Ok(())
         }
         Command::Token(token) => make_token(&client, token),
@@ -368,7 +369,7 @@ fn begin(client: &Client, new: &New) -> Result<()> {
     };
     let campaign: Campaign = client.post(paths::CAMPAIGNS, &request)?;
     eprint!("{}", described(&campaign));
-    println!("{}", campaign.id);
+    writeln!(stdout(), "{}", campaign.id)?;
     Ok(())
 }
 
@@ -416,7 +417,7 @@ fn search(client: &Client, asked: &Isolate) -> Result<()> {
     };
     let campaign: Campaign = client.post(paths::CAMPAIGNS, &request)?;
     eprint!("{}", described(&campaign));
-    println!("{}", campaign.id);
+    writeln!(stdout(), "{}", campaign.id)?;
     Ok(())
 }
 
@@ -442,7 +443,7 @@ fn say_too_large(modules: &[NewModule], probes: Option<u64>) {
     let large = sets.iter().filter(|set| set.len() > most).count();
     if large > 0 {
         let all = sets.len();
-        eprintln!(
+        say!(
             "tomo: {large} of {all} clusters or events have more than the {most} probes that an instance carries: they are in no variant"
         );
     }
@@ -483,7 +484,7 @@ fn probes_of(plan: &[u8]) -> Result<u64> {
 fn make_token(client: &Client, new: &NewTokenOf) -> Result<()> {
     if let Some(hash) = &new.withdraw {
         let _: serde_json::Value = client.delete(&paths::of_token(hash))?;
-        println!("withdrawn");
+        writeln!(stdout(), "withdrawn")?;
         return Ok(());
     }
     let id = find(client, new.campaign.as_deref().unwrap_or_default())?;
@@ -495,8 +496,8 @@ fn make_token(client: &Client, new: &NewTokenOf) -> Result<()> {
     let path = paths::of_campaign(paths::TOKENS, id);
     let token: Token = client.post(&path, &NewToken { role, note })?;
     match new.json {
-        true => println!("{}", serde_json::to_string_pretty(&token)?),
-        false => println!("{}", token.token),
+        true => writeln!(stdout(), "{}", serde_json::to_string_pretty(&token)?)?,
+        false => writeln!(stdout(), "{}", token.token)?,
     }
     Ok(())
 }

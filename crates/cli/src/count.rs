@@ -138,7 +138,7 @@ fn by_itself(output: &Path, module: &Observed, store: &Store) -> Option<(PathBuf
     for run in before.into_iter().chain([newest]) {
         match weights(&run, module, store) {
             Ok(weighed) => return Some((run, weighed)),
-            Err(error) => eprintln!("tomo: no weights are taken: {error:#}"),
+            Err(error) => say!("tomo: no weights are taken: {error:#}"),
         }
     }
     None

@@ -1,6 +1,7 @@
 //! `tomo cover`: which parts of a program ran.
 
 use std::ffi::OsString;
+use std::io::{Write as _, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -116,7 +117,7 @@ fn tell_numbers(folder: &RunFolder) {
     for (armed, live) in folder.lives() {
         if let Some(live) = live {
             let path = armed.module.path.display();
-            eprintln!("tomo: {path}: {}", numbers(&live, &armed.record));
+            say!("tomo: {path}: {}", numbers(&live, &armed.record));
         }
     }
 }
@@ -201,7 +202,7 @@ Example:
                 true => String::new(),
                 false => format!("\"${{{name}:+:${name}}}\""),
             };
-            println!("export {name}='{quoted}'{before}");
+            writeln!(stdout(), "export {name}='{quoted}'{before}")?;
         }
         Ok(())
     }

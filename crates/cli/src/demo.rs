@@ -62,9 +62,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         "The program: tomo map. Its work: {} files of this machine, such as {}.",
         work.len(),
         work[0].file.display()
-    ));
+    ))?;
 
-    lines.step("Finding the places for probes, and proving them safe");
+    lines.step("Finding the places for probes, and proving them safe")?;
     let how = How {
         level: Level::Block,
         placement: Placement::All,
@@ -73,14 +73,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let images = Images::in_cache(&cache)?;
     let master = masters([(&module, how)], &images, &())?;
     let master = master.first().context("no module")?;
-    lines.say(&format!("{} blocks can be observed.", master.probes()));
+    lines.say(&format!("{} blocks can be observed.", master.probes()))?;
 
     let middle = &work[work.len() / 2];
     let calibration = measure(&lines, &target, &module, how, (&cache, middle))?;
-    let probes = bound(&lines, &calibration, arguments.overhead);
+    let probes = bound(&lines, &calibration, arguments.overhead)?;
 
     let server = server::start(&folder.path().join("collector"))?;
-    lines.say(&format!("A collector listens at {}.", server.url()));
+    lines.say(&format!("A collector listens at {}.", server.url()))?;
     let observed = new_module(&module, Name(master.plan()), how, Vec::new());
     let fleet = Fleet {
         server: &server,
@@ -98,19 +98,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     lines.step(&format!(
         "Running {} instances, {} times each",
         arguments.instances, arguments.runs
-    ));
+    ))?;
     let begun = std::time::Instant::now();
     fleet.run(&campaign, arguments.instances, arguments.runs)?;
     let took = begun.elapsed();
-    lines.step("Running the same with all probes, to know what there was to see");
+    lines.step("Running the same with all probes, to know what there was to see")?;
     fleet.run(&full, 1, work.len() as u32)?;
 
     let seen = fleet.profile(&campaign)?;
     let truth = fleet.profile(&full)?;
     let status = fleet.status(&campaign)?;
-    words::result(&lines, &seen, &truth, &status, took);
+    words::result(&lines, &seen, &truth, &status, took)?;
     let alone = fleet.alone(&campaign, arguments.instances, arguments.runs);
-    words::instances(&lines, &status, &alone, &work);
+    words::instances(&lines, &status, &alone, &work)?;
     server.end();
     Ok(())
 }
@@ -123,7 +123,7 @@ fn measure(
     how: How,
     (cache, work): (&Path, &Work),
 ) -> Result<Calibration> {
-    lines.step("Measuring what probes cost (PDT §5.2)");
+    lines.step("Measuring what probes cost (PDT §5.2)")?;
     let measured = Measured {
         target,
         name: target.executable.as_os_str(),
@@ -141,7 +141,7 @@ fn measure(
 /// How many probes an instance may carry: by the upper end of the interval if the machine is quiet enough, else as many
 /// as cannot be told from the bound. Never more than a quarter of them, so that there is something
 /// to put together.
-fn bound(lines: &Lines, calibration: &Calibration, share: f64) -> u64 {
+fn bound(lines: &Lines, calibration: &Calibration, share: f64) -> Result<u64> {
     let percent = 100.0 * share;
     for cost in &calibration.points {
         let Cost {
@@ -153,7 +153,7 @@ fn bound(lines: &Lines, calibration: &Calibration, share: f64) -> u64 {
         let [share, low, high] = [share, low, high].map(|share| 100.0 * share);
         lines.say(&format!(
             "{probes:>8} probes cost {share:>6.2} %  ({low:.2} to {high:.2} %)"
-        ));
+        ))?;
     }
     let plans: Name = calibration.plans;
     let all = calibration.points.last().map_or(1, |cost| cost.probes);
@@ -171,13 +171,13 @@ fn bound(lines: &Lines, calibration: &Calibration, share: f64) -> u64 {
             )
         }
     };
-    lines.say(&format!("The bound is {percent} %: {probes} probes {how}."));
+    lines.say(&format!("The bound is {percent} %: {probes} probes {how}."))?;
     if probes > quarter {
         lines.say(&format!(
             "Each instance gets {quarter}, a quarter, so that there is something to put together."
-        ));
+        ))?;
     }
-    u64::from(probes.min(quarter).max(1))
+    Ok(u64::from(probes.min(quarter).max(1)))
 }
 
 /// A folder of one instance.

@@ -10,6 +10,7 @@ mod status;
 mod words;
 
 use std::fs;
+use std::io::{Write as _, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -93,8 +94,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             let id = campaign::find(&client, &asked.campaign)?;
             let numbers = client.get(&api::of_campaign(api::STATUS, id))?;
             match asked.json {
-                true => println!("{}", serde_json::to_string_pretty(&numbers)?),
-                false => print!("{}", status::text(&numbers)),
+                true => writeln!(stdout(), "{}", serde_json::to_string_pretty(&numbers)?)?,
+                false => write!(stdout(), "{}", status::text(&numbers))?,
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -104,12 +105,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             let id = campaign::find(&client, &asked.campaign)?;
             let growth: Growth = client.get(&api::of_campaign(api::GROWTH, id))?;
             match (asked.json, &asked.svg) {
-                (true, _) => println!("{}", serde_json::to_string_pretty(&growth)?),
+                (true, _) => writeln!(stdout(), "{}", serde_json::to_string_pretty(&growth)?)?,
                 (_, Some(path)) => {
                     let picture = plot::growth(&growth);
                     fs::write(path, picture).with_context(|| path.display().to_string())?;
                 }
-                (_, None) => print!("{}", words::growth(&growth)),
+                (_, None) => write!(stdout(), "{}", words::growth(&growth))?,
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -152,17 +153,18 @@ fn show_report(client: &Client, asked: &Report) -> Result<ExitCode> {
         .iter()
         .all(|module| module.level == "predicate")
     {
-        print!(
+        write!(
+            stdout(),
             "{}",
             predicates::text(client, &campaign, &profile, folder.path())?
-        );
-        print!("{}", words::profile(&profile));
+        )?;
+        write!(stdout(), "{}", words::profile(&profile))?;
         return Ok(ExitCode::SUCCESS);
     }
     let records = records::write(client, &campaign, &profile, folder.path())?;
     let code = asked.show.run(&[records.folder], &records.programs)?;
     if asked.show.is_for_people() {
-        print!("{}", words::profile(&profile));
+        write!(stdout(), "{}", words::profile(&profile))?;
     }
     Ok(code)
 }

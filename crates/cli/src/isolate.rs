@@ -210,7 +210,7 @@ struct Steps;
 
 impl Watch for Steps {
     fn note(&mut self, words: &str) {
-        eprintln!("tomo: {words}");
+        say!("tomo: {words}");
     }
 
     fn step(&mut self, number: usize, step: &StepMade, seen: usize, all: usize) {
@@ -218,7 +218,7 @@ impl Watch for Steps {
             .slower
             .map_or_else(String::new, |slower| format!(", {slower:.2} times as long"));
         let predictor = step.predictor.as_deref().unwrap_or("nothing yet");
-        eprintln!(
+        say!(
             "step {number}: {} sites in {} runs{slower}; {} of {} sites seen; best {:.3}: {predictor}",
             grouped(step.sites as u64),
             grouped(step.runs as u64),

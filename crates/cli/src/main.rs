@@ -3,6 +3,15 @@
 //! Exit codes: 0 where all went well, 2 where something that was asked for could not be done; then one line
 //! on standard error says what and where.
 
+/// A line on standard error. Where nobody hears it, nothing becomes of that: not of the program that is
+/// observed, and not of our exit code, which is the program's.
+macro_rules! say {
+    ($($line:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($line)*);
+    }};
+}
+
 mod bar;
 mod calibrate;
 mod campaign;
@@ -112,7 +121,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tomo: {error:#}");
+            say!("tomo: {error:#}");
             ExitCode::from(2)
         }
     }

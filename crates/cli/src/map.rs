@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let path = find_program(&arguments.program);
     let loaded = load_model(arguments, &path).with_context(|| path.display().to_string())?;
     for warning in &loaded.warnings {
-        eprintln!("tomo: warning: {warning}");
+        say!("tomo: warning: {warning}");
     }
     let job = Job {
         arguments,

@@ -153,7 +153,7 @@ fn warn_of_strangers(asked: &Asked, sites: &Sites) {
     strangers.sort();
     for &&(kind, site, case) in &strangers {
         let case = Some(case);
-        eprintln!(
+        say!(
             "tomo: the program has no predicate {}",
             Id { kind, site, case }
         );

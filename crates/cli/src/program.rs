@@ -4,6 +4,7 @@ mod counted;
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::{Write as _, stdout};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
@@ -68,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Add(add) => {
             for program in &add.programs {
                 for module in add_program(&client, program, &add.what, false)? {
-                    println!("{} plan {}", module.stem, module.plan);
+                    writeln!(stdout(), "{} plan {}", module.stem, module.plan)?;
                 }
             }
             Ok(())
@@ -76,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::List(list) => {
             let programs: Vec<Program> = client.get(paths::PROGRAMS)?;
             if list.json {
-                println!("{}", serde_json::to_string_pretty(&programs)?);
+                writeln!(stdout(), "{}", serde_json::to_string_pretty(&programs)?)?;
                 return Ok(());
             }
             for program in programs {
@@ -86,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                     stem,
                     ..
                 } = program;
-                println!("{name:<24} {functions:>8} functions  {stem}");
+                writeln!(stdout(), "{name:<24} {functions:>8} functions  {stem}")?;
             }
             Ok(())
         }

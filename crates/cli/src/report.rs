@@ -257,14 +257,14 @@ impl Show {
         };
         let lines = picture.totals().lines;
         if lines.known() == 0 {
-            eprintln!("tomo: no line is known, so it cannot be said how many ran");
+            say!("tomo: no line is known, so it cannot be said how many ran");
             return ExitCode::from(1);
         }
         let reached = lines.share() * 100.0;
         if reached >= demanded {
             return ExitCode::SUCCESS;
         }
-        eprintln!("tomo: {reached:.1} % of the lines ran, {demanded} % are demanded");
+        say!("tomo: {reached:.1} % of the lines ran, {demanded} % are demanded");
         ExitCode::from(1)
     }
 }

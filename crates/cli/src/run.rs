@@ -1,6 +1,7 @@
 //! `tomo run`: an instance of a fleet.
 
 use std::ffi::OsString;
+use std::io::{Write as _, stdout};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::str::FromStr;
@@ -170,7 +171,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let target = match found {
         Err(error @ TargetError::NotFound(_)) => {
-            eprintln!("tomo: {error}");
+            say!("tomo: {error}");
             return Ok(ExitCode::from(127));
         }
         found => found?,
@@ -189,7 +190,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Err(error) => {
             let ended = tomo_launch::run(&target, name, rest, None)?;
             let file = observed.executable.display();
-            eprintln!("tomo: {file} was not observed: {error:#}");
+            say!("tomo: {file} was not observed: {error:#}");
             return Ok(ExitCode::from(ended.code()));
         }
     };
@@ -209,11 +210,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn flush(arguments: &Arguments) -> Result<ExitCode> {
     let happened = instance(arguments)?.flush()?;
     for problem in &happened.problems {
-        eprintln!("tomo: {problem}");
+        say!("tomo: {problem}");
     }
     let (sent, refused) = (happened.sent.settled, happened.sent.refused);
     let waiting = happened.waiting;
-    println!("{sent} reports sent, {refused} refused, {waiting} waiting");
+    writeln!(
+        stdout(),
+        "{sent} reports sent, {refused} refused, {waiting} waiting"
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -283,7 +287,7 @@ fn prepare_apart(arguments: &Arguments) {
 /// What somebody should know; with --verbose also what passes by itself.
 fn tell(arguments: &Arguments, happened: &Happened) {
     for problem in &happened.problems {
-        eprintln!("tomo: {problem}");
+        say!("tomo: {problem}");
     }
     for module in &happened.modules {
         let live = &module.live;
@@ -292,30 +296,33 @@ fn tell(arguments: &Arguments, happened: &Happened) {
             let reason = Reason::from_number(live.reason.get());
             let words = reason.map_or("unknown reason", Reason::words);
             let all = refused + live.armed.get();
-            eprintln!(
+            say!(
                 "tomo: {} was not observed in {refused} of {all} processes: {words}",
                 module.stem
             );
         }
         if arguments.verbose {
             let armed = live.armed.get();
-            eprintln!(
+            say!(
                 "tomo: {}: {} probes hit, {armed} processes",
-                module.stem, module.hits
+                module.stem,
+                module.hits
             );
         }
     }
     if arguments.verbose {
         for hindrance in &happened.hindrances {
-            eprintln!("tomo: {hindrance}");
+            say!("tomo: {hindrance}");
         }
         if !happened.carried {
-            eprintln!("tomo: not observed: nothing was prepared yet");
+            say!("tomo: not observed: nothing was prepared yet");
         }
         let (sent, waiting) = (happened.sent, happened.waiting);
-        eprintln!(
+        say!(
             "tomo: {} reports while it ran, {} final reports sent, {waiting} waiting, {} probes disposed of",
-            happened.reports, sent.settled, sent.disposed
+            happened.reports,
+            sent.settled,
+            sent.disposed
         );
     }
 }

@@ -36,7 +36,7 @@ impl<'a> Started<'a> {
         };
         match Target::find(name, std::env::var_os("PATH").as_deref()) {
             Err(error @ TargetError::NotFound(_)) => {
-                eprintln!("tomo: {error}");
+                say!("tomo: {error}");
                 Ok(ExitCode::from(127))
             }
             found => then(Self {
@@ -69,7 +69,7 @@ impl<'a> Started<'a> {
     pub(crate) fn run_plainly(&self, what: &str, why: &anyhow::Error) -> Result<Ended> {
         let ended = self.run(None)?;
         let path = self.target.executable.display();
-        eprintln!("tomo: {path} was not {what}: {why:#}");
+        say!("tomo: {path} was not {what}: {why:#}");
         Ok(ended)
     }
 
@@ -91,10 +91,10 @@ impl<'a> Started<'a> {
         let ended = session.ready.run(&self)?;
         for library in session.left_out(&self.target) {
             let library = library.display();
-            eprintln!("tomo: {library} comes with it and was not {observed}: --module does that");
+            say!("tomo: {library} comes with it and was not {observed}: --module does that");
         }
         if let Err(error) = conclude(&self, &session) {
-            eprintln!("tomo: {error:#}");
+            say!("tomo: {error:#}");
         }
         Ok(ExitCode::from(ended.code()))
     }
@@ -157,17 +157,17 @@ impl Ready {
             return Ok(ended);
         };
         if let Err(error) = folder.describe(&started.target, &self.run, Some(ended)) {
-            eprintln!("tomo: {error}");
+            say!("tomo: {error}");
         }
         for (armed, live) in folder.lives() {
             let path = armed.module.path.display();
             match live {
                 Some(live) => {
                     if let Some(problem) = problem(&live, armed.module.late) {
-                        eprintln!("tomo: {path} {problem}");
+                        say!("tomo: {path} {problem}");
                     }
                 }
-                None => eprintln!("tomo: {path}: its record cannot be read"),
+                None => say!("tomo: {path}: its record cannot be read"),
             }
         }
         Ok(ended)

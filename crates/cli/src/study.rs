@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _, stdout};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -358,7 +358,7 @@ fn publish(teller: &Teller, output: &Path, name: &str, files: Vec<(String, Strin
         let path = output.join(name);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    println!("{}", output.join(format!("{name}.md")).display());
+    writeln!(stdout(), "{}", output.join(format!("{name}.md")).display())?;
     Ok(())
 }
 
@@ -495,7 +495,7 @@ struct Teller(Bar);
 impl Progress for Teller {
     fn stage(&self, name: &str, total: u64) {
         if !std::io::stderr().is_terminal() {
-            eprintln!("tomo: {name}");
+            say!("tomo: {name}");
         }
         self.0.stage(name, total);
     }

@@ -185,7 +185,7 @@ fn trace(arguments: &Traced) -> Result<ExitCode> {
     };
     let target = match Target::find_unarmed(name, std::env::var_os("PATH").as_deref()) {
         Err(error @ TargetError::NotFound(_)) => {
-            eprintln!("tomo: {error}");
+            say!("tomo: {error}");
             return Ok(ExitCode::from(127));
         }
         found => found?,
@@ -204,7 +204,7 @@ fn trace(arguments: &Traced) -> Result<ExitCode> {
         Err(error) => {
             let ended = tomo_launch::run(&target, name, rest, None)?;
             let path = target.executable.display();
-            eprintln!("tomo: {path} was not traced: {error:#}");
+            say!("tomo: {path} was not traced: {error:#}");
             return Ok(ExitCode::from(ended.code()));
         }
     };

@@ -1,6 +1,7 @@
 //! What the demo says.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Result, Write as _, stdout};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -27,15 +28,15 @@ impl Lines {
     }
 
     /// A step begins.
-    pub(crate) fn step(&self, what: &str) {
+    pub(crate) fn step(&self, what: &str) -> Result<()> {
         self.bar.finish_and_clear();
         let seconds = self.begun.elapsed().as_secs();
-        println!("\n[{seconds:>3} s] {what}");
+        writeln!(stdout(), "\n[{seconds:>3} s] {what}")
     }
 
-    pub(crate) fn say(&self, line: &str) {
+    pub(crate) fn say(&self, line: &str) -> Result<()> {
         self.bar.finish_and_clear();
-        println!("  {line}");
+        writeln!(stdout(), "  {line}")
     }
 
     pub(crate) fn progress(&self, done: u32, all: u32) {
@@ -61,8 +62,8 @@ pub(crate) fn result(
     truth: &Profile,
     status: &Numbers,
     took: Duration,
-) {
-    lines.step("One profile of all instances");
+) -> Result<()> {
+    lines.step("One profile of all instances")?;
     let set =
         |profile: &Profile| -> BTreeSet<u32> { profile.seen.iter().map(|one| one.unit).collect() };
     let (fleet, full) = (set(seen), set(truth));
@@ -75,12 +76,12 @@ pub(crate) fn result(
         took.as_secs_f64(),
         fleet.len(),
         seen.units
-    ));
+    ))?;
     lines.say(&format!(
         "Full instrumentation sees {all} in the same work: the fleet saw {:.1} % of these, and {only} that full\n  \
          instrumentation did not meet in its runs. {} blocks were in some instance's share ({:.1} %).",
         percent(both, all), status.carried, percent(status.carried as usize, seen.units as usize)
-    ));
+    ))?;
     let watched: Duration = Duration::from_nanos(seen.totals.duration);
     let unseen: u64 = seen
         .unseen
@@ -91,7 +92,7 @@ pub(crate) fn result(
     lines.say(&format!(
         "{unseen} blocks were watched and never ran, in {:.1} s of runs all together.",
         watched.as_secs_f64()
-    ));
+    ))
 }
 
 /// What each instance paid.
@@ -100,9 +101,9 @@ pub(crate) fn instances(
     status: &Numbers,
     alone: &BTreeMap<String, f64>,
     work: &[Work],
-) {
-    lines.step("What each instance paid");
-    lines.say("instance      runs  probes hit   CPU s   alone s   ratio");
+) -> Result<()> {
+    lines.step("What each instance paid")?;
+    lines.say("instance      runs  probes hit   CPU s   alone s   ratio")?;
     let (mut all, mut all_alone) = (0.0, 0.0);
     for one in &status.instances {
         let cpu = Duration::from_nanos(one.totals.cpu).as_secs_f64();
@@ -115,15 +116,15 @@ pub(crate) fn instances(
             one.totals.runs,
             one.hits,
             cpu / alone
-        ));
+        ))?;
     }
     lines.say(&format!(
         "all                             {all:>6.2}  {all_alone:>8.2}  {:>6.3}",
         all / all_alone
-    ));
+    ))?;
     let noise = work.iter().map(|one| one.noise).fold(0.0, f64::max);
     lines.say(&format!(
         "Two runs of the same work without any probe differ by up to {:.1} % on this machine just now.",
         100.0 * noise
-    ));
+    ))
 }

@@ -103,9 +103,7 @@ pub(crate) fn chosen(
             let runs = earlier.read(usize::MAX, read)?;
             if runs.is_empty() {
                 let output = earlier.output.display();
-                eprintln!(
-                    "tomo: no earlier run of this build is in {output}: all paths are unseen"
-                );
+                say!("tomo: no earlier run of this build is in {output}: all paths are unseen");
             }
             let seen = seen(&runs, graphs);
             Ok(match entries {

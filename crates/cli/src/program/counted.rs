@@ -125,7 +125,7 @@ fn whole(sets: &[Vec<u64>], units: &BTreeMap<u64, u32>) -> Result<Vec<Units>> {
     let whole: Vec<BTreeSet<u32>> = whole.collect();
     let (count, left) = (sets.len(), sets.len() - whole.len());
     if left > 0 {
-        eprintln!(
+        say!(
             "tomo: {left} of {count} chains have a function that cannot be observed: they are left out"
         );
     }

@@ -21,7 +21,7 @@ pub(super) fn gather(
     let collected = collect(folders, bar);
     say_refused(&collected);
     for (path, builds) in collected.conflicts() {
-        eprintln!(
+        say!(
             "tomo: {}: records of {} builds of it; each is shown by itself",
             path.display(),
             builds.len()
@@ -37,7 +37,7 @@ pub(super) fn gather(
                 observed.push(read);
                 used.extend(fitting);
             }
-            Err(error) => eprintln!("tomo: {error:#}"),
+            Err(error) => say!("tomo: {error:#}"),
         }
     }
     if observed.is_empty() {
@@ -57,7 +57,7 @@ pub(super) fn gather(
 /// Names what was left out.
 pub(crate) fn say_refused(collected: &Collected) {
     for refused in &collected.refused {
-        eprintln!("tomo: {}: {}", refused.path.display(), refused.why);
+        say!("tomo: {}: {}", refused.path.display(), refused.why);
     }
 }
 
@@ -92,7 +92,7 @@ fn read<'g>(
     let candidates = programs.iter().map(PathBuf::as_path).chain(stated);
     let located = locate(module, candidates, cache, progress)?;
     for warning in &located.warnings {
-        eprintln!("tomo: warning: {warning}");
+        say!("tomo: warning: {warning}");
     }
     progress.stage("inferring", groups.len() as u64);
     let mut findings = Findings::none(&located.model);
@@ -100,7 +100,7 @@ fn read<'g>(
     for &group in groups {
         match findings.add(&located.model, group) {
             Ok(()) => fitting.push(group),
-            Err(error) => eprintln!(
+            Err(error) => say!(
                 "tomo: {}: {} records left out: {error}",
                 located.path.display(),
                 group.records.len()
@@ -131,11 +131,11 @@ fn say_unarmed(group: &Group) {
             Ok(number) if number > 0 => format!(" ({})", std::io::Error::from_raw_os_error(number)),
             _ => String::new(),
         };
-        eprintln!(
+        say!(
             "tomo: {name}: not observed in {refused} of {} processes of a run: {reason}{system}",
             refused.saturating_add(live.armed)
         );
     } else if live.armed == 0 {
-        eprintln!("tomo: {name}: no process has been observed so far");
+        say!("tomo: {name}: no process has been observed so far");
     }
 }

@@ -203,7 +203,7 @@ impl<'a> Session<'a> {
             keeps |= !is_same;
         }
         for difference in &differences {
-            eprintln!("tomo: {difference}");
+            say!("tomo: {difference}");
         }
         if !keeps {
             for number in 0..ends.len() {
@@ -261,7 +261,7 @@ impl<'a> Session<'a> {
         self.tell(|told| {
             let before = std::mem::replace(&mut told.restless, calm.restless());
             if let (None, Some(restless)) = (before, told.restless) {
-                eprintln!("tomo: not calm: {restless}");
+                say!("tomo: not calm: {restless}");
             }
         });
         Ok(Some(calm))
@@ -304,7 +304,7 @@ impl<'a> Session<'a> {
         for (armed, live) in folder.lives() {
             let problem = live.and_then(|live| crate::session::problem(&live, false));
             if let Some(problem) = problem {
-                eprintln!("tomo: {} {problem}", armed.module.path.display());
+                say!("tomo: {} {problem}", armed.module.path.display());
             }
         }
         let finished = match taken {
@@ -313,9 +313,9 @@ impl<'a> Session<'a> {
             Err(_) => bail!("what was recorded could not be taken"),
         };
         match finished {
-            Err(error) => eprintln!("tomo: the record was not compressed: {error}"),
+            Err(error) => say!("tomo: the record was not compressed: {error}"),
             Ok((0, 0)) => {}
-            Ok((full, lost)) => eprintln!(
+            Ok((full, lost)) => say!(
                 "tomo: {full} threads found no more room on the disk and are traced up to there, {lost} found none at all"
             ),
         }
@@ -353,7 +353,7 @@ impl<'a> Session<'a> {
         )?;
         match attended.problem {
             Some(problem) => {
-                eprintln!("tomo: not all of run {number} was recorded: {problem}");
+                say!("tomo: not all of run {number} was recorded: {problem}");
                 packer.flush()?;
             }
             None => {
@@ -423,7 +423,7 @@ fn calmed(
         Ok(())
     })?;
     if let Some(problem) = attended.problem {
-        eprintln!("tomo: the program was not calm to its end: {problem}");
+        say!("tomo: the program was not calm to its end: {problem}");
     }
     Ok(attended.ended)
 }
@@ -469,7 +469,7 @@ fn weights(arguments: &Traced, module: &Observed, store: &Store) -> Result<Weigh
     runs.sort_by_key(|run| std::cmp::Reverse(changed(run)));
     for run in runs {
         if let Ok(weighed) = crate::count::weights(&run, module, store) {
-            eprintln!("tomo: witnesses are where {} counted least", run.display());
+            say!("tomo: witnesses are where {} counted least", run.display());
             return Ok(weighed);
         }
     }
