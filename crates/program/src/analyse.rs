@@ -17,6 +17,7 @@ mod build;
 mod code;
 mod discover;
 mod explore;
+mod foreign;
 mod fragment;
 mod names;
 mod padding;
@@ -36,7 +37,7 @@ use rayon::prelude::*;
 use crate::debug_file::{self, DebugFile, Directories};
 use crate::dwarf::{self, DebugInfo};
 use crate::elf::{Binary, ElfError};
-use crate::unwind::{self, Unwind};
+use crate::unwind;
 use crate::{Address, Facts, Function, Progress, Status};
 use code::{Code, Pos};
 use fragment::Tables;
@@ -104,7 +105,7 @@ fn analyse_with(
         code: &code,
         unwind: &unwind,
         debug: &debug,
-        has_foreign: has_foreign(&code, &unwind),
+        has_foreign: foreign::is_in(&binary, &code, &unwind),
     };
     let functions = functions(&stated, progress);
     let mut facts = facts(&stated, data, &functions);
@@ -116,41 +117,6 @@ fn analyse_with(
     facts.seconds = begun.elapsed().as_secs_f64();
     facts.peak_memory_bytes = crate::peak_memory_bytes().unwrap_or(0);
     Ok((functions, facts))
-}
-
-/// Whether so much code has no unwind entry, in a file where as much has some, that a compiler of another kind wrote it.
-///
-/// What the ABI's compilers write has an entry for each function; a few start-up functions have none, and what people write
-/// in assembly. Compilers of their own kind enter their code at places that only their own tables state: V8 that in Node.js,
-/// which it copies besides, GHC that of programs in Haskell.
-fn has_foreign(code: &Code<'_>, unwind: &Unwind) -> bool {
-    /// A gap that is shorter may be filling, or a start-up function.
-    const LONG: u32 = 256;
-    const MUCH: u32 = 16 << 10;
-    let known: u64 = unwind
-        .functions
-        .iter()
-        .map(|entry| entry.range.size())
-        .sum();
-    let entries = unwind.functions.iter();
-    let covered = entries.filter_map(|entry| {
-        let start = code.pos(entry.range.start())?;
-        Some((start, start.plus(u32::try_from(entry.range.size()).ok()?)))
-    });
-    let mut covered: Vec<(Pos, Pos)> = covered.chain(code.stub_ranges()).collect();
-    covered.sort_unstable();
-    let mut foreign = 0;
-    for (mut at, end) in code.regions() {
-        let first = covered.partition_point(|range| range.1 <= at);
-        let inside = covered[first..].iter().take_while(|range| range.0 < end);
-        for &(from, to) in inside.chain(&[(end, end)]) {
-            if from > at && from.since(at) >= LONG && !padding::is_padding(code.bytes(at, from)) {
-                foreign += from.since(at);
-            }
-            at = at.max(to);
-        }
-    }
-    known > MUCH.into() && foreign > MUCH
 }
 
 fn functions(stated: &Tables<'_>, progress: &dyn Progress) -> Vec<Function> {

@@ -50,6 +50,8 @@ fixtures! {
     computed_goto_labels.s
     falls_into_next.s
     foreign.s
+    foreign_go.s
+    foreign_old_go.s
     jump_into_function.s
     jump_into_instruction.s
     landing_pads_clang.cpp
