@@ -217,6 +217,26 @@ fn a_pool_knows_a_file_as_it_is_that_was_copied_since_it_was_observed() {
     assert_ne!(first, second);
 }
 
+/// The agent takes an image of what has no build id for that of one file, so a copy has one of its own.
+#[test]
+fn a_copy_of_a_program_without_a_build_id_is_observed_too() {
+    let program = Program::new();
+    for _ in 0..2 {
+        program.build(&["-Wl,--build-id=none"]);
+        for command in ["cover", "count", "paths", "chains", "predicates", "trace"] {
+            let mut observing = Command::new(tomo::path().expect("tomo"));
+            observing.env("TOMO_CACHE_DIR", program.folder("cache"));
+            let output = program.folder("output").join(command);
+            observing.args([command, "-o"]).arg(output).arg("--");
+            observing.arg(program.path()).arg("exit");
+            let output = complete(observing, b"").expect("run");
+            ran(&output);
+            let said = errors(&output);
+            assert!(!said.contains("not observed"), "{command}: {said}");
+        }
+    }
+}
+
 fn change(path: &Path, at: u64, what: &[u8]) {
     let file = OpenOptions::new().write(true).open(path).expect("open");
     file.write_all_at(what, at).expect("written");

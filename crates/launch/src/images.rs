@@ -156,7 +156,7 @@ impl Images {
     ) -> Result<Baked, ImageError> {
         let name = format!(
             "{}-{}-{}{}-v{WEAVE_VERSION}.{}{}",
-            module.stem,
+            module.cached_as(),
             how.level.name(),
             how.placement.name(),
             if how.stays { "-stays" } else { "" },
@@ -223,7 +223,7 @@ impl Images {
         weave: impl FnOnce(&Binary<'_>, &[u8], &Model) -> Result<Staying, WeaveError>,
     ) -> Result<Baked, ImageError> {
         let version = tomo_program::ANALYSIS_VERSION;
-        let name = format!("{}-{name}-v{WEAVE_VERSION}.{version}", module.stem);
+        let name = format!("{}-{name}-v{WEAVE_VERSION}.{version}", module.cached_as());
         let file = |kind: &str| self.folder.join(format!("{name}.{kind}"));
         let (image, observes) = (file("image"), file(kind));
         let baked = |header| Baked {

@@ -16,7 +16,8 @@ use std::process::{Command, Stdio};
 
 use memchr::memmem;
 use tomo_program::{Headers, Identity, Key, Needed, hexadecimal};
-use tomo_wire::{FileStamp, ModuleId};
+use tomo_wire::{FileStamp, ModuleId, checksum};
+use zerocopy::IntoBytes as _;
 
 use crate::{Placed, Target};
 
@@ -106,6 +107,15 @@ impl Observed {
     #[must_use]
     pub fn name(&self) -> String {
         hexadecimal(self.id.name())
+    }
+
+    /// What its images in the cache are called after: the module, and where it has no build id the file that it is. The
+    /// agent takes an image of such a module for that of one file, and of no copy.
+    pub(crate) fn cached_as(&self) -> String {
+        match self.id.build_id() {
+            Some(_) => self.stem.clone(),
+            None => format!("{}-of{:x}", self.stem, checksum(self.stamp.as_bytes())),
+        }
     }
 
     /// Whether code of the module with these bytes runs with all signals blocked by system calls of its
@@ -326,10 +336,16 @@ fn is_called_after(executable: &Path, library: &Path) -> bool {
     let (Some(program), Some(library)) = (name(&real), name(library)) else {
         return false;
     };
-    let own = library
-        .strip_prefix("lib")
-        .and_then(|rest| rest.strip_prefix(&program));
-    own.is_some_and(|rest| rest.starts_with(['.', '-']))
+    // As libperl of perl, libswipl of swipl, and libruby-3.1 of ruby3.1.
+    let Some(own) = library.strip_prefix("lib") else {
+        return false;
+    };
+    let joined = own.replace('-', "");
+    let behind = |own: &str, next: &[char]| {
+        own.strip_prefix(&program)
+            .is_some_and(|rest| rest.starts_with(next))
+    };
+    behind(own, &['.', '-']) || behind(&joined, &['.'])
 }
 
 fn is_sanitizer(library: &Path) -> bool {
@@ -348,4 +364,22 @@ fn is_named(path: &Path, name: &str) -> bool {
     }
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     file.contains(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_called_after;
+    use std::path::Path;
+
+    #[test]
+    fn libraries_are_called_after_their_program() {
+        let called =
+            |program: &str, library: &str| is_called_after(Path::new(program), Path::new(library));
+        assert!(called("/no/python3.11", "/lib/libpython3.11.so.1.0"));
+        assert!(called("/no/perl", "/lib/libperl.so.5.36"));
+        assert!(called("/no/gs", "/lib/libgs-9.so"));
+        assert!(called("/no/ruby3.1", "/lib/libruby-3.1.so.3.1"));
+        assert!(!called("/no/ruby3.1", "/lib/libruby-3.10.so.3.10"));
+        assert!(!called("/no/git", "/lib/libgit2.so.1.5"));
+    }
 }

@@ -87,7 +87,7 @@ impl Images {
     ) -> Result<TraceImages, ImageError> {
         let name = format!(
             "{}-trace-v{WEAVE_VERSION}.{}-{}",
-            module.stem,
+            module.cached_as(),
             tomo_program::ANALYSIS_VERSION,
             how.name()
         );

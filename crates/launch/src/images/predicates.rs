@@ -42,7 +42,7 @@ impl Images {
     ) -> Result<Baked, ImageError> {
         let name = format!(
             "{}-predicates-v{WEAVE_VERSION}.{}-at{slab}-{}",
-            module.stem,
+            module.cached_as(),
             tomo_program::ANALYSIS_VERSION,
             name_of(wanted)
         );
