@@ -74,6 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         let ended = match prepare(arguments, &started) {
             Ok(ready) => {
                 let ended = ready.run(&started)?;
+                ready.folder.iter().for_each(tell_empty);
                 if arguments.verbose {
                     ready.folder.iter().for_each(tell_numbers);
                 }
@@ -110,6 +111,16 @@ fn prepare(arguments: &Arguments, started: &Started<'_>) -> Result<Ready> {
     }
     let agent = Agent::in_cache(&store.folder)?;
     Ready::with_folder(started, folder, agent, modules.sanitized)
+}
+
+/// Says of which modules nothing could be observed, since no place in them is known to be safe for a probe.
+fn tell_empty(folder: &RunFolder) {
+    for (armed, _) in folder.lives().filter(|(armed, _)| armed.probes == 0) {
+        let path = armed.module.path.display();
+        say!(
+            "tomo: {path} was not observed: it has no place for a probe; `tomo map {path}` says why"
+        );
+    }
 }
 
 /// Says of each module how many probes were hit, and how.

@@ -60,6 +60,8 @@ pub struct Armed {
     pub module: Observed,
     /// Its record's file.
     pub record: PathBuf,
+    /// How many probes with a mark it has.
+    pub probes: u32,
     /// Its image, as the cache has it: who makes it anew meanwhile makes another file.
     image: File,
     /// The run's own copy of the image's text, or of all of it.
@@ -256,6 +258,7 @@ impl RunFolder {
         self.modules.push(Armed {
             module: module.clone(),
             record,
+            probes: header.probes.get(),
             image,
             text,
         });

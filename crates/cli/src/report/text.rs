@@ -21,6 +21,8 @@ pub(super) struct Detail {
     pub(super) files: bool,
 }
 
+/// Where a table would have no column.
+const NOTHING: &str = "Nothing of what was asked for could be observed.";
 /// Files beyond which only folders are listed.
 const MOST_FILES: usize = 100;
 /// Functions of a module without lines that are listed unasked.
@@ -34,6 +36,12 @@ pub(super) fn write(
     look: Look,
 ) -> io::Result<()> {
     write_title(out, picture)?;
+    if tallies(&picture.totals()).iter().all(|it| it.known() == 0) {
+        let notes = [NOTHING.to_owned()].into_iter().chain(picture.remarks());
+        return notes
+            .into_iter()
+            .try_for_each(|note| wrapped(out, &note, look.width));
+    }
     let (mut table, mut notes) = (Table::default(), Vec::new());
     if !picture.files.is_empty() {
         fill_with_files(&mut table, picture, detail, &mut notes);
