@@ -9,7 +9,6 @@ mod growth;
 mod isolate;
 mod map;
 mod measure;
-pub(crate) mod page;
 mod plan;
 mod profiles;
 mod programs;

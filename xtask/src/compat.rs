@@ -4,8 +4,10 @@
 //! Sources come from Debian (`apt-get source`), are built once, and tested twice
 //! alone, so that tests that waver by themselves are known, then below `tomo env --pool`, with a
 //! fresh pool and with the pool that this left behind, and below each command whose probes stay. And what the programs of
-//! this machine answer, alone and observed. The tables are `docs/COMPAT.md`.
+//! this machine answer, alone and observed, and a program in each of many languages. The tables are `docs/COMPAT.md`.
 
+mod asking;
+mod languages;
 mod page;
 mod programs;
 mod results;
@@ -14,7 +16,7 @@ mod sources;
 mod suites;
 
 use crate::house;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use page::{Covered, Row};
 use run::{How, Outcome, Place};
 use std::collections::BTreeSet;
@@ -37,6 +39,10 @@ pub(crate) struct Compat {
     /// Instead of suites: run every program in /usr/bin with --version and with --help, alone and below each command
     #[arg(long, conflicts_with_all = ["only", "observe"])]
     programs: bool,
+    /// Instead of suites: run a program in each of many languages, alone and below each command. As root it installs their
+    /// compilers
+    #[arg(long, conflicts_with_all = ["only", "observe", "programs"])]
+    languages: bool,
     /// Compilations, and tests where a suite allows it, at once
     #[arg(long, value_name = "N", default_value_t = 2)]
     jobs: usize,
@@ -47,6 +53,9 @@ pub(crate) struct Compat {
 
 /// Where the tables are.
 const PAGE: &str = "docs/COMPAT.md";
+
+/// What makes a table of what it was before, of rows, and of the names of all.
+type Table = fn(&str, &[Row], &[&str]) -> String;
 
 /// What observes: coverage, whose probes vanish, and profiles.
 const COMMANDS: [&str; 6] = [COVER, "count", "paths", "chains", "predicates", "trace"];
@@ -64,6 +73,9 @@ impl Compat {
         let place = Place::new(&folder, &tomo, self.jobs);
         if self.programs {
             return ask_programs(&place);
+        }
+        if self.languages {
+            return hear_languages(&place);
         }
         sources::update(&place)?;
         let chosen =
@@ -99,9 +111,11 @@ impl Compat {
             for name in ["cold", "warm"] {
                 logs.push((name, place.test(suite, folder, How::Armed(&pool))?));
             }
+            let seen = place.coverage(&pool.folder)?;
+            ensure!(seen.ran > 0, "nothing was observed");
             covered = Some(Covered {
                 differ: differences(&logs, &unsteady, &["cold", "warm"]),
-                ..place.coverage(&pool)?
+                ..seen
             });
         }
         let mut profiled = Vec::new();
@@ -124,12 +138,17 @@ impl Compat {
 
     /// Writes the table; an error where anything differed.
     fn finish(self, rows: &[Row], failed: &[String]) -> Result<()> {
-        print!("{}", page::tables(rows));
         for failure in failed {
             eprintln!("could not be examined: {failure}");
         }
         let names: Vec<_> = SUITES.iter().map(|suite| suite.name).collect();
-        page::write(&house::root()?.join(PAGE), rows, &names)?;
+        for (part, table) in [
+            ("suites", page::suites as Table),
+            ("profiles", page::profiles),
+        ] {
+            println!("{}", table("", rows, &names));
+            publish(part, |before| table(before, rows, &names))?;
+        }
         let differ = rows.iter().filter(|row| !row.same()).count();
         if differ > 0 || !failed.is_empty() {
             bail!(
@@ -146,11 +165,28 @@ fn ask_programs(place: &Place) -> Result<()> {
     std::fs::create_dir_all(&place.folder)?;
     let asked = programs::ask(place)?;
     print!("{}", page::asked(&asked));
-    page::write_asked(&house::root()?.join(PAGE), &asked)?;
+    publish("programs", |_| page::asked(&asked))?;
     match asked.ways.iter().map(|way| way.differ.len()).sum() {
         0 => Ok(()),
         differ => bail!("{differ} answers differ"),
     }
+}
+
+/// Has a program in each language run, and writes the table; an error where anything differed.
+fn hear_languages(place: &Place) -> Result<()> {
+    std::fs::create_dir_all(&place.folder)?;
+    let spoken = languages::hear(place)?;
+    print!("{}", page::languages(&spoken));
+    publish("languages", |_| page::languages(&spoken))?;
+    match spoken.iter().filter(|spoken| !spoken.same()).count() {
+        0 => Ok(()),
+        differ => bail!("programs in {differ} languages differ"),
+    }
+}
+
+/// Writes a part of the page, made of what it was before.
+fn publish(part: &str, made: impl FnOnce(&str) -> String) -> Result<()> {
+    crate::page::remake(&house::root()?.join(PAGE), &format!("compat {part}"), made)
 }
 
 /// What the runs of these names say otherwise than the first, but for what differs by itself.

@@ -7,6 +7,7 @@ mod demo;
 mod deny;
 mod house;
 mod packages;
+mod page;
 mod study;
 mod test;
 mod tidy;

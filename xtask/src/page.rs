@@ -13,14 +13,25 @@ pub(crate) fn rewrite(path: &Path, name: &str, content: &str) -> Result<()> {
     std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// Replaces the named part of a page on disk by what `made` makes of it.
+pub(crate) fn remake(path: &Path, name: &str, made: impl FnOnce(&str) -> String) -> Result<()> {
+    let page = std::fs::read_to_string(path);
+    let page = page.with_context(|| format!("cannot read {}", path.display()))?;
+    let before = split(&page, name).map(|[_, part, _]| part);
+    rewrite(path, name, &made(before.unwrap_or_default()))
+}
+
 fn replaced(page: &str, name: &str, content: &str) -> Option<String> {
+    let [before, _, after] = split(page, name)?;
+    Some(format!("{before}\n{}\n{after}", content.trim_end()))
+}
+
+/// What stands up to the named part, in it, and behind it.
+fn split<'p>(page: &'p str, name: &str) -> Option<[&'p str; 3]> {
     let (open, close) = (format!("<!-- {name} -->"), format!("<!-- /{name} -->"));
-    let (before, rest) = page.split_once(&open)?;
-    let (_, after) = rest.split_once(&close)?;
-    Some(format!(
-        "{before}{open}\n{}\n{close}{after}",
-        content.trim_end()
-    ))
+    let start = page.find(&open)? + open.len();
+    let end = start + page[start..].find(&close)?;
+    Some([&page[..start], &page[start..end], &page[end..]])
 }
 
 #[cfg(test)]

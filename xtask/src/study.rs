@@ -1,6 +1,6 @@
 //! `study`: the papers' studies made anew, and the page that tells of them.
 
-use crate::bench::page;
+use crate::page;
 use crate::{house, packages};
 use anyhow::{Context, Result};
 use std::fs;

@@ -1,10 +1,10 @@
 //! `bench collector`: what one collector takes from a fleet of a thousand instances, held against what is
 //! promised. The bench itself is `crates/collector/benches/fleet.rs`; it takes half a minute.
 
-use super::page;
 use super::plan::{measure, table};
 use super::rows::verdict;
 use crate::house;
+use crate::page;
 use anyhow::{Result, bail};
 
 const PAGE: &str = "docs/BENCH.md";

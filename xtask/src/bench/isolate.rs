@@ -1,10 +1,10 @@
 //! `bench isolate`: what adaptive bug isolation costs, held against what is promised. The bench itself is
 //! `crates/lab/benches/isolate/main.rs`; it takes some minutes.
 
-use super::page;
 use super::plan::{measure, table};
 use super::rows::verdict;
 use crate::house;
+use crate::page;
 use anyhow::{Result, bail};
 
 const PAGE: &str = "docs/BENCH.md";

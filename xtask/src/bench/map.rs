@@ -3,8 +3,9 @@
 //! exact. Seconds are medians over several runs without a cache, and likewise with one.
 
 use super::measure::{self, Measured};
-use super::{growth, page, programs};
+use super::{growth, programs};
 use crate::house;
+use crate::page;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::fmt::Write;

@@ -2,10 +2,10 @@
 //! benches of the pure crates; each prints one JSON object a line, with a promise where there is one.
 //! A promise that is not kept is marked in the table and is an error; a remark stands in parentheses.
 
-use super::page;
 use super::promise::Promise;
 use super::rows::{read, verdict};
 use crate::house;
+use crate::page;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use std::fmt::Write;

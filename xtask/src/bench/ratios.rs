@@ -1,10 +1,10 @@
 //! Benches that measure whole processes in several ways, as ratios of CPU time, and hold some of these against what is
 //! promised. A promise that is not kept is marked in the table and is an error.
 
-use super::page;
 use super::promise::Promise;
 use super::rows::{read, verdict};
 use crate::house;
+use crate::page;
 use anyhow::{Result, bail};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

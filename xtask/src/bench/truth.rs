@@ -1,8 +1,8 @@
 //! `bench truth`: models, coverage and profiles held against single steps, as the tests do, with tables of what
 //! was looked at.
 
-use super::page;
 use super::rows::read;
+use crate::page;
 use crate::{house, packages};
 use anyhow::{Result, bail};
 use serde::Deserialize;

@@ -1,10 +1,10 @@
-//! The page with the tables of suites, and of all programs.
+//! The tables of suites, of all programs, and of languages.
 
 use super::PROFILES;
-use super::programs::Asked;
+use super::asking::{Came, WAYS};
+use super::languages::Spoken;
+use super::programs::{Asked, Way};
 use super::results::Results;
-use anyhow::{Context as _, Result};
-use std::path::Path;
 
 /// What a pool has seen of a suite's programs.
 pub(super) struct Covered {
@@ -39,49 +39,9 @@ impl Row {
     }
 }
 
-/// One way of observing all programs.
-pub(super) struct Way {
-    /// Its words on a command line.
-    pub(super) name: String,
-    pub(super) runs: usize,
-    /// Those of programs that cannot be observed so, which is said.
-    pub(super) refused: usize,
-    /// Questions whose answers differ, or of which `tomo` says that the program was not observed.
-    pub(super) differ: Vec<String>,
-}
-
-const INTRODUCTION: &str = "\
-# Compatibility
-
-Made by `cargo xtask compat`: real programs' own test suites, run alone and run with all blocks of the
-programs under test probed (`tomo env --pool`), first with a fresh pool, then with the pool that this
-left behind. Every single test has to end as it does alone. Sources are those of Debian 12, compiled
-here with the compilers' usual `-O2`. *Passed* and *other* count the suite run alone; what fails there fails
-for reasons of its own (it dislikes running as root, or wants something that is not installed).
-*Unsteady* tests differ between two runs alone, and are not compared. *Probed* is the share of blocks
-that have a probe or follow from one; *ran* the share of all blocks that the suite has run. Three reads of
-bash's suite that race against a tenth of a millisecond are given more time.
-
-";
-
 const HEADING: &str = "\
 | program | version | language | tests | passed | other | unsteady | differ when covered | blocks | % probed | % ran |
 |---|---|---|--:|--:|--:|--:|---|--:|--:|--:|
-";
-
-const PROFILED: &str = "
-The same suites below the commands whose probes stay, in all code of the first program that a suite names
-(`tomo count --module PROGRAM -- make check`, which observes each process that runs it): tests that
-end otherwise than alone.
-
-";
-
-const PROGRAMS: &str = "
-Made by `cargo xtask compat --programs`: the programs in `/usr/bin` of this machine as they are shipped, up to 12 MB,
-those that raise privileges left out, each asked for `--version` and for `--help`: alone, twice, and observed. Runs whose output
-or exit code is another one *differ*, unless the program answers so alone, too, asked thirty times more; and those of which
-`tomo` says that the program was not observed. *Refused* are static programs, which only a trace observes.
-
 ";
 
 /// The table of all programs.
@@ -108,22 +68,6 @@ pub(super) fn asked(asked: &Asked) -> String {
     table
 }
 
-/// Writes the table of all programs on the page, on which all else stays.
-pub(super) fn write_asked(path: &Path, all: &Asked) -> Result<()> {
-    let before = std::fs::read_to_string(path).unwrap_or_default();
-    let suites = before
-        .split_once(PROGRAMS)
-        .map_or(before.as_str(), |(suites, _)| suites);
-    let page = format!("{suites}{PROGRAMS}{}", asked(all));
-    std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// The tables, as they stand on the page.
-pub(super) fn tables(rows: &[Row]) -> String {
-    let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
-    page("", rows, &names).replacen(INTRODUCTION, "", 1)
-}
-
 /// What is said of tests that differ.
 fn said(differ: &[String]) -> String {
     match differ {
@@ -135,9 +79,9 @@ fn said(differ: &[String]) -> String {
 fn covered(row: &Row) -> Option<String> {
     let (tests, passed) = (row.results.len(), row.results.count("PASS"));
     let covered = row.covered.as_ref()?;
-    let share = |part: u64| 100.0 * part as f64 / covered.blocks.max(1) as f64;
+    let [probed, ran] = shares(covered);
     Some(format!(
-        "| {} | {} | {} | {tests} | {passed} | {} | {} | {} | {} | {:.1} | {:.1} |\n",
+        "| {} | {} | {} | {tests} | {passed} | {} | {} | {} | {} | {probed:.1} | {ran:.1} |\n",
         row.name,
         row.version,
         row.written_in,
@@ -145,9 +89,13 @@ fn covered(row: &Row) -> Option<String> {
         row.unsteady.len(),
         said(&covered.differ),
         covered.blocks,
-        share(covered.blocks - covered.unknown),
-        share(covered.ran),
     ))
+}
+
+/// How many of a hundred blocks have a probe or follow from one, and how many ran.
+fn shares(covered: &Covered) -> [f64; 2] {
+    let share = |part: u64| 100.0 * part as f64 / covered.blocks.max(1) as f64;
+    [share(covered.blocks - covered.unknown), share(covered.ran)]
 }
 
 /// What was profiled now, or `before`.
@@ -170,44 +118,67 @@ fn profiled(row: &Row, before: Option<&str>) -> Option<String> {
     })
 }
 
-/// Writes the page: the rows that were made now, those of other suites as they are there, in the order of
-/// `names`.
-pub(super) fn write(path: &Path, rows: &[Row], names: &[&str]) -> Result<()> {
-    let before = std::fs::read_to_string(path).unwrap_or_default();
-    let page = page(&before, rows, names);
-    std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
+/// The table of suites that were covered: the rows that were made now, those of other suites as they are in the table
+/// `before`, in the order of `names`.
+pub(super) fn suites(before: &str, rows: &[Row], names: &[&str]) -> String {
+    let mut table = HEADING.to_owned();
+    for name in names {
+        let row = rows.iter().find(|row| row.name == *name);
+        let kept = || Some(format!("{}\n", kept(before, name)?));
+        table += &row.and_then(covered).or_else(kept).unwrap_or_default();
+    }
+    table
 }
 
-fn page(before: &str, rows: &[Row], names: &[&str]) -> String {
-    let profiles = format!(
+/// The table of suites below commands whose probes stay, in the same way.
+pub(super) fn profiles(before: &str, rows: &[Row], names: &[&str]) -> String {
+    let mut table = format!(
         "| program | {} |\n|---|{}\n",
         PROFILES.join(" | "),
         "---|".repeat(PROFILES.len())
     );
-    let (before, programs) = match before.split_once(PROGRAMS) {
-        Some((before, table)) => (before, format!("{PROGRAMS}{table}")),
-        None => (before, String::new()),
-    };
-    let (upper, lower) = before.split_once(PROFILED).unwrap_or((before, ""));
-    let row = |name: &str| rows.iter().find(|row| row.name == name);
-    let mut page = format!("{INTRODUCTION}{HEADING}");
     for name in names {
-        let made = row(name).and_then(covered);
-        page += &made
-            .or_else(|| Some(format!("{}\n", kept(upper, name)?)))
-            .unwrap_or_default();
-    }
-    page += PROFILED;
-    page += &profiles;
-    for name in names {
-        let before = kept(lower, name);
-        let made = match row(name) {
-            Some(row) => profiled(row, before),
-            None => before.map(|line| format!("{line}\n")),
+        let kept = kept(before, name);
+        let row = rows.iter().find(|row| row.name == *name);
+        let made = match row {
+            Some(row) => profiled(row, kept),
+            None => kept.map(|line| format!("{line}\n")),
         };
-        page += &made.unwrap_or_default();
+        table += &made.unwrap_or_default();
     }
-    page + &programs
+    table
+}
+
+/// The table of languages.
+pub(super) fn languages(spoken: &[Spoken]) -> String {
+    let ways = WAYS.map(|way| format!("`{}`", way.join(" "))).join(" | ");
+    let mut table = format!(
+        "| language | program | blocks | % probed | % ran | {ways} |\n|---|---|--:|--:|--:|{}\n",
+        "---|".repeat(WAYS.len())
+    );
+    for Spoken {
+        name,
+        program,
+        covered,
+        came,
+        breaks,
+    } in spoken
+    {
+        let [probed, ran] = shares(covered);
+        let came = came.iter().zip(WAYS).map(|(came, way)| match came {
+            Came::Same => "same",
+            Came::Refused => "refused",
+            Came::Differs if way == [*breaks] => "differs, as is known",
+            Came::Differs => "**differs**",
+        });
+        let came: Vec<&str> = came.collect();
+        table += &format!(
+            "| {name} | {program} | {} | {probed:.1} | {ran:.1} | {} |\n",
+            covered.blocks,
+            came.join(" | ")
+        );
+    }
+    table
 }
 
 /// The line of this suite in a part of the page as it was.
@@ -218,9 +189,9 @@ fn kept<'p>(part: &'p str, name: &str) -> Option<&'p str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        Covered, HEADING, INTRODUCTION, PROFILED, PROGRAMS, Row, asked, covered, page, write_asked,
-    };
+    use super::{Covered, HEADING, Row, covered, languages, profiles, suites};
+    use crate::compat::asking::Came;
+    use crate::compat::languages::Spoken;
     use crate::compat::results::Results;
 
     fn row(name: &'static str, differ: &[&str]) -> Row {
@@ -255,32 +226,12 @@ mod tests {
     #[test]
     fn rows_of_other_suites_stay() {
         let names = ["x", "y", "z"];
-        let first = page("", &[row("z", &[]), row("x", &[])], &names);
+        let first = suites("", &[row("z", &[]), row("x", &[])], &names);
         let expected = [line(&row("x", &[])), line(&row("z", &[]))].concat();
-        let start = format!("{INTRODUCTION}{HEADING}{expected}{PROFILED}");
-        assert!(first.starts_with(&start), "{first}");
-        let second = page(&first, &[row("z", &["a"])], &names);
+        assert_eq!(first, format!("{HEADING}{expected}"));
+        let second = suites(&first, &[row("z", &["a"])], &names);
         let changed = line(&row("z", &["a"]));
         assert_eq!(second, first.replace(&line(&row("z", &[])), &changed));
-    }
-
-    #[test]
-    fn the_table_of_programs_and_those_of_suites_leave_each_other_alone() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("page");
-        let suites = page("", &[row("x", &[])], &["x"]);
-        std::fs::write(&path, &suites).expect("written");
-        let mut all = crate::compat::programs::Asked::nothing();
-        for programs in [1, 2] {
-            all.programs = programs;
-            write_asked(&path, &all).expect("written");
-        }
-        let both = std::fs::read_to_string(&path).expect("read");
-        assert_eq!(both, format!("{suites}{PROGRAMS}{}", asked(&all)));
-        assert!(both.contains("\n2 programs; 0 questions"), "{both}");
-        let (before, after) = (line(&row("x", &[])), line(&row("x", &["a"])));
-        let again = page(&both, &[row("x", &["a"])], &["x"]);
-        assert_eq!(again, both.replace(&before, &after));
     }
 
     #[test]
@@ -291,14 +242,34 @@ mod tests {
             profiled: vec![(command, differ.iter().map(|&name| name.into()).collect())],
             ..row("y", &[])
         };
-        let first = page("", &[row("x", &[]), profiled("paths", &["a", "b"])], &names);
+        let first = profiles("", &[row("x", &[]), profiled("paths", &["a", "b"])], &names);
         assert!(first.ends_with("| y | – | a, b | – | – | – |\n"), "{first}");
-        let second = page(&first, &[profiled("count", &[])], &names);
-        assert!(
-            second.ends_with("| y | none | a, b | – | – | – |\n"),
-            "{second}"
-        );
-        assert!(second.contains(&line(&row("x", &[]))));
+        let second = profiles(&first, &[profiled("count", &[])], &names);
+        let expected = "| y | none | a, b | – | – | – |\n";
+        assert!(second.ends_with(expected), "{second}");
+        let table = suites("", &[row("x", &[])], &names);
+        assert_eq!(suites(&table, &[profiled("count", &[])], &names), table);
         assert!(!profiled("paths", &["a"]).same());
+    }
+
+    #[test]
+    fn a_language_is_the_same_in_each_way_or_not() {
+        let mut spoken = Spoken {
+            name: "X",
+            program: "x".into(),
+            covered: row("x", &[]).covered.expect("covered"),
+            came: [Came::Same; 7],
+            breaks: "count",
+        };
+        assert!(spoken.same());
+        spoken.came[6] = Came::Refused;
+        spoken.came[2] = Came::Differs;
+        assert!(spoken.same());
+        spoken.came[1] = Came::Differs;
+        assert!(!spoken.same());
+        let table = languages(&[spoken]);
+        let came = "same | **differs** | differs, as is known | same | same | same | refused";
+        let expected = format!("| X | x | 200 | 99.0 | 25.0 | {came} |\n");
+        assert!(table.ends_with(&expected), "{table}");
     }
 }

@@ -3,10 +3,10 @@
 //! Suites try a few programs hard. This tries all there are a little, and so meets the code of many compilers, of several
 //! languages and decades.
 
-use super::page::Way;
+use super::asking::{self, Came, WAYS};
 use super::run::Place;
-use crate::house;
 use anyhow::{Context as _, Result};
+use std::ffi::OsString;
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,23 +19,17 @@ const FOLDER: &str = "/usr/bin";
 const LARGEST: u64 = 12 << 20;
 /// What each is asked.
 const QUESTIONS: [&str; 2] = ["--version", "--help"];
-/// Seconds that an answer may take; `timeout` then ends the program.
-const PATIENCE: &str = "60";
-/// How often a program is asked again alone for an answer that it gave when observed: some print what several processes
-/// say, as it comes.
-const DOUBTS: usize = 30;
-/// What `timeout` says then.
-const TIMED_OUT: i32 = 124;
-/// How they are observed.
-const WAYS: [&[&str]; 7] = [
-    &["cover"],
-    &["cover", "--level", "edge", "--fork", "separate"],
-    &["count"],
-    &["paths"],
-    &["chains"],
-    &["predicates"],
-    &["trace"],
-];
+
+/// One way of observing all programs.
+pub(super) struct Way {
+    /// Its words on a command line.
+    pub(super) name: String,
+    pub(super) runs: usize,
+    /// Those of programs that cannot be observed so, which is said.
+    pub(super) refused: usize,
+    /// Questions whose answers differ, or of which `tomo` says that the program was not observed.
+    pub(super) differ: Vec<String>,
+}
 
 /// What came of it.
 pub(super) struct Asked {
@@ -129,90 +123,33 @@ fn is_fit(path: &Path) -> bool {
     right && read.is_ok() && &start == b"\x7fELF"
 }
 
-/// What a program said.
-#[derive(PartialEq, Eq)]
-struct Answer {
-    code: Option<i32>,
-    printed: Vec<u8>,
-}
-
 /// Asks one program everything, in all ways.
 fn examine(place: &Place, program: &Path) -> Result<Asked> {
     let mut asked = Asked::nothing();
     asked.programs = 1;
     for question in QUESTIONS {
-        let folder = tempfile::tempdir_in(&place.folder)?;
-        let ask = |by: Option<&[&str]>| heard(place, by, folder.path(), (program, question));
-        // Whether the program answers so alone, asked so often at most.
-        let answers = |wanted: &Answer, times: usize| -> Result<bool> {
-            for _ in 0..times {
-                if ask(None)?.0 == *wanted {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        };
-        let (alone, _) = ask(None)?;
-        if alone.code == Some(TIMED_OUT) || !answers(&alone, 1)? {
+        let words = [program.into(), OsString::from(question)];
+        let Some(came) = asking::ask(place, &[], &words)? else {
             asked.unsteady += 1;
             continue;
-        }
+        };
         asked.answered += 1;
-        for (words, way) in WAYS.iter().zip(&mut asked.ways) {
-            let (answer, said) = ask(Some(words))?;
-            let same = answer == alone;
+        for (came, way) in came.iter().zip(&mut asked.ways) {
             way.runs += 1;
-            if said.contains("is statically linked") {
-                way.refused += 1;
-            } else if said.lines().any(is_unobserved) || !same && !answers(&answer, DOUBTS)? {
-                way.differ.push(format!("{} {question}", program.display()));
+            match came {
+                Came::Same => {}
+                Came::Refused => way.refused += 1,
+                Came::Differs => way.differ.push(format!("{} {question}", program.display())),
             }
         }
     }
     Ok(asked)
 }
 
-/// What the program answers, observed by `tomo` with these words or alone, and what is said on its standard error.
-fn heard(
-    place: &Place,
-    by: Option<&[&str]>,
-    folder: &Path,
-    (program, question): (&Path, &str),
-) -> Result<(Answer, String)> {
-    let mut command = house::command("timeout")?;
-    command.arg(PATIENCE);
-    if let Some(words) = by {
-        command.arg(&place.tomo).args(words);
-        command.args(["-o", "out", "--"]);
-    }
-    command.arg(program).arg(question);
-    place.at_home(&mut command, folder);
-    let output = command.output()?;
-    let answer = Answer {
-        code: output.status.code(),
-        printed: output.stdout,
-    };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Ok((answer, said))
-}
-
-/// Whether `tomo` says here that the program was not observed, or not always. Of libraries it says so where nobody asked for
-/// them.
-fn is_unobserved(line: &str) -> bool {
-    line.starts_with("tomo: ") && line.contains("was not ") && !line.contains("comes with it")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Asked, is_fit, is_unobserved};
+    use super::{Asked, is_fit};
     use std::path::Path;
-
-    #[test]
-    fn what_was_not_observed_is_heard() {
-        let library = "tomo: /lib/a comes with it and was not counted: --module does that";
-        assert!(is_unobserved("tomo: /bin/a was not observed: no place"));
-        assert!(!is_unobserved(library) && !is_unobserved("a: it was not there"));
-    }
 
     #[test]
     fn scripts_and_other_names_are_no_programs() {

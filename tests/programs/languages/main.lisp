@@ -1,0 +1,13 @@
+;;; Conditions, garbage, recursion, bignums.
+(defun fib (n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))
+(defun fact (n) (if (= n 0) 1 (* n (fact (- n 1)))))
+(format t "~a~%" (fib 18))
+(format t "~a~%" (length (format nil "~a" (fact 200))))
+(format t "~a~%" (handler-case (error "words") (error (c) (format nil "caught ~a" c))))
+(format t "~a~%" (handler-case (/ 1 (- (fib 1) 1)) (division-by-zero () "by zero")))
+(let ((table (make-hash-table :test 'equal)))
+  (dotimes (i 20000) (setf (gethash (format nil "~a" (mod i 101)) table) i))
+  (format t "~a~%" (hash-table-count table)))
+(finish-output)
+#+sbcl (sb-ext:exit :code 3)
+#+ecl (ext:quit 3)
