@@ -260,11 +260,14 @@ impl Functions {
 }
 
 /// The nodes in a slab, of which `slab` is as much as has any; the root is the first. A node that was never
-/// finished has no [`Way`].
+/// finished has no [`Way`]. There are none in that of a thread that had not begun when the program ended.
 ///
 /// # Errors
 /// Where it is cut short.
 pub fn nodes(slab: &[u8]) -> Result<&[Node], Refusal> {
+    if slab.is_empty() {
+        return Ok(&[]);
+    }
     let top = used(slab)?;
     if top == 0 {
         return Ok(&[]);
@@ -294,4 +297,15 @@ pub fn number_of(offset: u32) -> Option<usize> {
     offset
         .is_multiple_of(NODE)
         .then_some((offset / NODE) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nodes;
+
+    #[test]
+    fn a_thread_that_had_not_begun_has_no_calls() {
+        assert_eq!(nodes(&[]).map(<[_]>::len), Ok(0));
+        assert!(nodes(&[1]).is_err());
+    }
 }

@@ -447,7 +447,7 @@ impl State {
         let bytes = self.slots.get().checked_mul(UNIT)?;
         let offset = self.cursor.get().checked_sub(self.ring.get())?;
         let is_inside = self.ring.get() != 0 && bytes != 0 && offset < 2 * bytes;
-        is_inside.then_some((offset % bytes, bytes))
+        is_inside.then(|| (offset % bytes, bytes))
     }
 
     /// The position of the unit in which the next word will be.
@@ -608,7 +608,20 @@ impl<'t> Tracks<'t> {
 
 #[cfg(test)]
 mod tests {
-    use super::in_ring;
+    use super::{State, in_ring};
+    use zerocopy::FromZeros as _;
+
+    /// A thread that could not have its ring may be there all the same.
+    #[test]
+    fn a_ring_without_slots_is_none() {
+        let state = State {
+            ring: 4096.into(),
+            cursor: 4096.into(),
+            ..State::new_zeroed()
+        };
+        assert_eq!(state.within(), None);
+        assert_eq!(state.position(), 0);
+    }
 
     #[test]
     fn a_slot_of_a_ring_has_one_position() {
