@@ -273,7 +273,9 @@ fn listed(line: &[u8]) -> Option<(PathBuf, Option<u64>)> {
     let path = Path::new(OsStr::from_bytes(rest.get(..end)?));
     let digits = str::from_utf8(rest.get(end + 4..)?).ok()?.strip_suffix(')');
     let base = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    path.is_absolute().then(|| (path.into(), base))
+    // What the loader found by a relative path is told so; what has no file at all by its name alone.
+    let is_file = path.components().nth(1).is_some();
+    Some((is_file.then(|| std::path::absolute(path).ok())??, base))
 }
 
 /// The folders whose libraries belong to the system.
@@ -368,8 +370,27 @@ fn is_named(path: &Path, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_called_after;
+    use super::{is_called_after, listed};
     use std::path::Path;
+
+    #[test]
+    fn lines_of_the_loader_name_files() {
+        let path = |line: &str| listed(line.as_bytes()).map(|(path, _)| path);
+        let absolute = Path::new("/lib/libm.so.6");
+        assert_eq!(
+            path("\tlibm.so.6 => /lib/libm.so.6 (0x1000)").as_deref(),
+            Some(absolute)
+        );
+        assert_eq!(path("\t/lib/libm.so.6 (0x1000)").as_deref(), Some(absolute));
+        let here = std::env::current_dir().expect("a folder");
+        assert_eq!(
+            path("\tliba.so => rel/liba.so (0x1000)"),
+            Some(here.join("rel/liba.so"))
+        );
+        assert_eq!(path("\t./liba.so (0x1000)"), Some(here.join("liba.so")));
+        assert_eq!(path("\tlinux-vdso.so.1 (0x1000)"), None);
+        assert_eq!(path("\tliba.so => not found"), None);
+    }
 
     #[test]
     fn libraries_are_called_after_their_program() {
