@@ -14,7 +14,7 @@ use tomo_wire::record::{MARKS, Reason, Record};
 use tomo_wire::roster::{Entry, MOST_ENTRIES, RosterView};
 use tomo_wire::{FileStamp, PAGE, checksum};
 
-use crate::armed::{self, Counters};
+use crate::armed::{self, Counters, FileOfText};
 use crate::door::{self, Closed};
 use crate::loader::Module;
 use crate::system::{self, Access, Errno, File, Protection};
@@ -118,7 +118,8 @@ fn arm_as(
         }
         Err(Refused { reason, errno }) => {
             // An image without a build id is for one file only; others are none of its business.
-            if entry.module.build_id().is_some() || reason != Reason::ModuleChanged {
+            let is_other = matches!(reason, Reason::ModuleChanged | Reason::OtherLayout);
+            if entry.module.build_id().is_some() || !is_other {
                 counters.note_refused(reason, errno);
             }
             None
@@ -338,12 +339,7 @@ fn check_layout(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
 /// The module's text is the one that the image was made of: its file has not been touched since,
 /// or else the text in memory is the same.
 fn check_bytes(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
-    let path = if module.path.is_empty() {
-        c"/proc/self/exe"
-    } else {
-        module.path
-    };
-    if system::status(path).is_ok_and(|status| stamp_of(&status) == image.stamp) {
+    if system::status(path_of(module)).is_ok_and(|status| stamp_of(&status) == image.stamp) {
         return Ok(());
     }
     if image.module.build_id().is_none() {
@@ -362,7 +358,16 @@ fn check_bytes(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
     }
 }
 
-fn stamp_of(status: &system::Status) -> FileStamp {
+/// Where the module's file is; a path that is there as long as the module.
+fn path_of<'m>(module: &Module<'m>) -> &'m CStr {
+    match module.path.is_empty() {
+        true => c"/proc/self/exe",
+        false => module.path,
+    }
+}
+
+/// What tells of a file that it is still the one that was looked at.
+pub(crate) fn stamp_of(status: &system::Status) -> FileStamp {
     let [seconds, nanoseconds] = status.modified;
     FileStamp {
         device: status.device.into(),
@@ -532,6 +537,8 @@ impl Place<'_> {
 
     fn publish(&self, module: &Module<'_>, windows: &'static [Window], counters: Counters) {
         let read_first = self.files.text.is_in_memory();
+        let path = path_of(module);
+        let stamp = system::status(path).ok().map(|status| stamp_of(&status));
         for (index, region) in self.image.regions().iter().enumerate() {
             armed::add(armed::Region {
                 start: text_at(module.bias, region),
@@ -547,6 +554,11 @@ impl Place<'_> {
                 companions_length: match index {
                     0 => self.image.companion_length() as usize,
                     _ => 0,
+                },
+                file: FileOfText {
+                    path: path.as_ptr(),
+                    stamp,
+                    offset: module.offset_of(region.address.get()),
                 },
             });
         }

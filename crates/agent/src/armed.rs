@@ -1,9 +1,11 @@
 //! What is armed, as the handler needs it: a table that only grows, read without locks.
 
 use core::cell::UnsafeCell;
+use core::ffi::c_char;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use tomo_wire::FileStamp;
 use tomo_wire::image::Window;
 use tomo_wire::record::{self, Field};
 
@@ -26,6 +28,11 @@ impl Counters {
         // SAFETY: the offset is inside the page and a multiple of eight for the fields that are
         // used (see the assertions below); everybody changes them atomically.
         unsafe { AtomicU64::from_ptr(self.0.add(record::live_offset(field) as usize).cast()) }
+    }
+
+    /// Whether these are the counters in the page at `page`.
+    pub(crate) fn are_at(&self, page: *mut u8) -> bool {
+        self.0 == page
     }
 
     /// Counts one more.
@@ -101,6 +108,17 @@ pub(crate) struct Region {
     pub(crate) companions: usize,
     /// Bytes of them; 0 in all but the first region of a module.
     pub(crate) companions_length: usize,
+    /// The module's file, as it was when the region was armed, and where in it the region's text is.
+    pub(crate) file: FileOfText,
+}
+
+/// Where a region's own text can be had again.
+#[derive(Clone, Copy)]
+pub(crate) struct FileOfText {
+    /// Its path, which is there as long as the module.
+    pub(crate) path: *const c_char,
+    pub(crate) stamp: Option<FileStamp>,
+    pub(crate) offset: u64,
 }
 
 /// Regions that are armed at most; further modules stay as they are.
@@ -117,6 +135,8 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// By region: whether its module was unloaded.
 static GONE: [AtomicBool; MOST] = [const { AtomicBool::new(false) }; MOST];
+/// By region: whether its text is the module's own again.
+static GIVEN_BACK: [AtomicBool; MOST] = [const { AtomicBool::new(false) }; MOST];
 
 /// Whether `more` regions fit.
 pub(crate) fn has_room(more: usize) -> bool {
@@ -139,6 +159,23 @@ pub(crate) fn regions() -> impl Iterator<Item = &'static Region> {
     let all = written().iter().zip(&GONE);
     all.filter(|(_, gone)| !gone.load(Ordering::Relaxed))
         .map(|(region, _)| region)
+}
+
+/// The regions whose text is ours, each to be taken back from us once: what the caller does with it.
+pub(crate) fn give_back(wanted: impl Fn(&Region) -> bool, mut give: impl FnMut(&'static Region)) {
+    for ((region, gone), given) in written().iter().zip(&GONE).zip(&GIVEN_BACK) {
+        let is_there = !gone.load(Ordering::Relaxed);
+        if is_there && wanted(region) && !given.swap(true, Ordering::Relaxed) {
+            give(region);
+        }
+    }
+}
+
+/// Whether the text of the region that starts at `address` is the module's own again.
+pub(crate) fn is_given_back(address: usize) -> bool {
+    let all = written().iter().zip(&GIVEN_BACK);
+    let mut given = all.filter(|(_, given)| given.load(Ordering::Relaxed));
+    given.any(|(region, _)| region.start == address)
 }
 
 /// All that were ever armed.

@@ -34,7 +34,7 @@ use crate::interrupted::Interrupted;
 use crate::loader::weak;
 use crate::own::{self, Own};
 use crate::system::{self, Errno, How, Protection};
-use crate::{door, kept};
+use crate::{door, given, kept};
 
 /// A module of which this process has a text and a record of its own.
 #[derive(Clone, Copy)]
@@ -127,7 +127,8 @@ pub(crate) fn tell(child: Handler) {
 /// Called by the C library in a forked process.
 extern "C" fn child() {
     let before = system::change_mask(How::Block, u64::MAX);
-    let interrupted = match system::sandbox() == SANDBOX.load(Ordering::Relaxed) {
+    let is_same = !given::is_closed() && system::sandbox() == SANDBOX.load(Ordering::Relaxed);
+    let interrupted = match is_same {
         true => Interrupted::find(),
         // What a program that has locked itself in since may still do, nobody knows; to try might end it.
         false => Err(NOT_PERMITTED),
@@ -152,6 +153,14 @@ extern "C" fn child() {
     system::change_mask(How::Set, before);
 }
 
+/// The counters of the record that all processes have in common, where this process has `own` ones.
+pub(crate) fn shared(own: Counters) -> Option<Counters> {
+    let mut modules = modules().iter();
+    modules
+        .find(|module| own.are_at(module.page))
+        .map(|module| module.shared)
+}
+
 const NOT_PERMITTED: Errno = Errno(1);
 /// The kernel's word for what makes no sense.
 const INVALID: Errno = Errno(22);
@@ -162,7 +171,7 @@ fn renew(module: &Module, interrupted: Result<&Interrupted, &Errno>) -> Result<b
     let image = Image::read(module.image, module.image.len() as u64).map_err(|_| INVALID)?;
     let first = image.regions().first().ok_or(INVALID)?;
     let origin = start_of(module, first);
-    if !armed::starts_at(origin) {
+    if !armed::starts_at(origin) || armed::is_given_back(origin) {
         return Ok(false);
     }
     let interrupted = interrupted.map_err(|errno| *errno)?;

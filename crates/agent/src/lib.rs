@@ -23,6 +23,7 @@
 //! | `interrupted.rs` | where signals have interrupted a thread |
 //! | `arm.rs` | an image is mapped over a module |
 //! | `armed.rs` | what is armed, for the handler |
+//! | `given.rs` | text is given back, for programs that change it or are traced |
 //! | `trap.rs` | the handler; all that may run in it |
 //! | `fatal.rs` | who handles fatal signals: first the agent, then the program |
 //! | `crash.rs` | what is kept of a thread that gets one |
@@ -56,6 +57,7 @@ mod door;
 mod emulator;
 mod fatal;
 mod forked;
+mod given;
 mod interrupted;
 mod kept;
 mod late;

@@ -4,6 +4,8 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
 use core::slice;
 
+use tomo_wire::PAGE;
+
 /// The address of a symbol of the program, 0 where nobody defines it.
 macro_rules! weak {
     ($name:literal) => {{
@@ -85,6 +87,13 @@ impl<'m> Module<'m> {
     pub(crate) fn executable(&self) -> impl Iterator<Item = &'m Segment> + use<'m> {
         let segments = self.segments.iter();
         segments.filter(|s| s.kind == LOAD && s.flags & EXECUTABLE != 0)
+    }
+
+    /// Where in its file the page is that is stated to be at `address`, as the loader has mapped it.
+    pub(crate) fn offset_of(&self, address: u64) -> u64 {
+        let pages = |segment: &&Segment| segment.address & !(PAGE - 1) == address;
+        let segment = self.executable().find(pages);
+        segment.map_or(u64::MAX, |segment| segment.offset & !(PAGE - 1))
     }
 
     /// Where its headers are in memory, and how many.

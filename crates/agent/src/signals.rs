@@ -3,7 +3,8 @@
 //! An `int3` that is met while SIGTRAP is blocked ends the program. So these functions stand before the C library's of the
 //! same names: they take SIGTRAP out of every set of signals that is to be blocked, and keep what
 //! the program wants done on SIGTRAP instead of telling the kernel; everything else goes
-//! on to the functions of the C library. Without an armed image they change nothing.
+//! on to the functions of the C library. Without an armed image they change nothing. Beside them stand a few functions after which
+//! text is to be the program's own again (`given.rs`).
 //!
 //! Not seen: masks that a program sets by system calls of its own, in the saved context of a
 //! signal or of `setcontext`.
@@ -13,6 +14,7 @@ use core::mem::transmute;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::fatal;
+use crate::given;
 use crate::slabs;
 use crate::symbols;
 use crate::system::{SIGTRAP, SIGTRAP_BIT, Stack};
@@ -311,6 +313,23 @@ stand_before! {
     PTHREAD_CREATE: pthread_create(thread: *mut c_void, attributes: *const c_void, start: usize, argument: *mut c_void) -> c_int = 11, |real| {
         slabs::create(|start, argument| real(thread, attributes, start, argument), start, argument)
     }
+    MPROTECT: mprotect(address: usize, length: usize, protection: c_int) -> c_int = -1, |real| {
+        given::before_protecting(address, length, protection);
+        real(address, length, protection)
+    }
+    PKEY_MPROTECT: pkey_mprotect(address: usize, length: usize, protection: c_int, key: c_int) -> c_int = -1, |real| {
+        given::before_protecting(address, length, protection);
+        real(address, length, protection, key)
+    }
+    PTRACE: ptrace(request: usize, process: usize, address: usize, data: usize) -> usize = ERROR, |real| {
+        given::before_tracing(request as u32 as usize);
+        real(request, process, address, data)
+    }
+    PRCTL: prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int = -1, |real| {
+        given::before_controlling(option);
+        real(option, a, b, c, d)
+    }
+    MLOCKALL: mlockall(flags: c_int) -> c_int = -1, |real| real(given::locked(flags))
     ATTRIBUTE_MASK: pthread_attr_setsigmask_np(attributes: *mut c_void, set: *const Set) -> c_int = 22, |real| {
         // SAFETY: what `pthread_attr_setsigmask_np` asks of its callers.
         unsafe { without_trap(set, |set| real(attributes, set)) }

@@ -335,16 +335,27 @@ pub(crate) fn create(
     result
 }
 
-/// Creates a thread that has no slab. It inherits where the base points; a tree can have one thread only.
+/// Creates a thread that has no slab. It inherits where the base points, and so begins in memory that nobody reads; what it did in
+/// its creator's would be counted there, without a lock.
 fn unnoted(real: impl FnOnce() -> c_int) -> c_int {
-    if !have(Contents::Chains) {
-        return real();
-    }
-    let own = chains::own();
-    system::set_gs(NOWHERE.load(Ordering::Relaxed));
+    let own = system::gs();
+    // A track can have one thread only.
+    let apart = if tracks::are_kept() {
+        nowhere_apart()
+    } else {
+        None
+    };
+    point_to(apart.unwrap_or_else(|| NOWHERE.load(Ordering::Relaxed)));
     let result = real();
     system::set_gs(own);
     result
+}
+
+/// Memory for the track of one thread, which nobody reads.
+fn nowhere_apart() -> Option<usize> {
+    let place = system::map_nothing(SIZE.load(Ordering::Relaxed)).ok()?;
+    tracks::prepare_nowhere(place)?;
+    Some(place)
 }
 
 /// What a thread is to do.

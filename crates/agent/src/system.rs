@@ -285,12 +285,38 @@ pub(crate) unsafe fn map_over(
     file: &File,
     offset: u64,
 ) -> Result<(), Errno> {
-    let flags = SHARED | FIXED;
+    // SAFETY: the caller's.
+    unsafe { map_as(SHARED, address, length, protection, file, offset) }
+}
+
+/// The same, but that what is stored there is this process's alone.
+///
+/// # Safety
+/// As for [`map_over`].
+pub(crate) unsafe fn map_privately_over(
+    address: usize,
+    length: usize,
+    protection: Protection,
+    file: &File,
+    offset: u64,
+) -> Result<(), Errno> {
+    // SAFETY: the caller's.
+    unsafe { map_as(PRIVATE, address, length, protection, file, offset) }
+}
+
+unsafe fn map_as(
+    kind: usize,
+    address: usize,
+    length: usize,
+    protection: Protection,
+    file: &File,
+    offset: u64,
+) -> Result<(), Errno> {
     let arguments = [
         address,
         length,
         protection as usize,
-        flags,
+        kind | FIXED,
         file.0,
         offset as usize,
     ];

@@ -7,6 +7,7 @@
 //! byte is still an `int3`: another thread may have met the same one and restored it meanwhile.
 //! Everything else goes where it would have gone without us.
 
+use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, compiler_fence};
@@ -143,12 +144,104 @@ unsafe extern "C" fn handle(signal: c_int, info: *const Info, context: *mut c_vo
         restore(region, window, at);
         region.counters.count(Field::Traps);
         *pointer = at;
-        return;
+        // SAFETY: the kernel's frame, of which nothing but the instruction pointer was changed.
+        return unsafe { resume(context) };
     }
     if let Some(region) = armed::regions().next() {
         region.counters.count(Field::ForeignTraps);
     }
     pass_on(signal, info, context);
+}
+
+/// The parts of a `ucontext_t` that say whether and how a thread can go on, in bytes.
+mod frame {
+    /// Flags of the stack for handlers that the program has set.
+    pub(super) const STACK_FLAGS: usize = 24;
+    /// The kernel takes that stack away while a handler runs on it.
+    pub(super) const AUTODISARM: u32 = 1 << 31;
+    pub(super) const FLAGS: usize = 176;
+    /// A task is nested: there is no going back by `iret` then.
+    pub(super) const NESTED: u64 = 1 << 14;
+    /// Where the address of the saved state of wide registers is.
+    pub(super) const WIDE: usize = 224;
+    /// Where in that state the kernel says that it was saved by `xsave`, and of which registers.
+    pub(super) const MAGIC: usize = 464;
+    pub(super) const SAVED: u32 = 0x4650_5853;
+    pub(super) const FEATURES: usize = 472;
+}
+
+/// Lets the thread go on from `context` as the kernel would, but without a system call: a sandbox may allow a program
+/// none from a signal's handler, and end it. Only registers are put back, for that is all that our handler's frame
+/// changes. Comes back, with nothing done, where it would not be; then the kernel does it.
+///
+/// Sources: `struct sigcontext` and `struct _fpx_sw_bytes` of Linux's `asm/sigcontext.h`; Intel SDM vol. 2, `XRSTOR`, `IRET`.
+///
+/// # Safety
+/// `context` is what the kernel handed to the handler that runs, which holds nothing that has to be given back.
+unsafe fn resume(context: *mut c_void) {
+    let shadowed: u64;
+    // SAFETY: the kernel's frame has these fields, and the state of wide registers, if there is one, is behind it. The
+    // instruction says where a shadow stack is; processors without one take it for a `nop`.
+    let (can, wide) = unsafe {
+        core::arch::asm!(
+            "xor eax, eax",
+            ".byte 0xf3, 0x48, 0x0f, 0x1e, 0xc8",
+            out("rax") shadowed,
+            options(nomem, nostack),
+        );
+        let disarms = *context.byte_add(frame::STACK_FLAGS).cast::<u32>() & frame::AUTODISARM;
+        let nested = *context.byte_add(frame::FLAGS).cast::<u64>() & frame::NESTED;
+        let wide = *context.byte_add(frame::WIDE).cast::<*mut u8>();
+        (shadowed == 0 && disarms == 0 && nested == 0, wide)
+    };
+    // SAFETY: as above.
+    let is_saved = || unsafe { *wide.add(frame::MAGIC).cast::<u32>() } == frame::SAVED;
+    if !can || wide.is_null() || !is_saved() {
+        return;
+    }
+    // SAFETY: as above; the caller's for the rest.
+    unsafe { go_on(wide, context, *wide.add(frame::FEATURES).cast::<u64>()) };
+}
+
+/// Puts all registers back, the wide ones of these features from `wide`, and never returns.
+///
+/// What `iret` takes is put into the frame's first forty bytes, which say where the stack for handlers is and are for the
+/// kernel alone; all of the frame lies above the stack pointer until then, so that signals leave it alone.
+// SAFETY: called by `resume` alone, which has asked for all that it needs.
+#[unsafe(naked)]
+unsafe extern "C" fn go_on(wide: *mut u8, context: *mut c_void, features: u64) {
+    naked_asm!(
+        "mov eax, edx",
+        "shr rdx, 32",
+        "xrstor64 [rdi]",
+        "mov r11, [rsi + 168]",
+        "mov [rsi], r11",
+        "mov r11d, cs",
+        "mov [rsi + 8], r11",
+        "mov r11, [rsi + 176]",
+        "mov [rsi + 16], r11",
+        "mov r11, [rsi + 160]",
+        "mov [rsi + 24], r11",
+        "mov r11d, ss",
+        "mov [rsi + 32], r11",
+        "mov rsp, rsi",
+        "mov r8, [rsp + 40]",
+        "mov r9, [rsp + 48]",
+        "mov r10, [rsp + 56]",
+        "mov r11, [rsp + 64]",
+        "mov r12, [rsp + 72]",
+        "mov r13, [rsp + 80]",
+        "mov r14, [rsp + 88]",
+        "mov r15, [rsp + 96]",
+        "mov rdi, [rsp + 104]",
+        "mov rsi, [rsp + 112]",
+        "mov rbp, [rsp + 120]",
+        "mov rbx, [rsp + 128]",
+        "mov rdx, [rsp + 136]",
+        "mov rax, [rsp + 144]",
+        "mov rcx, [rsp + 152]",
+        "iretq",
+    )
 }
 
 /// The window that starts at `address`.

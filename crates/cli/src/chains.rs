@@ -194,7 +194,7 @@ pub(crate) fn notes(called: &Called, unobserved: u64) -> String {
         ),
         (
             called.lost_threads,
-            "threads were not observed: no memory or disk for their chains",
+            "threads were not observed: no memory, disk or right to more chains",
         ),
     ] {
         if count > 0 {

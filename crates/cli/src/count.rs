@@ -262,7 +262,7 @@ fn table(graphs: &Graphs<'_>, counts: &Counts, lost: u64) -> String {
         ),
         (
             lost,
-            "threads were not counted: no memory or disk for their counters",
+            "threads were not counted: no memory, disk or right to more counters",
         ),
     ] {
         if count > 0 {

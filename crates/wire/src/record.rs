@@ -120,6 +120,8 @@ pub enum Reason {
     Emulated = 14,
     /// The program's loader does not tell of modules that are loaded later.
     Unannounced = 15,
+    /// The program makes its own text writable, to change it.
+    Patched = 16,
 }
 
 impl Reason {
@@ -132,7 +134,7 @@ impl Reason {
     }
 
     /// All reasons.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::NoImage,
         Self::ImageNotPrivate,
         Self::ImageRefused,
@@ -148,6 +150,7 @@ impl Reason {
         Self::NotSeparate,
         Self::Emulated,
         Self::Unannounced,
+        Self::Patched,
     ];
 
     /// What happened, in words.
@@ -171,6 +174,7 @@ impl Reason {
             Self::Unannounced => {
                 "the program's loader does not tell of modules that are loaded later"
             }
+            Self::Patched => "the program makes its own text writable, and has it back",
             Self::Emulated => {
                 "it runs in Valgrind or another emulator, which would not see its code change"
             }

@@ -83,7 +83,9 @@ fn remarks(seen: &Seen) -> String {
     }
     if seen.lost > 0 {
         let lost = grouped(seen.lost);
-        text += &format!("{lost} threads were not counted: no memory or disk for their counters\n");
+        text += &format!(
+            "{lost} threads were not counted: no memory, disk or right to more counters\n"
+        );
     }
     text
 }

@@ -161,7 +161,7 @@ fn write_rest(out: &mut dyn Write, followed: &Followed) -> io::Result<()> {
         ),
         (
             followed.lost,
-            "threads were not followed: no memory or disk for their counters",
+            "threads were not followed: no memory, disk or right to more counters",
         ),
         (
             followed.forks,

@@ -1,0 +1,192 @@
+/* What programs do after which their text should be their own again, or their handlers may call nothing, each by its name.
+   Every scenario runs code that has not run before behind it, and prints what came of it. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Short blocks, branches and a switch. */
+#define WORK(n)                                                             \
+  __attribute__((noinline)) static unsigned pick##n(unsigned x) {           \
+    switch (x % 7) {                                                        \
+      case 0: return x ^ n;                                                 \
+      case 1: return x ? x - 1 : 0;                                         \
+      case 2: return x * 3;                                                 \
+      case 3: return ~x;                                                    \
+      case 4: return x >> 1;                                                \
+      default: return x + 2;                                                \
+    }                                                                       \
+  }                                                                         \
+  __attribute__((noinline)) static unsigned work##n(unsigned seed) {        \
+    unsigned sum = 0;                                                       \
+    for (unsigned i = 0; i < 40; i++) {                                     \
+      unsigned x = pick##n(seed + i);                                       \
+      if (x & 1) sum += x; else if (x & 2) sum ^= x; else sum -= seed;      \
+      if (sum > 1000000u) sum %= 977;                                       \
+    }                                                                       \
+    return sum;                                                             \
+  }
+WORK(1) WORK(2) WORK(3) WORK(4) WORK(5)
+
+/* Two hundred blocks of two bytes, most of them out of reach of any filling: only a trap tells of them. */
+__attribute__((noinline)) static unsigned dense(unsigned x) {
+  __asm__ volatile("test %0, %0\n.rept 200\n1: jz 1f\n.endr\n1:" : "+r"(x));
+  return x + 1;
+}
+
+static void say(const char *text, unsigned number) {
+  char line[128];
+  int length = snprintf(line, sizeof line, "%s %u\n", text, number);
+  if (write(1, line, length) < 0) _exit(99);
+}
+
+/* A sandbox that ends who returns from a signal's handler, as that of OpenSSH's server does. */
+static int close_sandbox(void) {
+  struct sock_filter filter[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigreturn, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+static int sandboxed(void) {
+  say("closed", !close_sandbox());
+  say("behind", work1(1) + work2(2) + dense(5));
+  return 3;
+}
+static int end_of(pid_t child) {
+  int status;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+static int sandboxed_child(void) {
+  pid_t child = fork();
+  if (child == 0) {
+    say("closed", !close_sandbox());
+    pid_t grandchild = fork();
+    if (grandchild == 0) { say("grandchild", work1(3) + dense(0)); _exit(4); }
+    say("ended", end_of(grandchild));
+    say("child", work2(3));
+    _exit(5);
+  }
+  say("ended", end_of(child));
+  say("parent", work3(3));
+  return 0;
+}
+
+/* As a debugger starts its program: every stop is told, and gone on from without the signal. */
+static int traced(void) {
+  pid_t child = fork();
+  if (child == 0) {
+    ptrace(PTRACE_TRACEME, 0, 0, 0);
+    work1(dense(4));
+    execl("/bin/true", "true", (char *)0);
+    _exit(97);
+  }
+  int status;
+  for (unsigned stops = 0; waitpid(child, &status, 0) > 0;) {
+    if (!WIFSTOPPED(status)) { say("stops", stops); break; }
+    say("stopped by", WSTOPSIG(status));
+    if (++stops > 20) { kill(child, 9); continue; }
+    ptrace(PTRACE_CONT, child, 0, 0);
+  }
+  say("ended", WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status));
+  say("parent", work2(4));
+  return 0;
+}
+
+/* Changes a constant in its text, and then has a jump lead elsewhere. */
+__attribute__((noinline, noclone)) static unsigned changed(unsigned x) {
+  __asm__ volatile("nop; nop; nop; nop; nop; nop; nop; nop");
+  return x + 0x11223344;
+}
+__attribute__((noinline, noclone)) static unsigned other(unsigned x) { __asm__ volatile(""); return x * 3; }
+static int patches(void) {
+  unsigned (*volatile call)(unsigned) = changed;
+  unsigned char *text = (unsigned char *)changed;
+  uint32_t constant;
+  int at = 0;
+  do memcpy(&constant, text + ++at, 4); while (constant != 0x11223344 && at < 60);
+  void *page = (void *)((uintptr_t)text & ~4095UL);
+  pid_t child = fork();
+  if (child == 0) {
+    if (mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC)) _exit(98);
+    constant = 5;
+    memcpy(text + at, &constant, 4);
+    say("child", call(1));
+    _exit(6);
+  }
+  say("ended", end_of(child));
+  say("before", call(1));
+  if (mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC)) return 98;
+  constant = 1000;
+  memcpy(text + at, &constant, 4);
+  mprotect(page, 8192, PROT_READ | PROT_EXEC);
+  say("changed", call(1));
+  say("new", work1(5) + work2(5));
+  mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
+  int32_t distance = (char *)other - (char *)(text + 5);
+  text[0] = 0xe9;
+  memcpy(text + 1, &distance, 4);
+  say("elsewhere", call(7));
+  say("again", call(8) + work3(5));
+  return 0;
+}
+
+/* Locks its memory, which is to stay small. */
+static int locks(void) {
+  mlockall(MCL_CURRENT | MCL_FUTURE);
+  say("new", work1(6));
+  FILE *status = fopen("/proc/self/status", "r");
+  char line[256];
+  unsigned long resident = 0;
+  while (status && fgets(line, sizeof line, status)) sscanf(line, "VmRSS: %lu", &resident);
+  say("less than a gigabyte", resident > 0 && resident < 1000000);
+  return 0;
+}
+
+/* May write no file any more; then threads and their creator run the same code at once. */
+__attribute__((noinline, noclone)) static unsigned counted(unsigned x) { __asm__ volatile(""); return x + 1; }
+static void *counting(void *unused) {
+  (void)unused;
+  for (unsigned i = 0; i < 3000000; i++) counted(i);
+  return 0;
+}
+static int limited(void) {
+  pthread_t threads[3];
+  struct rlimit none = {0, 0};
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &none);
+  for (int i = 0; i < 3; i++) if (pthread_create(threads + i, 0, counting, 0)) return 98;
+  counting(0);
+  for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
+  return 7;
+}
+
+static const struct { const char *name; int (*run)(void); } scenarios[] = {
+  {"sandboxed", sandboxed}, {"sandboxed_child", sandboxed_child}, {"traced", traced}, {"patches", patches},
+  {"locks", locks}, {"limited", limited},
+};
+
+int main(int count, char **arguments) {
+  for (size_t i = 0; count > 1 && i < sizeof scenarios / sizeof *scenarios; i++)
+    if (!strcmp(arguments[1], scenarios[i].name)) return scenarios[i].run();
+  return work4(count) + work5(count) == 0;
+}

@@ -1,0 +1,120 @@
+//! Programs that change their own text, let themselves be traced, or close a sandbox do under observation what they do alone,
+//! and what could not be observed is said.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use tomo_testkit::corpus::compiled;
+use tomo_testkit::coverage::{Covering, Pool, complete};
+
+/// The program of scenarios.
+fn program() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| compiled("gcc", "parting.c", &["-O2", "-w", "-pthread"]).expect("built"))
+}
+
+fn run(mut command: Command, scenario: &str) -> Output {
+    command.arg(program()).arg(scenario);
+    complete(command, b"").expect("run")
+}
+
+fn alone(scenario: &str) -> Output {
+    run(Command::new("env"), scenario)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Output and exit code are as alone; gives what `tomo cover` with these options says.
+fn does_the_same(options: &[&str], scenario: &str) -> String {
+    let covering = Covering::new().expect("a folder");
+    let options = [&["--verbose"], options].concat();
+    let command = covering.command(&options).expect("tomo");
+    let (expected, got) = (alone(scenario), run(command, scenario));
+    let what = format!("{scenario} {options:?}");
+    assert_eq!(text(&got.stdout), text(&expected.stdout), "{what}");
+    assert_eq!(got.status.code(), expected.status.code(), "{what}");
+    text(&got.stderr)
+}
+
+const WAYS: [&[&str]; 3] = [&[], &["--level", "edge"], &["--fork", "separate"]];
+
+/// Traps come back without a system call.
+#[test]
+fn traps_in_a_sandbox_that_no_handler_may_return_in_disturb_nothing() {
+    for options in WAYS {
+        let said = does_the_same(options, "sandboxed");
+        let (before, _) = said.split_once(" traps, ").expect("how many traps");
+        let traps = before.rsplit(' ').next().and_then(|n| n.parse().ok());
+        assert!(traps >= Some(20_usize), "{said}");
+        assert!(!said.contains("not observed"), "{said}");
+        does_the_same(options, "sandboxed_child");
+    }
+}
+
+#[test]
+fn a_child_that_is_traced_meets_no_trap_of_ours() {
+    for options in WAYS {
+        let said = does_the_same(options, "traced");
+        let words = "processes: it runs under a debugger, which would take";
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn a_program_that_changes_its_text_has_it_for_itself() {
+    for options in WAYS {
+        let said = does_the_same(options, "patches");
+        let words = "the program makes its own text writable, and has it back";
+        assert!(said.contains(words), "{said}");
+    }
+    let pool = Pool::new(program()).expect("a pool");
+    let expected = alone("patches");
+    for _ in 0..3 {
+        let mut command = pool.command(program());
+        command.arg("patches");
+        let got = complete(command, b"").expect("run");
+        assert_eq!(text(&got.stdout), text(&expected.stdout));
+        assert_eq!(got.status.code(), expected.status.code());
+    }
+}
+
+#[test]
+fn shadows_of_stacks_are_not_locked_into_memory() {
+    let covering = Covering::new().expect("a folder");
+    let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+    command.args(["paths", "-o"]).arg(covering.output());
+    command.arg("--");
+    let (expected, got) = (alone("locks"), run(command, "locks"));
+    assert_eq!(text(&got.stdout), text(&expected.stdout));
+    assert_eq!(got.status.code(), expected.status.code());
+}
+
+/// What threads without a slab do is lost, which is said, and nothing else is.
+#[test]
+fn threads_for_which_there_is_no_room_leave_other_counts_alone() {
+    let covering = Covering::new().expect("a folder");
+    let observed = |command: &str| {
+        let mut observing = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+        let output = covering.output().join(command);
+        observing.args([command, "-o"]).arg(output).arg("--");
+        let got = run(observing, "limited");
+        assert_eq!(
+            got.status.code(),
+            Some(7),
+            "{command}: {}",
+            text(&got.stderr)
+        );
+        text(&got.stderr)
+    };
+    let said = observed("count");
+    let of = said.lines().find(|line| line.ends_with(" counted"));
+    let entered = of.and_then(|line| line.split_whitespace().next());
+    assert_eq!(entered, Some("3000000"), "{said}");
+    assert!(said.contains("3 threads were not counted"), "{said}");
+    for command in ["paths", "chains", "predicates", "trace"] {
+        observed(command);
+    }
+}
