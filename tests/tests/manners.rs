@@ -293,6 +293,26 @@ fn exceptions_and_panics_pass_through_probed_code() {
 /// An address sanitizer does not start behind a library that it does not know, and has threads with all
 /// signals blocked.
 #[test]
+fn a_sanitizer_that_is_preloaded_finds_everything_as_alone() {
+    let named = Command::new("gcc")
+        .arg("-print-file-name=libasan.so")
+        .output();
+    let named = named.expect("gcc").stdout;
+    let library = String::from_utf8(named).expect("a path");
+    let covering = Covering::new().expect("a folder");
+    let run = |mut command: Command| {
+        command.env("LD_PRELOAD", library.trim());
+        command.arg(program()).arg("exit");
+        complete(command, b"").expect("run")
+    };
+    let expected = run(Command::new("env"));
+    let got = run(covering.command(&[]).expect("tomo"));
+    assert_eq!(code(&got), code(&expected));
+    assert_eq!(got.stdout, expected.stdout);
+    assert!(covering.only().expect("a record").hit.len() > 10);
+}
+
+#[test]
 fn programs_with_sanitizers_are_covered() {
     for sanitizer in ["-fsanitize=address", "-fsanitize=undefined"] {
         let program = built("gcc", &["-O1", "-pthread", "-w", sanitizer]);

@@ -350,7 +350,8 @@ fn is_called_after(executable: &Path, library: &Path) -> bool {
     behind(own, &['.', '-']) || behind(&joined, &['.'])
 }
 
-fn is_sanitizer(library: &Path) -> bool {
+/// Whether it is the runtime of an address sanitizer, which wants to be the first library of all.
+pub(crate) fn is_sanitizer(library: &Path) -> bool {
     let name = library.file_name().unwrap_or_default().as_bytes();
     name.starts_with(b"libasan.so") || name.starts_with(b"libclang_rt.asan")
 }

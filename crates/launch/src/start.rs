@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -17,6 +18,7 @@ use signal_hook::iterator::{Handle, SignalsInfo};
 use signal_hook::low_level::siginfo::{Cause, Origin};
 use tomo_wire::environment;
 
+use crate::modules::is_sanitizer;
 use crate::{Agent, Target, inherited};
 
 /// How a program ended.
@@ -90,7 +92,12 @@ impl Arming<'_> {
             (PRELOAD, list(self.agent.path.as_os_str(), PRELOAD)),
             (environment::ROSTER, self.roster.as_os_str().to_os_string()),
         ];
-        if self.sanitized {
+        // One that the user preloads finds ours before it, too.
+        let preloads = |list: OsString| {
+            let mut names = list.as_bytes().split(|byte| b" :".contains(byte));
+            names.any(|name| is_sanitizer(Path::new(OsStr::from_bytes(name))))
+        };
+        if self.sanitized || before(PRELOAD).is_some_and(preloads) {
             let lenient = OsStr::new("verify_asan_link_order=0");
             variables.push((SANITIZER, list(lenient, SANITIZER)));
         }
