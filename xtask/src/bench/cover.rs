@@ -13,7 +13,7 @@ use anyhow::Result;
 /// promise is not kept.
 #[derive(clap::Args)]
 pub(crate) struct Cover {
-    /// Measure only whole processes, of cases whose name contains this
+    /// Measure only whole processes, of cases whose name contains this; other rows stay
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Print the table, but leave the page alone

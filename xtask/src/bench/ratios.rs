@@ -28,8 +28,8 @@ struct Measured {
     unarmed: usize,
 }
 
-/// Runs the bench of this name over the cases whose names contain `only`, and rewrites its part of the page, if all
-/// of it was measured and it `writes`.
+/// Runs the bench of this name over the cases whose names contain `only`, and rewrites its part of the page, if it `writes`: rows of
+/// cases that were not measured stay.
 pub(super) fn bench(name: &str, only: Option<&str>, writes: bool) -> Result<()> {
     bench_as(name, only, writes, table)
 }
@@ -51,13 +51,43 @@ pub(super) fn bench_as<Row: DeserializeOwned>(
     }
     let (table, broken) = table(&rows)?;
     println!("{table}");
-    if writes && only.is_none() {
-        page::rewrite(&house::root()?.join(PAGE), &format!("bench {name}"), &table)?;
+    if writes {
+        let made = |before: &str| match only {
+            Some(_) => merged(before, &table),
+            None => table.clone(),
+        };
+        page::remake(&house::root()?.join(PAGE), &format!("bench {name}"), made)?;
     }
     if broken > 0 {
         bail!(verdict(broken));
     }
     Ok(())
+}
+
+/// The table `before`, with the rows of those cases anew that `now` has, each where its case stood.
+fn merged(before: &str, now: &str) -> String {
+    let case = |line: &str| {
+        let cells = line.strip_prefix("| ")?;
+        Some(cells.split_once(" | ")?.0.to_owned())
+    };
+    let anew: Vec<(Option<String>, &str)> = now.lines().map(|line| (case(line), line)).collect();
+    let mut lines: Vec<&str> = Vec::new();
+    let mut last = None;
+    let is_row = |line: &&str| line.starts_with('|');
+    for line in before.lines().filter(is_row) {
+        let name = case(line).filter(|name| name != "case");
+        let rows = anew.iter().filter(|(of, _)| of.is_some() && *of == name);
+        let rows: Vec<&str> = rows.map(|(_, row)| *row).collect();
+        match rows.is_empty() {
+            true => lines.push(line),
+            false if last != name => lines.extend(rows),
+            false => {}
+        }
+        last = name;
+    }
+    let kept = lines.join("\n");
+    let broken = kept.matches("**not kept**").count() + kept.matches("not armed**").count();
+    format!("\n{}\n\n{}\n", kept.trim(), verdict(broken))
 }
 
 /// The table, and how many promises are broken.
@@ -97,7 +127,28 @@ fn table(rows: &[Measured]) -> Result<(String, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Measured, read, table};
+    use super::{Measured, merged, read, table};
+
+    #[test]
+    fn rows_of_other_cases_stay() {
+        let row = |case: &str, way: &str, value: &str| format!("| {case} | {way} | {value} |\n");
+        let head = "| case | way | promised |\n|---|---|---|\n";
+        let broken = "**not kept**: at most 1";
+        let before = [
+            row("a", "alone", "1"),
+            row("a", "cold", broken),
+            row("b", "alone", "1"),
+            row("b", "cold", broken),
+        ];
+        let before = format!("\n{head}{}\n2 promises are not kept.\n", before.concat());
+        let now = [row("a", "alone", "3"), row("a", "cold", "2")].concat();
+        let after = merged(&before, &format!("\n{head}{now}\nAll promises are kept.\n"));
+        let rest = [row("b", "alone", "1"), row("b", "cold", broken)].concat();
+        assert_eq!(
+            after,
+            format!("\n{head}{now}{rest}\n1 promise is not kept.\n")
+        );
+    }
 
     const PRINTED: &str = r#"
 a line for people
