@@ -161,12 +161,12 @@ pub(crate) fn regions() -> impl Iterator<Item = &'static Region> {
         .map(|(region, _)| region)
 }
 
-/// The regions whose text is ours, each to be taken back from us once: what the caller does with it.
-pub(crate) fn give_back(wanted: impl Fn(&Region) -> bool, mut give: impl FnMut(&'static Region)) {
+/// Gives back the text of those regions that are `wanted` and that are still ours; whether that worked says `give`.
+pub(crate) fn give_back(wanted: impl Fn(&Region) -> bool, give: impl Fn(&Region) -> bool) {
     for ((region, gone), given) in written().iter().zip(&GONE).zip(&GIVEN_BACK) {
         let is_there = !gone.load(Ordering::Relaxed);
-        if is_there && wanted(region) && !given.swap(true, Ordering::Relaxed) {
-            give(region);
+        if is_there && wanted(region) && !given.swap(true, Ordering::Relaxed) && !give(region) {
+            given.store(false, Ordering::Relaxed);
         }
     }
 }

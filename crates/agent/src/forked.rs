@@ -21,7 +21,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
 use core::slice;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tomo_wire::PAGE;
 use tomo_wire::image::{Image, Region};
@@ -34,7 +34,7 @@ use crate::interrupted::Interrupted;
 use crate::loader::weak;
 use crate::own::{self, Own};
 use crate::system::{self, Errno, How, Protection};
-use crate::{door, given, kept};
+use crate::{door, kept};
 
 /// A module of which this process has a text and a record of its own.
 #[derive(Clone, Copy)]
@@ -124,10 +124,27 @@ pub(crate) fn tell(child: Handler) {
     }
 }
 
+/// Whether the program has closed a sandbox by itself, in which nobody knows what may still be asked of the system.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether it has, by the C library's `prctl`.
+fn is_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
+
+/// `prctl` is called with this option.
+pub(crate) fn before_controlling(option: c_int) {
+    /// Closes a sandbox.
+    const SET_SANDBOX: c_int = 22;
+    if option == SET_SANDBOX {
+        CLOSED.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Called by the C library in a forked process.
 extern "C" fn child() {
     let before = system::change_mask(How::Block, u64::MAX);
-    let is_same = !given::is_closed() && system::sandbox() == SANDBOX.load(Ordering::Relaxed);
+    let is_same = !is_closed() && system::sandbox() == SANDBOX.load(Ordering::Relaxed);
     let interrupted = match is_same {
         true => Interrupted::find(),
         // What a program that has locked itself in since may still do, nobody knows; to try might end it.

@@ -13,23 +13,17 @@
 //! not seen.
 
 use core::ffi::{CStr, c_int};
-use core::sync::atomic::{AtomicBool, Ordering};
 
-use tomo_wire::counting::Contents;
 use tomo_wire::record::Reason;
 
 use crate::armed::{self, Region};
 use crate::system::{self, Access, Protection};
-use crate::{arm, forked, slabs};
+use crate::{arm, forked};
 
 /// Memory may be written.
 const WRITE: c_int = 2;
 /// The request of who lets itself be traced.
 const TRACE_ME: usize = 0;
-/// Options of `prctl`.
-const SET_SANDBOX: c_int = 22;
-/// What is locked gets its memory only when it is touched.
-const ON_FAULT: c_int = 4;
 
 /// Memory at `address` gets this protection.
 pub(crate) fn before_protecting(address: usize, length: usize, protection: c_int) {
@@ -48,39 +42,16 @@ pub(crate) fn before_tracing(request: usize) {
     }
 }
 
-/// Whether the program has closed a sandbox by itself, in which nobody knows what may still be asked of the system.
-static CLOSED: AtomicBool = AtomicBool::new(false);
-
-/// Whether it has, by the C library's `prctl`.
-pub(crate) fn is_closed() -> bool {
-    CLOSED.load(Ordering::Relaxed)
-}
-
-/// `prctl` is called with this option.
-pub(crate) fn before_controlling(option: c_int) {
-    if option == SET_SANDBOX {
-        CLOSED.store(true, Ordering::Relaxed);
-    }
-}
-
-/// What `mlockall` is to be told: shadows of stacks are far larger than what is ever touched of them.
-pub(crate) fn locked(flags: c_int) -> c_int {
-    match slabs::have(Contents::Paths) {
-        true => flags | ON_FAULT,
-        false => flags,
-    }
-}
-
-/// Maps the module's own text over the region, if its file is still there as it was.
-fn give(region: &Region, reason: Reason) {
+/// Maps the module's own text over the region, if its file is still there as it was; whether it was.
+fn give(region: &Region, reason: Reason) -> bool {
     // SAFETY: the path is there as long as the module, which was not unloaded.
     let path = unsafe { CStr::from_ptr(region.file.path) };
     let Ok(file) = system::open(path, Access::Read, true) else {
-        return;
+        return false;
     };
     let now = file.status().ok().map(|status| arm::stamp_of(&status));
     if now.is_none() || now != region.file.stamp {
-        return;
+        return false;
     }
     let access = Protection::ReadExecute;
     let (start, length, offset) = (region.start, region.length, region.file.offset);
@@ -93,4 +64,5 @@ fn give(region: &Region, reason: Reason) {
             .unwrap_or(counters)
             .note_refused(reason, 0);
     }
+    given.is_ok()
 }

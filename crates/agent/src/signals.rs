@@ -14,6 +14,7 @@ use core::mem::transmute;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::fatal;
+use crate::forked;
 use crate::given;
 use crate::slabs;
 use crate::symbols;
@@ -326,10 +327,10 @@ stand_before! {
         real(request, process, address, data)
     }
     PRCTL: prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int = -1, |real| {
-        given::before_controlling(option);
+        forked::before_controlling(option);
         real(option, a, b, c, d)
     }
-    MLOCKALL: mlockall(flags: c_int) -> c_int = -1, |real| real(given::locked(flags))
+    MLOCKALL: mlockall(flags: c_int) -> c_int = -1, |real| real(slabs::locked(flags))
     ATTRIBUTE_MASK: pthread_attr_setsigmask_np(attributes: *mut c_void, set: *const Set) -> c_int = 22, |real| {
         // SAFETY: what `pthread_attr_setsigmask_np` asks of its callers.
         unsafe { without_trap(set, |set| real(attributes, set)) }

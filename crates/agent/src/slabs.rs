@@ -335,6 +335,16 @@ pub(crate) fn create(
     result
 }
 
+/// What `mlockall` is to be told: shadows of stacks are far larger than what is ever touched of them.
+pub(crate) fn locked(flags: c_int) -> c_int {
+    /// What is locked gets its memory only when it is touched.
+    const ON_FAULT: c_int = 4;
+    match have(Contents::Paths) {
+        true => flags | ON_FAULT,
+        false => flags,
+    }
+}
+
 /// Creates a thread that has no slab. It inherits where the base points, and so begins in memory that nobody reads; what it did in
 /// its creator's would be counted there, without a lock.
 fn unnoted(real: impl FnOnce() -> c_int) -> c_int {

@@ -24,8 +24,10 @@ pub(super) const WAYS: [&[&str]; 7] = [
     &["trace"],
 ];
 
-/// What is said of programs that cannot be observed.
-const REFUSALS: [&str; 2] = ["is statically linked", "has no place for a probe"];
+/// What is said of programs that cannot be observed, and do not run.
+const NOT_RUN: &str = "is statically linked";
+/// What is said of those that run, and have nothing that could be observed.
+const NO_PLACE: &str = "has no place for a probe";
 
 /// What observing did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +77,7 @@ pub(super) fn ask(
     for (by, came) in WAYS.iter().zip(&mut came) {
         let (answer, said) = ask(Some(by))?;
         let same = answer == alone;
-        if REFUSALS.iter().any(|refusal| said.contains(refusal)) {
+        if said.contains(NOT_RUN) || same && said.contains(NO_PLACE) {
             *came = Came::Refused;
         } else if said.lines().any(is_unobserved) || !same && !answers(&answer, DOUBTS)? {
             *came = Came::Differs;
