@@ -2,6 +2,7 @@
    Every scenario runs code that has not run before behind it, and prints what came of it. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <grp.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -180,9 +181,19 @@ static int limited(void) {
   return 7;
 }
 
+/* Becomes nobody, and another program, which says something on both of its outputs. */
+static int leaves(void) {
+  if (setgroups(0, 0) || setgid(65534) || setuid(65534)) return 98;
+  say("new", work1(7));
+  fflush(stdout);
+  execl("/bin/sh", "sh", "-c", "echo out; echo err >&2; exit 3", (char *)0);
+  return 97;
+}
+
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"sandboxed", sandboxed}, {"sandboxed_child", sandboxed_child}, {"traced", traced}, {"patches", patches},
   {"locks", locks}, {"limited", limited},
+  {"leaves", leaves},
 };
 
 int main(int count, char **arguments) {

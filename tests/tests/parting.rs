@@ -1,6 +1,8 @@
 //! Programs that change their own text, let themselves be traced, or close a sandbox do under observation what they do alone,
 //! and what could not be observed is said.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -117,4 +119,27 @@ fn threads_for_which_there_is_no_room_leave_other_counts_alone() {
     for command in ["paths", "chains", "predicates", "trace"] {
         observed(command);
     }
+}
+
+/// What is started after root was given up is told to load the agent, and can.
+#[test]
+fn who_gives_up_root_starts_programs_that_say_nothing_of_us() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let passable = Permissions::from_mode(0o711);
+    fs::set_permissions(folder.path(), passable).expect("set");
+    let expected = alone("leaves");
+    assert_eq!(expected.status.code(), Some(3));
+    let same = |got: Output| {
+        assert_eq!(text(&got.stderr), text(&expected.stderr));
+        assert_eq!(text(&got.stdout), text(&expected.stdout));
+        assert_eq!(got.status.code(), expected.status.code());
+    };
+    let covering = Covering::cached_in(&folder.path().join("cache")).expect("a folder");
+    same(run(covering.command(&[]).expect("tomo"), "leaves"));
+    let pool = folder.path().join("pool");
+    let options = ["--pool", &pool.to_string_lossy()];
+    same(run(covering.command(&options).expect("tomo"), "leaves"));
 }

@@ -21,8 +21,8 @@ use tomo_program::{Cache, FunctionView, Graphs, Loaded, Request, Search, load};
 /// Show what a program consists of: functions, blocks, edges, sites.
 ///
 /// The first time, the program is analysed, and its model kept in a cache directory
-/// ($TOMO_CACHE_DIR, else $XDG_CACHE_HOME/tomograph, else ~/.cache/tomograph); after that, the model
-/// is read from there.
+/// ($TOMO_CACHE_DIR, else $XDG_CACHE_HOME/tomograph, else ~/.cache/tomograph, root's /var/cache/tomograph);
+/// after that, the model is read from there.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

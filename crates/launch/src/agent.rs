@@ -1,6 +1,9 @@
 //! The agent's file. It is carried inside this program, and put into the cache for the dynamic
 //! loader to find, under a name that its content decides. Where nothing may be executed from the
 //! cache it is a file in memory, which lives as long as this process.
+//!
+//! Everybody may read it, since everybody may have to: what an armed program starts after it has given up its user is told
+//! to load it, too, and a loader that cannot open it says so on standard error. Where it can, it finds nothing to arm.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -44,7 +47,7 @@ impl Agent {
     /// # Errors
     /// Where it cannot be put there, or others could change it.
     pub fn in_cache(cache: &Path) -> Result<Self, AgentError> {
-        let folder = private::folder(&cache.join("agent"))?;
+        let folder = private::passage(&cache.join("agent"))?;
         let flags = statvfs(&folder).map_err(|e| AgentError::Io(folder.clone(), e.into()))?;
         if flags.flags().contains(FsFlags::ST_NOEXEC) {
             return Self::in_memory().map_err(|error| AgentError::Io(folder, error));
@@ -56,9 +59,9 @@ impl Agent {
             return Err(AgentError::Unloadable(path));
         }
         let complete = fs::symlink_metadata(&path)
-            .is_ok_and(|found| private::is_private(&found) && found.len() == CARRIED.len() as u64);
+            .is_ok_and(|found| private::is_for_all(&found) && found.len() == CARRIED.len() as u64);
         if !complete {
-            private::install(&path, &[CARRIED]).map_err(io)?;
+            private::install_for_all(&path, &[CARRIED]).map_err(io)?;
         }
         Ok(Self { path, _file: None })
     }

@@ -63,7 +63,7 @@ impl Pool {
     /// # Errors
     /// Where it cannot be made, or others could change what is in it.
     pub fn open(path: &Path) -> Result<Self, PoolError> {
-        let path = private::folder(path)?;
+        let path = private::passage(path)?;
         let flags = statvfs(&path).map_err(|error| PoolError::Io(path.clone(), error.into()))?;
         if flags.flags().contains(FsFlags::ST_NOEXEC) {
             return Err(PoolError::NotExecutable(path));

@@ -4,9 +4,11 @@
 //! of them, replace it, or replace a folder above it, commands the program. So they are made for
 //! their owner alone, and what others could have put there is refused.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 
 /// Why a folder is not trusted.
@@ -23,8 +25,15 @@ pub enum NotPrivate {
     Writable(PathBuf),
 }
 
+/// A file that its owner may write and everybody may read.
+const FOR_ALL: u32 = 0o644;
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// A folder for its owner alone.
+const CLOSED: u32 = 0o700;
+/// A folder that others may pass through, to what is known to them by name and may be read.
+const PASSABLE: u32 = 0o711;
 
 /// Makes `folder` for this user alone where it is missing, and checks it and every folder above.
 /// Gives its real path.
@@ -32,12 +41,30 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// # Errors
 /// Where it cannot be made, or where somebody else could change what is in it.
 pub(crate) fn folder(path: &Path) -> Result<PathBuf, NotPrivate> {
+    provided(path, CLOSED)
+}
+
+/// The same, and others may pass through: a folder with the agent, of whose file other users' processes know once they are
+/// started by one that was armed. All else in it is for its owner alone.
+///
+/// # Errors
+/// As for [`folder`].
+pub(crate) fn passage(path: &Path) -> Result<PathBuf, NotPrivate> {
+    provided(path, PASSABLE)
+}
+
+fn provided(path: &Path, mode: u32) -> Result<PathBuf, NotPrivate> {
     let io = |error| NotPrivate::Io(path.into(), error);
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(io)?;
+    let making = |mode| {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(mode);
+        builder
+    };
+    if !path.is_dir() {
+        let above = path.parent().unwrap_or(path);
+        making(PASSABLE).create(above).map_err(io)?;
+        making(mode).create(path).map_err(io)?;
+    }
     let real = fs::canonicalize(path).map_err(io)?;
     check(&real)?;
     Ok(real)
@@ -117,6 +144,21 @@ pub(crate) fn install(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
         write_all(temporary, parts)?.sync_data()?;
         fs::rename(temporary, path)
     })
+}
+
+/// [Installs](install) a file that others may read.
+pub(crate) fn install_for_all(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    by_way_of(path, |temporary| {
+        let file = write_all(temporary, parts)?;
+        file.set_permissions(Permissions::from_mode(FOR_ALL))?;
+        file.sync_data()?;
+        fs::rename(temporary, path)
+    })
+}
+
+/// Whether a file is [private](is_private), and may be read by all.
+pub(crate) fn is_for_all(found: &Metadata) -> bool {
+    is_private(found) && found.mode() & FOR_ALL == FOR_ALL
 }
 
 /// [Installs](install) a file unless there is one; whether it was written.

@@ -1,7 +1,7 @@
 //! Where models are kept, so that a program is analysed once.
 //!
-//! One directory, `$TOMO_CACHE_DIR`, else `$XDG_CACHE_HOME/tomograph`, else `~/.cache/tomograph`, with
-//! one file a program, `models/<build id or content hash>-<fingerprint>-v<format>.<analysis>.model`
+//! One directory, `$TOMO_CACHE_DIR`, else `$XDG_CACHE_HOME/tomograph`, else for root `/var/cache/tomograph` and for everybody
+//! else `~/.cache/tomograph`, with one file a program, `models/<build id or content hash>-<fingerprint>-v<format>.<analysis>.model`
 //! (see [`Identity`]), and beside them what files without a build id contain. Any number of processes may read and write at once: a file is written under a
 //! temporary name in the same directory and renamed, so whoever opens a model finds a whole one. It is not
 //! forced to the disk; what a crash of the machine leaves half-written its checksums refuse.
@@ -61,9 +61,12 @@ impl Cache {
         };
         // A relative XDG_CACHE_HOME is invalid by the specification.
         let xdg = || path("XDG_CACHE_HOME").filter(|path| path.is_absolute());
-        let directory = path("TOMO_CACHE_DIR")
-            .or_else(|| Some(xdg()?.join("tomograph")))
-            .or_else(|| Some(path("HOME")?.join(".cache/tomograph")))?;
+        let above = || {
+            xdg()
+                .or_else(|| system(Path::new("/var/cache")))
+                .or_else(|| Some(path("HOME")?.join(".cache")))
+        };
+        let directory = path("TOMO_CACHE_DIR").or_else(|| Some(above()?.join("tomograph")))?;
         Some(Self::at(directory))
     }
 
@@ -155,10 +158,7 @@ impl Cache {
     /// Where it cannot be written; what was there before is still there.
     pub fn keep(&self, identity: &Identity, model: &Model) -> io::Result<()> {
         let models = self.models();
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&models)?;
+        make(&models)?;
         sweep(&models);
         let mut file = tempfile::Builder::new()
             .prefix(TEMPORARY)
@@ -168,6 +168,26 @@ impl Cache {
             .map_err(|error| error.error)?;
         Ok(())
     }
+}
+
+/// Root's caches, `folder`, where this is the root to whom it belongs (and not one in a namespace). They are not in his home,
+/// which nobody else may enter: programs that root starts become other users, and find there what they were told to load.
+fn system(folder: &Path) -> Option<PathBuf> {
+    let belongs_to_root = |metadata: Metadata| metadata.is_dir() && metadata.uid() == 0;
+    let ours = fs::metadata("/proc/self").is_ok_and(|ours| ours.uid() == 0);
+    let found = ours && fs::metadata(folder).is_ok_and(belongs_to_root);
+    found.then(|| folder.to_path_buf())
+}
+
+/// Makes a folder of the cache where it is missing: others may pass through those above, and not enter it.
+pub(crate) fn make(folder: &Path) -> io::Result<()> {
+    let making = |mode| {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(mode);
+        builder
+    };
+    making(0o711).create(folder.parent().unwrap_or(folder))?;
+    making(0o700).create(folder)
 }
 
 /// Whether a file belongs to the user who runs us.
@@ -212,10 +232,12 @@ mod tests {
         ];
         assert_eq!(directory(&all), Some("here".into()));
         assert_eq!(directory(&all[1..]), Some("/xdg/tomograph".into()));
-        assert_eq!(
-            directory(&all[2..]),
-            Some("/home/u/.cache/tomograph".into())
-        );
+        let home = fs::metadata("/proc/self").is_ok_and(|ours| ours.uid() != 0);
+        let last = match home {
+            true => "/home/u/.cache/tomograph",
+            false => "/var/cache/tomograph",
+        };
+        assert_eq!(directory(&all[2..]), Some(last.into()));
         assert_eq!(
             directory(&[
                 ("TOMO_CACHE_DIR", ""),
@@ -224,6 +246,19 @@ mod tests {
             ]),
             directory(&all[2..])
         );
-        assert_eq!(directory(&[]), None);
+        assert_eq!(directory(&[]).is_none(), home);
+    }
+
+    #[test]
+    fn the_systems_caches_are_the_systems_roots() {
+        let own = tempfile::tempdir().expect("a folder");
+        let is_root = fs::metadata("/proc/self").is_ok_and(|ours| ours.uid() == 0);
+        let expected = is_root.then(|| own.path().to_path_buf());
+        assert_eq!(system(own.path()), expected);
+        assert_eq!(system(&own.path().join("missing")), None);
+        if is_root {
+            std::os::unix::fs::chown(own.path(), Some(65534), None).expect("given away");
+            assert_eq!(system(own.path()), None);
+        }
     }
 }

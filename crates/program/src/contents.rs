@@ -7,11 +7,13 @@
 
 use std::fs::{self, Metadata};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::cache;
 
 /// How long a file must have been left alone. Times of files may be as coarse as two seconds.
 const SETTLED: Duration = Duration::from_secs(4);
@@ -89,10 +91,7 @@ pub(crate) fn remember(folder: &Path, stamp: &Stamp, content: u128) -> io::Resul
     if !stamp.is_settled(SystemTime::now()) {
         return Ok(());
     }
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)?;
+    cache::make(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(&stamp.entry(content))?;
     file.persist(stamp.path(folder))

@@ -45,7 +45,7 @@ fn the_directory_is_private_and_holds_nothing_else() {
     let mode =
         |path: &std::path::Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
     assert_eq!(mode(&directory.path().join("cache/models")), 0o700);
-    assert_eq!(mode(&directory.path().join("cache")), 0o700);
+    assert_eq!(mode(&directory.path().join("cache")), 0o711);
     assert_eq!(mode(&cache.path_of(&identity())), 0o600);
     assert_eq!(
         fs::read_dir(directory.path().join("cache/models"))
