@@ -348,6 +348,21 @@ static int serves(void) {
   return 0;
 }
 
+/* Says which signals it gets, all that a program may wait for, until it gets a SIGTERM. */
+static int told(void) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, 0);
+  puts("waiting");
+  fflush(stdout);
+  for (int signal = 0; signal != SIGTERM;) {
+    if (sigwait(&all, &signal)) return 98;
+    printf("%d\n", signal);
+    fflush(stdout);
+  }
+  return 0;
+}
+
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"trap_handled", trap_handled}, {"trap_ignored", trap_ignored}, {"trap_raised", trap_raised},
   {"trap_own", trap_own}, {"blocked", blocked}, {"full_mask", full_mask}, {"suspended", suspended},
@@ -355,12 +370,17 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"one_thread", one_thread}, {"tiny_stack", tiny_stack}, {"contexts", contexts}, {"forked", forked},
   {"vforked", vforked}, {"spawned", spawned}, {"executed", executed}, {"executed_bare", executed_bare},
   {"exit", exits}, {"exits_at_once", exits_at_once}, {"aborts", aborts}, {"crashes", crashes},
-  {"killed", killed}, {"jumps", jumps}, {"loads", loads}, {"serves", serves},
+  {"killed", killed}, {"jumps", jumps}, {"loads", loads}, {"serves", serves}, {"told", told},
   {"registers", registers}, {"disarmed_stack", disarmed_stack},
 };
 
 int main(int count, char **arguments) {
   self = "/proc/self/exe";
+  /* An alarm is kept when another program is executed. */
+  if (count > 2 && !strcmp(arguments[1], "alarm")) {
+    alarm(1);
+    execvp(arguments[2], arguments + 2);
+  }
   for (size_t i = 0; count > 1 && i < sizeof scenarios / sizeof *scenarios; i++)
     if (!strcmp(arguments[1], scenarios[i].name)) return scenarios[i].run();
   for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) puts(scenarios[i].name);

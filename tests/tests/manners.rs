@@ -176,6 +176,44 @@ fn a_server_is_recorded_while_it_runs_and_ends_on_sigterm() {
     assert_eq!(server.wait().expect("ended").code(), Some(128 + 15));
 }
 
+/// Whatever signal somebody sends to `tomo`, the program gets it.
+#[test]
+fn signals_are_passed_on() {
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&[]).expect("tomo");
+    command.arg(program()).arg("told").stdout(Stdio::piped());
+    let mut told = command.spawn().expect("started");
+    let mut lines = BufReader::new(told.stdout.take().expect("a pipe")).lines();
+    let mut line = || lines.next().expect("a line").expect("read");
+    assert_eq!(line(), "waiting");
+    let named = [1, 2, 3, 6, 10, 12, 14, 16, 24, 26, 27, 28, 29, 30];
+    for signal in named.into_iter().chain(34..=64).chain([15]) {
+        let number = format!("-{signal}");
+        let pid = told.id().to_string();
+        let sent = Command::new("kill").args([number, pid]).status();
+        assert!(sent.expect("kill").success());
+        assert_eq!(line(), signal.to_string());
+    }
+    assert_eq!(told.wait().expect("ended").code(), Some(0));
+    assert!(covering.only().expect("a record").hit.len() > 5);
+}
+
+/// An alarm that was set before `tomo` was executed rings for `tomo` alone.
+#[test]
+fn an_alarm_set_before_ends_the_program() {
+    let covering = Covering::new().expect("a folder");
+    let covered = covering.command(&[]).expect("tomo");
+    let mut command = Command::new(program());
+    command.arg("alarm").arg(covered.get_program());
+    command.args(covered.get_args());
+    let set = |(name, value): (_, Option<_>)| Some((name, value?));
+    command.envs(covered.get_envs().filter_map(set));
+    command.arg(program()).arg("serves");
+    let output = complete(command, b"").expect("run");
+    assert_eq!(output.status.code(), Some(128 + 14));
+    assert_eq!(covering.only().expect("a record").processes, 1);
+}
+
 /// Each process adds to the one record: a program that forks, and one that runs itself.
 #[test]
 fn processes_of_one_program_share_a_record() {

@@ -48,7 +48,8 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use tomo_weave::Breakpoint;
 
-use crate::start::{Extra, Forwarding};
+use crate::passing::Passing;
+use crate::start::Extra;
 use crate::{Ended, Observed, StartError, Target, inherited};
 use calm::Calming;
 use events::Attending;
@@ -119,7 +120,7 @@ pub fn attend(
         apart,
     };
     system::hold_back(&mut command, held);
-    let forwarding = Forwarding::prepare().map_err(StartError::Lost)?;
+    let passing = Passing::prepare().map_err(StartError::Lost)?;
     std::thread::scope(|scope| {
         // It comes back when the program has started, which waits for this thread. With the command goes its end of the pipe.
         let mut spawning = Some(scope.spawn(move || command.spawn()));
@@ -142,7 +143,7 @@ pub fn attend(
         {
             return Err(failed(error));
         }
-        let _forwarding = forwarding.to(process, scope);
+        passing.to(process);
         let wanted = points.map(|points| Wanted {
             module: &points.module.path,
             entry: points.entry,

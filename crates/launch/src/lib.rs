@@ -16,7 +16,8 @@
 //! | `private.rs` | files and folders that nobody else can write |
 //! | `inherited.rs` | how broken pipes are to be handled |
 //! | `attended.rs` | a program that this process attends to: breakpoints, calm |
-//! | `start.rs` | the program runs, signals are passed on, its end is noted |
+//! | `passing.rs` | signals are passed on |
+//! | `start.rs` | the program runs, its end is waited for |
 
 #![deny(unsafe_code)]
 
@@ -36,6 +37,11 @@ mod inherited;
 )]
 mod live;
 mod modules;
+#[expect(
+    unsafe_code,
+    reason = "handles signals and sends them by their numbers; SAFETY.md argues it"
+)]
+mod passing;
 mod pool;
 mod private;
 mod room;
@@ -53,11 +59,12 @@ pub use forks::{Forks, records};
 pub use images::{ChosenPaths, How, ImageError, Images, Markings, Weighed};
 pub use live::{Live, LiveError};
 pub use modules::{Choice, Chosen, Found, Observed, modules};
+pub use passing::keep_going;
 pub use pool::{Pool, PoolError};
 pub use private::NotPrivate;
 pub use room::Placed;
 pub use seen::{Seen, read_live};
-pub use start::{Arming, Ended, Extra, StartError, Started, keep_going, run, start, start_with};
+pub use start::{Arming, Ended, Extra, StartError, Started, run, start, start_with};
 pub use target::{Target, TargetError};
 pub use tracing::{HowTraced, TRACKS, TraceImages, keep_addresses};
 pub use unwound::{Crash, CrashError, CrashedModule, Crashes, End, Frame, crashes};

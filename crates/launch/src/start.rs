@@ -1,4 +1,4 @@
-//! The program runs: signals are passed on to it, its end is waited for.
+//! The program runs, and its end is waited for.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -6,19 +6,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::thread::Scope;
 
-use nix::sys::signal::{Signal, kill};
+use nix::errno::Errno;
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
-use signal_hook::consts;
-use signal_hook::iterator::exfiltrator::origin::WithOrigin;
-use signal_hook::iterator::{Handle, SignalsInfo};
-use signal_hook::low_level::siginfo::{Cause, Origin};
 use tomo_wire::environment;
 
 use crate::modules::is_sanitizer;
+use crate::passing::Passing;
 use crate::{Agent, Target, inherited};
 
 /// How a program ended.
@@ -51,17 +46,6 @@ pub enum StartError {
     #[error("waiting for the program: {0}")]
     Lost(io::Error),
 }
-
-/// The signals that are passed on when somebody sends them to this process alone.
-const PASSED_ON: [i32; 7] = [
-    consts::SIGTERM,
-    consts::SIGINT,
-    consts::SIGQUIT,
-    consts::SIGHUP,
-    consts::SIGUSR1,
-    consts::SIGUSR2,
-    consts::SIGALRM,
-];
 
 /// What arms a program.
 #[derive(Clone, Copy, Debug)]
@@ -110,15 +94,6 @@ const PRELOAD: &str = "LD_PRELOAD";
 /// The address sanitizer's options.
 const SANITIZER: &str = "ASAN_OPTIONS";
 
-/// From now on a file that becomes larger than this process may write is an error, as a full disk
-/// is, and does not end it. The programs that it starts are not affected.
-pub fn keep_going() {
-    if ignored_signals() & (1 << (consts::SIGXFSZ - 1)) == 0 {
-        let unused = Arc::new(AtomicBool::new(false));
-        let _ = signal_hook::flag::register(consts::SIGXFSZ, unused);
-    }
-}
-
 /// Runs `target`, called as `name`, until it ends: armed, or as it is.
 ///
 /// # Errors
@@ -136,7 +111,7 @@ pub fn run(
 #[derive(Debug)]
 pub struct Started {
     child: Child,
-    signals: Signals,
+    passing: Passing,
 }
 
 impl Started {
@@ -156,7 +131,14 @@ impl Started {
     /// # Errors
     /// Where it cannot be waited for.
     pub fn wait(mut self) -> Result<Ended, StartError> {
-        wait(&mut self.child, &mut self.signals).map_err(StartError::Lost)
+        let process = Pid::from_raw(self.child.id() as i32);
+        // As long as nobody has asked how it ended, no other process gets its number.
+        let end = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+        while waitid(Id::Pid(process), end) == Err(Errno::EINTR) {}
+        drop(self.passing);
+        let status = self.child.wait().map_err(StartError::Lost)?;
+        let signal = status.signal().map(Ended::Killed);
+        Ok(signal.unwrap_or(Ended::Exited(status.code().unwrap_or(0))))
     }
 }
 
@@ -216,82 +198,9 @@ pub fn start_with(
     inherited::hand_on(&mut command);
     // Handled from before the program starts, so that none is missed; the program itself starts
     // with the default for each.
-    let signals = handled().map_err(StartError::Lost)?;
+    let passing = Passing::prepare().map_err(StartError::Lost)?;
     let failed = |error| StartError::NotStarted(target.command.clone(), error);
     let child = command.spawn().map_err(failed)?;
-    Ok(Started { child, signals })
-}
-
-type Signals = SignalsInfo<WithOrigin>;
-
-/// From now on this process handles the signals that it passes on. Those that whoever started it
-/// wanted ignored stay ignored, here and in the program.
-fn handled() -> io::Result<Signals> {
-    let ignored = ignored_signals();
-    let passed_on = PASSED_ON.into_iter();
-    let wanted = passed_on.filter(|signal| ignored & (1 << (signal - 1)) == 0);
-    Signals::new(wanted.chain([consts::SIGCHLD]))
-}
-
-/// The signals that this process ignores, bit by bit.
-fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
-}
-
-fn wait(child: &mut Child, signals: &mut Signals) -> io::Result<Ended> {
-    loop {
-        if let Some(status) = child.try_wait()? {
-            let signal = status.signal().map(Ended::Killed);
-            return Ok(signal.unwrap_or(Ended::Exited(status.code().unwrap_or(0))));
-        }
-        for origin in signals.wait() {
-            pass_on(&origin, child.id() as i32)?;
-        }
-    }
-}
-
-/// Passes a signal on to a process, if it was meant for that.
-fn pass_on(origin: &Origin, process: i32) -> io::Result<()> {
-    // What the terminal sends it sends to the whole group, the program included.
-    let by_terminal = origin.cause == Cause::Kernel;
-    if origin.signal != consts::SIGCHLD && !by_terminal {
-        let signal = Signal::try_from(origin.signal)?;
-        let _ = kill(Pid::from_raw(process), signal);
-    }
-    Ok(())
-}
-
-/// Signals that are passed on to a program that somebody else waits for.
-pub(crate) struct Forwarding(Signals);
-
-impl Forwarding {
-    /// From now on none is missed.
-    pub(crate) fn prepare() -> io::Result<Self> {
-        handled().map(Self)
-    }
-
-    /// Passes them on to `process` until what this gives is dropped.
-    pub(crate) fn to<'s>(self, process: i32, scope: &'s Scope<'s, '_>) -> Closing {
-        let Self(mut signals) = self;
-        let closing = Closing(signals.handle());
-        scope.spawn(move || {
-            for origin in &mut signals {
-                // A signal that is none is not passed on.
-                let _ = pass_on(&origin, process);
-            }
-        });
-        closing
-    }
-}
-
-/// Ends the passing on of signals when it is dropped.
-pub(crate) struct Closing(Handle);
-
-impl Drop for Closing {
-    fn drop(&mut self) {
-        self.0.close();
-    }
+    passing.to(child.id() as i32);
+    Ok(Started { child, passing })
 }

@@ -1,0 +1,248 @@
+//! What somebody sends to this process reaches the programs that it has started: a handler passes each signal on, by system
+//! calls alone. No thread waits for them, and waiting for a program is but waiting for a program.
+//!
+//! Signals that whoever started this process wanted ignored stay ignored, here and in the program. Once no program is left
+//! everything is as it was.
+
+use std::io;
+use std::mem::zeroed;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int, c_void, sigaction, siginfo_t};
+
+/// The signals that are passed on: all that would end this process without reaching the program, and those to which servers
+/// give a meaning of their own. The real-time signals are those that the C library leaves to programs.
+const PASSED_ON: [&[c_int]; 2] = [&NAMED, &REAL_TIME];
+const NAMED: [c_int; 15] = [
+    libc::SIGTERM,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGHUP,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGABRT,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGXCPU,
+    libc::SIGIO,
+    libc::SIGWINCH,
+    libc::SIGSTKFLT,
+    libc::SIGPWR,
+];
+const REAL_TIME: [c_int; 31] = {
+    let mut signals = [34; 31];
+    let mut next = 1;
+    while next < signals.len() {
+        signals[next] = signals[next - 1] + 1;
+        next += 1;
+    }
+    signals
+};
+
+/// What a terminal sends. It sends it to the whole group, the program included.
+const BY_TERMINALS: [c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGWINCH];
+
+/// A program that gets what is sent to this process.
+struct Place {
+    /// Its process, [`NONE`] or [`STARTING`].
+    process: AtomicI32,
+    /// What was sent while it was starting, bit by bit.
+    missed: AtomicU64,
+}
+
+/// There is no program.
+const NONE: i32 = 0;
+/// There will be one.
+const STARTING: i32 = -1;
+
+/// More programs at once than anybody starts by way of one process.
+static PLACES: [Place; 64] = [const {
+    Place {
+        process: AtomicI32::new(NONE),
+        missed: AtomicU64::new(0),
+    }
+}; 64];
+
+/// What was done with the signals before there was a program, and how many there are.
+struct Before {
+    programs: usize,
+    actions: Vec<(c_int, sigaction)>,
+}
+
+static BEFORE: Mutex<Before> = Mutex::new(Before {
+    programs: 0,
+    actions: Vec::new(),
+});
+
+fn before() -> MutexGuard<'static, Before> {
+    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Signals are passed on to a program until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Passing(usize);
+
+impl Passing {
+    /// From now on none is missed: what comes before the program has started it gets once [`Passing::to`] is called.
+    ///
+    /// # Errors
+    /// Where there are too many programs.
+    pub(crate) fn prepare() -> io::Result<Self> {
+        let mut before = before();
+        let free = |place: &Place| place.process.load(Ordering::SeqCst) == NONE;
+        let number = PLACES.iter().position(free);
+        let number = number.ok_or_else(|| io::Error::other("too many programs at once"))?;
+        PLACES[number].missed.store(0, Ordering::SeqCst);
+        PLACES[number].process.store(STARTING, Ordering::SeqCst);
+        if before.programs == 0 {
+            let signals = PASSED_ON.into_iter().flatten();
+            let installed = signals.filter_map(|signal| Some((*signal, handle(*signal, pass_on)?)));
+            before.actions = installed.collect();
+        }
+        before.programs += 1;
+        Ok(Self(number))
+    }
+
+    /// The program has started: it is `process`.
+    pub(crate) fn to(&self, process: i32) {
+        let place = &PLACES[self.0];
+        place.process.store(process, Ordering::SeqCst);
+        let missed = place.missed.swap(0, Ordering::SeqCst);
+        let signals = (1..=64).filter(|signal| missed & bit(*signal) != 0);
+        signals.for_each(|signal| send(process, signal));
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        let mut before = before();
+        PLACES[self.0].process.store(NONE, Ordering::SeqCst);
+        before.programs -= 1;
+        if before.programs == 0 {
+            let actions = std::mem::take(&mut before.actions);
+            actions.iter().for_each(|(signal, action)| {
+                set(*signal, action);
+            });
+        }
+    }
+}
+
+/// From now on a file that becomes larger than this process may write is an error, as a full disk
+/// is, and does not end it. The programs that it starts are not affected.
+pub fn keep_going() {
+    extern "C" fn nothing(_: c_int, _: *mut siginfo_t, _: *mut c_void) {}
+    handle(libc::SIGXFSZ, nothing);
+}
+
+type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
+
+/// Has a signal handled, unless it is ignored; gives what was done with it before.
+fn handle(signal: c_int, handler: Handler) -> Option<sigaction> {
+    // SAFETY: an action of zeros is one, and the call only writes into it.
+    let before = unsafe {
+        let mut before: sigaction = zeroed();
+        libc::sigaction(signal, ptr::null(), &raw mut before);
+        before
+    };
+    if before.sa_sigaction == libc::SIG_IGN {
+        return None;
+    }
+    // SAFETY: as above: nothing is blocked by it.
+    let mut action: sigaction = unsafe { zeroed() };
+    action.sa_sigaction = handler as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+    set(signal, &action).then_some(before)
+}
+
+/// Sets what is done with a signal; whether it could be set.
+fn set(signal: c_int, action: &sigaction) -> bool {
+    // SAFETY: the action is the default, one that this process had before, or a handler of this file, and those do nothing
+    // but atomic operations and system calls.
+    unsafe { libc::sigaction(signal, action, ptr::null_mut()) == 0 }
+}
+
+/// The handler.
+extern "C" fn pass_on(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
+    // SAFETY: the kernel hands handlers of this kind what it knows of the signal.
+    let info = unsafe { &*info };
+    let interrupted = Errno::last_raw();
+    // Whatever else the kernel sends, an alarm that was set before this process was executed for one, is for it alone.
+    let by_terminal = info.si_code == libc::SI_KERNEL && BY_TERMINALS.contains(&signal);
+    if !by_terminal {
+        PLACES.iter().for_each(|place| place.pass_on(signal, info));
+    }
+    Errno::set_raw(interrupted);
+}
+
+impl Place {
+    /// Passes a signal on, once: now, or when the program has started, whoever comes first.
+    fn pass_on(&self, signal: c_int, info: &siginfo_t) {
+        if self.process.load(Ordering::SeqCst) == NONE {
+            return;
+        }
+        let noted = bit(signal);
+        self.missed.fetch_or(noted, Ordering::SeqCst);
+        let process = self.process.load(Ordering::SeqCst);
+        let started = process > 0;
+        if started && self.missed.fetch_and(!noted, Ordering::SeqCst) & noted != 0 {
+            if info.si_code == libc::SI_QUEUE {
+                // SAFETY: a system call with three numbers, of which a signal with this code has the third.
+                unsafe { libc::sigqueue(process, signal, info.si_value()) };
+            } else {
+                send(process, signal);
+            }
+        }
+    }
+}
+
+/// The bit that notes a signal.
+fn bit(signal: c_int) -> u64 {
+    1_u64.rotate_left(signal.unsigned_abs())
+}
+
+/// Sends a signal to a process.
+fn send(process: i32, signal: c_int) {
+    // SAFETY: a system call with two numbers. That the process has ended is no error here.
+    let _ = unsafe { libc::kill(process, signal) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Passing, handle, pass_on, set};
+    use nix::libc;
+    use nix::sys::signal::Signal;
+    use nix::unistd::Pid;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::{Command, Stdio};
+
+    /// What is done with a signal now.
+    fn action(signal: i32) -> usize {
+        let Some(now) = handle(signal, pass_on) else {
+            return libc::SIG_IGN;
+        };
+        set(signal, &now);
+        now.sa_sigaction
+    }
+
+    #[test]
+    fn what_comes_before_the_program_reaches_it_and_all_is_put_back() {
+        let before = action(libc::SIGUSR1);
+        let passing = Passing::prepare().expect("room");
+        let other = Passing::prepare().expect("room");
+        assert_eq!(action(libc::SIGUSR1), pass_on as *const () as usize);
+        nix::sys::signal::kill(Pid::this(), Signal::SIGUSR1).expect("sent");
+        let mut cat = Command::new("cat");
+        let mut cat = cat.stdin(Stdio::piped()).spawn().expect("started");
+        passing.to(cat.id() as i32);
+        let ended = cat.wait().expect("ended");
+        assert_eq!(ended.signal(), Some(libc::SIGUSR1));
+        drop(passing);
+        assert_eq!(action(libc::SIGUSR1), pass_on as *const () as usize);
+        drop(other);
+        assert_eq!(action(libc::SIGUSR1), before);
+    }
+}
