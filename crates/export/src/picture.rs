@@ -8,6 +8,7 @@
 mod build;
 mod function;
 mod tally;
+mod unknown;
 
 use std::path::PathBuf;
 

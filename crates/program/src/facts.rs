@@ -15,11 +15,11 @@ pub struct Facts {
     pub file_size: u64,
     /// Hash of its ELF header, program headers and section headers (see [`crate::Identity`]).
     pub fingerprint: u64,
-    /// Bytes in executable sections.
+    /// Bytes of code: those in executable sections, without filler and without the linker's stubs.
     pub text_bytes: u64,
     /// Those of them that lie in blocks of exact functions.
     pub text_bytes_exact: u64,
-    /// Those of them that are filler between functions and blocks.
+    /// Bytes beside them that are filler between functions.
     pub padding_bytes: u64,
     /// Names of imported symbols; [`crate::Callee::Import`] is an index into them.
     pub imports: Vec<String>,

@@ -386,7 +386,9 @@ fn inferred_and_unknown_are_marked() {
         blocks_of(&document)[&0x101d],
         ("unknown".into(), "unobservable".into())
     );
-    assert_eq!(document["modules"][0]["unobserved"]["blocks"]["part"], 2);
+    let unobserved = &document["modules"][0]["unobserved"];
+    assert_eq!(unobserved["blocks"]["part"], 2);
+    assert_eq!(unobserved["bytes"]["part"], 0x101f - 0x101c);
     let shown = bench.table(&bench.tomo(&["report", "other"]).well());
     assert!(shown.contains("2 of 9 blocks (22.2 %)"), "{shown}");
     assert!(
@@ -395,6 +397,35 @@ fn inferred_and_unknown_are_marked() {
     );
     let lcov = bench.tomo(&["report", "other", "--format", "lcov"]).well();
     assert!(!lcov.contains("\nDA:23,") && lcov.contains("BRDA:20,0,0,-\nBRDA:20,0,1,-"));
+}
+
+/// Filler, in functions and between them, is no code; bytes that nothing known reaches are, and nobody can say whether they ran.
+#[test]
+fn bytes_of_code_are_accounted_for() {
+    let bench = Bench::new();
+    let flags = [
+        "-nostdlib",
+        "-nostartfiles",
+        "-Wl,-e,main",
+        "-Wl,--build-id",
+    ];
+    let program = bench.build("filled", "filled.s", include_str!("filled.s"), &flags);
+    let mut seen = Seen {
+        probes: [0x1000, 0x1004, 0x1020, 0x1040].map(|at| (at, true)).into(),
+        ..Seen::blocks(&[])
+    };
+    let unobserved = |folder: &str, seen: &Seen| {
+        bench.run(folder, 1, &program, seen);
+        let document = json(&bench, &[folder]);
+        let it = &document["modules"][0]["unobserved"];
+        ["part", "whole"].map(|of| it["bytes"][of].as_u64().expect("a number"))
+    };
+    // Three instructions and filler up to 0x1020, two behind it, and 13 bytes, of which the last 6 are not reached.
+    let code = 0x26 + 13;
+    assert_eq!(unobserved("all", &seen), [6, code]);
+    seen.probes.retain(|(at, _)| *at != 0x1020);
+    seen.unknown = vec![0x1020];
+    assert_eq!(unobserved("some", &seen), [6 + 6, code]);
 }
 
 /// Edges with probes of their own.

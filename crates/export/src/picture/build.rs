@@ -8,7 +8,8 @@ use tomo_program::dwarf::{BlockLines, block_lines};
 use tomo_program::{Graphs, Model, ModelError, Progress, Range};
 use tomo_wire::plan::Level;
 
-use super::function::{Read, Source, finding, keep_greatest, read};
+use super::function::{Read, Source, keep_greatest, read};
+use super::unknown::unknown_bytes;
 use super::{Branch, File, Line, Module, Observed, Picture, Tally, Totals, Unobserved};
 use crate::{Findings, Paths};
 
@@ -253,30 +254,13 @@ fn unobserved(model: &Model, findings: &Findings) -> Unobserved {
         _ => &findings.blocks,
     };
     let inferred = asked.iter().filter(|it| it.is_inferred()).count() as u64;
-    let summary = model.summary();
-    let code = summary.text_bytes.saturating_sub(summary.padding_bytes);
+    let code = model.summary().text_bytes;
     Unobserved {
         functions: unknown(&findings.functions),
         blocks: unknown(&findings.blocks),
-        bytes: (code.saturating_sub(known_bytes(model, findings)), code),
+        bytes: (unknown_bytes(model, findings, code), code),
         inferred,
     }
-}
-
-/// Bytes of blocks of which it is known whether they ran.
-fn known_bytes(model: &Model, findings: &Findings) -> u64 {
-    let Ok(graphs) = model.graphs() else {
-        return 0;
-    };
-    let functions: Vec<_> = graphs.functions().collect();
-    let known = |id: usize| finding(&findings.blocks, id) != Finding::Unknown;
-    let blocks = functions
-        .par_iter()
-        .flat_map_iter(|function| function.blocks());
-    blocks
-        .filter(|block| known(block.id().index()))
-        .map(|block| u64::from(block.size()))
-        .sum()
 }
 
 /// From where to where the module's loaded segments go; pages of 4096 bytes.

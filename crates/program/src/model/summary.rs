@@ -65,11 +65,11 @@ summary! {
     kind_code,
     /// Bytes of the program's file.
     file_size,
-    /// Bytes in executable sections.
+    /// Bytes of code: those in executable sections, without filler and without the linker's stubs.
     text_bytes,
     /// Those of them in blocks of exact functions.
     text_bytes_exact,
-    /// Those of them that are filler.
+    /// Bytes beside them that are filler.
     padding_bytes,
     /// Functions.
     functions,
