@@ -218,6 +218,8 @@ fn what_is_not_one_module_is_said() {
     for (name, said) in [
         ("lib", "names several modules"),
         ("nothing", "loads no module called"),
+        ("/no/such/file", "/no/such/file: No such file or directory"),
+        ("/etc/passwd", "/etc/passwd: is no ELF file, and no folder"),
     ] {
         let output = program.tomo(["count", "--module", name, "--", path.as_str()]);
         let error = String::from_utf8_lossy(&output.stderr);

@@ -121,6 +121,10 @@ impl What {
 fn found(target: &Target, choice: &Choice) -> Result<Found> {
     let found = modules(target, choice).context("asking the loader")?;
     if let Some(name) = found.missing.first() {
+        if name.contains('/') {
+            std::fs::metadata(name).with_context(|| name.clone())?;
+            bail!("{name}: is no ELF file, and no folder with any");
+        }
         let program = target.executable.display();
         bail!("{program} loads no module called {name:?} at its start; give its path");
     }
