@@ -72,6 +72,39 @@ static int sandboxed(void) {
   say("behind", work1(1) + work2(2) + dense(5));
   return 3;
 }
+/* A sandbox in which there is little more than writing; masks of signals may be set. */
+static int close_narrow_sandbox(void) {
+  struct sock_filter filter[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 3, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigprocmask, 2, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+static unsigned compared;
+__attribute__((noinline, noclone)) static int compare(const void *one, const void *other) {
+  compared += 1 + work4(1) % 2;
+  return *(const int *)one - *(const int *)other;
+}
+/* Has the C library call back, with more and more of the stack in between. */
+__attribute__((noinline, noclone)) static unsigned sorts(unsigned depth) {
+  volatile char room[600];
+  int numbers[32];
+  room[depth] = 1;
+  for (int i = 0; i < 32; i++) numbers[i] = i * 37 % 64;
+  qsort(numbers, 32, sizeof *numbers, compare);
+  return depth ? sorts(depth - 1) + room[depth] + numbers[3] : (unsigned)numbers[4];
+}
+static int called_back(void) {
+  say("closed", !close_narrow_sandbox());
+  say("sorted", sorts(40));
+  say("compared", compared);
+  return 3;
+}
 static int end_of(pid_t child) {
   int status;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
@@ -191,7 +224,8 @@ static int leaves(void) {
 }
 
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
-  {"sandboxed", sandboxed}, {"sandboxed_child", sandboxed_child}, {"traced", traced}, {"patches", patches},
+  {"sandboxed", sandboxed}, {"sandboxed_child", sandboxed_child},
+  {"called_back", called_back}, {"traced", traced}, {"patches", patches},
   {"locks", locks}, {"limited", limited},
   {"leaves", leaves},
 };

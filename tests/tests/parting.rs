@@ -56,6 +56,23 @@ fn traps_in_a_sandbox_that_no_handler_may_return_in_disturb_nothing() {
     }
 }
 
+/// Who is called by the C library is looked for on the stack, by a call that sandboxes allow.
+#[test]
+fn calls_from_outside_in_a_narrow_sandbox_disturb_nothing() {
+    let covering = Covering::new().expect("a folder");
+    let expected = alone("called_back");
+    assert_eq!(expected.status.code(), Some(3));
+    for command in ["cover", "count", "paths", "chains", "predicates", "trace"] {
+        let mut observing = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+        let output = covering.output().join(command);
+        observing.args([command, "-o"]).arg(output).arg("--");
+        let got = run(observing, "called_back");
+        assert_eq!(text(&got.stdout), text(&expected.stdout), "{command}");
+        let said = text(&got.stderr);
+        assert_eq!(got.status.code(), Some(3), "{command}: {said}");
+    }
+}
+
 #[test]
 fn a_child_that_is_traced_meets_no_trap_of_ours() {
     for options in WAYS {
