@@ -70,6 +70,8 @@ fixtures! {
     symbols_without_size.s
     table_abs_jbe.s
     table_base_spilled.s
+    table_behind_mixing.s
+    table_behind_moves.s
     table_biased.s
     table_byte_256.s
     table_compare_memory.s

@@ -277,13 +277,64 @@ fn age(atom: &Atom, is_frame: &dyn Fn(&Linear) -> bool) -> Option<Linear> {
     }
 }
 
-/// Brings a guard whose value has changed into normal form; whether it still says anything.
+/// Brings a guard whose value has changed into normal form; whether it still says anything of use. What
+/// has grown beyond use could bound only a target that has, too; mixed values double with every step.
 fn renew(guard: &mut Guard, value: &Linear) -> bool {
     match narrow(value.zero_extended(guard.bits), guard.bits, guard.interval) {
-        Some(new) => {
+        Some(new) if !new.value.is_too_large() => {
             *guard = new;
             true
         }
-        None => false,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(target: Linear) -> Path {
+        let at = BlockRef {
+            fragment: 0,
+            block: 0,
+        };
+        let (guards, pending) = (Vec::new(), Vec::new());
+        Path {
+            at,
+            target,
+            guards,
+            pending,
+            index: None,
+            guarded: false,
+            uses: Uses::default(),
+        }
+    }
+
+    fn at_most_five(register: u8) -> Guard {
+        let interval = Interval { low: 0, count: 6 };
+        narrow(Linear::register(register), 64, interval).expect("it says something")
+    }
+
+    /// What a step of mixing makes of a register, in terms of it and the next one, of three.
+    fn mixed(register: u8) -> Linear {
+        let own = Linear::register(register);
+        own.clone()
+            .plus(&own.shifted_right(7), 1)
+            .plus(&Linear::register((register + 1) % 3), 3)
+    }
+
+    #[test]
+    fn guards_on_what_is_mixed_again_and_again_do_not_grow() {
+        let mut path = path(Linear::register(9));
+        path.add_guard(at_most_five(0));
+        path.add_guard(at_most_five(8));
+        for _ in 0..100 {
+            path.substitute(&mut |atom| match atom {
+                Atom::Register(register) if *register < 3 => Some(mixed(*register)),
+                _ => None,
+            });
+            assert!(path.guards.iter().all(|guard| !guard.value.is_too_large()));
+        }
+        assert_eq!(path.guards, [at_most_five(8)]);
     }
 }

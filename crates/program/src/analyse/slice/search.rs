@@ -28,6 +28,8 @@ const MOST_VISITS: usize = 20_000;
 const MOST_GUARD_VISITS: usize = 64;
 /// Different states at one block after which a search is given up.
 const MOST_STATES: u32 = 8;
+/// Conditional moves that matter, after which a search is given up: each makes two paths of one.
+const MOST_FORKS: u32 = 256;
 /// An interval with more values than this bounds no table.
 pub(crate) const LARGEST_TABLE: u128 = 1 << 16;
 
@@ -292,6 +294,7 @@ impl<'s, 'a> Slicer<'s, 'a> {
             if let Some((register, value, condition)) = &effect.conditional
                 && path.uses.registers >> register & 1 != 0
             {
+                search.fork()?;
                 let mut moved = path.clone();
                 moved.substitute_register(*register, value);
                 moved.pending.push(*condition);
@@ -476,6 +479,8 @@ struct Search {
     work: Vec<Path>,
     seen: FxHashSet<Path>,
     states: FxHashMap<BlockRef, u32>,
+    /// How often a path has become two inside of a block.
+    forks: u32,
     /// Finished searches that this one has run into.
     joined: Vec<Rc<Walked>>,
 }
@@ -489,8 +494,15 @@ impl Search {
             work,
             seen: FxHashSet::default(),
             states: FxHashMap::default(),
+            forks: 0,
             joined: Vec::new(),
         }
+    }
+
+    /// Counts a path that becomes two inside of a block; `None` when the search grows too large.
+    fn fork(&mut self) -> Option<()> {
+        self.forks += 1;
+        (self.forks <= MOST_FORKS).then_some(())
     }
 
     fn note(&mut self, solution: Solution) {
