@@ -9,9 +9,10 @@
 //!
 //! Afterwards the compiler's view is restored: behind a call whose callee never returns although
 //! nobody declared so, the compiler went on generating code. Where nothing else reaches that code,
-//! control is said to fall through to it after all.
+//! control is said to fall through to it after all. Each such call is looked at once, when it is reached:
+//! what keeps control from going on there (something else reaches the code, there is none, the callee
+//! returns) stays so.
 
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::code::{Destination, Pos};
@@ -61,18 +62,9 @@ impl Reach {
 
 /// Computes [`Reach`] for the present state.
 pub(crate) fn reach(state: &State<'_>) -> Reach {
-    let all = || 0..u32::try_from(state.fragments.len()).unwrap_or(u32::MAX);
-    let mut reach = Reach::default();
-    for fragment in all() {
-        reach.blocks.push(Bits::default());
-        reach.continued.push(Bits::default());
-        reach.returns.push(false);
-        reach.clear(state, fragment);
-    }
-    let mut search = Search::new(state, reach);
-    all().for_each(|fragment| search.enter(fragment));
+    let mut search = Search::of_everything(state);
     search.run();
-    search.restore_compilers_view(&all().collect::<Vec<u32>>());
+    search.restore_compilers_view();
     search.reach
 }
 
@@ -92,7 +84,7 @@ pub(crate) fn update(state: &State<'_>, old: Reach, owners: &[u32]) -> Reach {
         .iter()
         .for_each(|&fragment| search.enter(fragment));
     search.run();
-    search.restore_compilers_view(&fragments);
+    search.restore_compilers_view();
     let same = owners
         .iter()
         .zip(before)
@@ -160,6 +152,8 @@ struct Search<'s, 'a> {
     returned: Vec<u32>,
     /// By owner: calls of it that wait for its return.
     waiting: FxHashMap<u32, Vec<BlockRef>>,
+    /// Blocks that end in calls that had to wait, but for those behind which the compiler's view was looked for.
+    waited: Vec<BlockRef>,
 }
 
 impl<'s, 'a> Search<'s, 'a> {
@@ -171,7 +165,23 @@ impl<'s, 'a> Search<'s, 'a> {
             work: Vec::new(),
             returned: Vec::new(),
             waiting,
+            waited: Vec::new(),
         }
+    }
+
+    /// A search that begins at every function.
+    fn of_everything(state: &'s State<'a>) -> Self {
+        let all = || 0..u32::try_from(state.fragments.len()).unwrap_or(u32::MAX);
+        let mut reach = Reach::default();
+        for fragment in all() {
+            reach.blocks.push(Bits::default());
+            reach.continued.push(Bits::default());
+            reach.returns.push(false);
+            reach.clear(state, fragment);
+        }
+        let mut search = Self::new(state, reach);
+        all().for_each(|fragment| search.enter(fragment));
+        search
     }
 
     /// Starts at the entry of a function, and where other functions jump into it.
@@ -260,6 +270,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 Callee::Function(owner) => {
                     if !self.reach.returns[owner as usize] {
                         self.waiting.entry(owner).or_default().push(at);
+                        self.waited.push(at);
                     }
                     self.reach.returns[owner as usize]
                 }
@@ -329,29 +340,21 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    fn restore_compilers_view(&mut self, fragments: &[u32]) {
-        let mut again = true;
-        while again {
-            again = false;
-            for at in self.undeclared(fragments) {
-                again |= self.ends_in_undeclared(at) && self.restore(at);
+    /// Lets control go on behind calls of functions that never return, though nobody says so, where the
+    /// compiler did. What that brings to light comes after all that was known before. How many calls it looked at.
+    fn restore_compilers_view(&mut self) -> usize {
+        let mut looked_at = 0;
+        while !self.waited.is_empty() {
+            let mut calls = std::mem::take(&mut self.waited);
+            calls.sort_unstable();
+            looked_at += calls.len();
+            for at in calls {
+                if self.ends_in_undeclared(at) {
+                    self.restore(at);
+                }
             }
         }
-    }
-
-    /// The reached blocks that end in a call of a function that never returns, though nobody says so.
-    fn undeclared(&self, fragments: &[u32]) -> Vec<BlockRef> {
-        let of_fragment = |&fragment: &u32| {
-            let blocks = self.state.fragments[fragment as usize].blocks.len();
-            let blocks = 0..u32::try_from(blocks).unwrap_or(0);
-            let all = blocks.map(move |block| BlockRef { fragment, block });
-            all.filter(|&at| self.reach.reaches(at) && self.ends_in_undeclared(at))
-        };
-        fragments
-            .par_iter()
-            .with_min_len(256)
-            .flat_map_iter(of_fragment)
-            .collect()
+        looked_at
     }
 
     /// Whether the block ends in a call of a function that never returns, though nobody says so.
@@ -366,20 +369,101 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 
     /// Lets control go on behind such a call, if nothing else reaches what is there.
-    fn restore(&mut self, at: BlockRef) -> bool {
+    fn restore(&mut self, at: BlockRef) {
         let (state, end) = (self.state, self.state.block(at).end);
         let home = &state.fragments[at.fragment as usize];
         let Some(next) = state.block_at(end, at.fragment).filter(|_| end < home.end) else {
-            return false;
+            return;
         };
         // A trap behind such a call was put there by the compiler, in place of code.
         let bytes = state.tables.code.bytes(end, state.block(next).end);
         if self.reach.reaches(next) || padding::padding_length(bytes) == bytes.len() {
-            return false;
+            return;
         }
         self.reach.continued[at.fragment as usize].insert(at.block);
         self.arrive(end, at.fragment);
         self.run();
-        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Binary;
+    use crate::analyse::code::Code;
+    use crate::analyse::fragment::Tables;
+    use crate::analyse::{discover, parts};
+    use crate::dwarf::DebugInfo;
+    use crate::unwind::Unwind;
+
+    /// Where the code of [`program`] begins.
+    const CODE: u64 = 0x40_0000;
+
+    /// A program without tables that is entered at the first byte of `code`.
+    fn program(code: &[u8]) -> Vec<u8> {
+        let size = (0x78 + code.len() as u64).to_le_bytes();
+        let start = CODE - 0x78;
+        let header: [&[u8]; 3] = [
+            b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x3e\0\x01\0\0\0",
+            &[CODE, 0x40, 0].map(u64::to_le_bytes).concat(),
+            b"\0\0\0\0\x40\0\x38\0\x01\0\0\0\0\0\0\0",
+        ];
+        // A segment that is loaded (PT_LOAD), to be read and executed (PF_R | PF_X).
+        let segment: [&[u8]; 4] = [
+            b"\x01\0\0\0\x05\0\0\0",
+            &[0, start, start].map(u64::to_le_bytes).concat(),
+            &[size, size].concat(),
+            &0_u64.to_le_bytes(),
+        ];
+        [&header.concat(), &segment.concat(), code].concat()
+    }
+
+    /// So many calls of a function that never returns, each behind the one before, with code between them.
+    fn calls_in_a_row(count: usize) -> Vec<u8> {
+        // inc %eax; call 1f
+        const ONE: usize = 7;
+        // inc %eax; ret; 1: jmp 1b
+        let behind = [0xff, 0xc0, 0xc3, 0xeb, 0xfe];
+        let mut code = Vec::new();
+        for left in (0..count).rev() {
+            let distance = u32::try_from(left * ONE + 3).expect("a short program");
+            code.extend([0xff, 0xc0, 0xe8]);
+            code.extend(distance.to_le_bytes());
+        }
+        code.extend(behind);
+        code
+    }
+
+    /// A chain of calls behind each of which only the compiler went on: each is looked at once, though only
+    /// what was restored before shows the next one.
+    #[test]
+    fn a_call_that_never_returns_is_looked_at_once() {
+        const CALLS: usize = 1000;
+        let file = program(&calls_in_a_row(CALLS));
+        let binary = Binary::parse(&file).expect("a program");
+        let code = Code::new(&binary).expect("a short program");
+        let (unwind, debug) = (Unwind::default(), DebugInfo::default());
+        let tables = Tables {
+            code: &code,
+            unwind: &unwind,
+            debug: &debug,
+            has_foreign: false,
+        };
+        let mut state = State::new(&tables);
+        let starts = state.fragments.iter().map(|fragment| fragment.start);
+        let starts = starts.collect();
+        discover::explore(&mut state, starts, &());
+        parts::group(&mut state);
+        let mut search = Search::of_everything(&state);
+        search.run();
+        assert_eq!(search.restore_compilers_view(), CALLS);
+        let blocks = state.fragments[0].blocks.len();
+        let blocks = 0..u32::try_from(blocks).expect("few");
+        assert_eq!(blocks.len(), CALLS + 1);
+        let at = |block| BlockRef { fragment: 0, block };
+        assert!(blocks.clone().all(|block| search.reach.reaches(at(block))));
+        assert!(search.reach.returns(0) && !search.reach.returns(1));
+        let continued = |&block: &u32| search.reach.continues(at(block));
+        assert_eq!(blocks.filter(continued).count(), CALLS);
     }
 }
