@@ -66,12 +66,8 @@ fn crossings(state: &State<'_>) -> Vec<Crossing> {
         for &target in &fragment.leaving {
             note_crossing(state, from, target, &mut found);
         }
-        for entry in state.unwind_entries(from) {
-            for site in &entry.call_sites {
-                if let Some(pad) = site.landing_pad.and_then(|pad| state.tables.code.pos(pad)) {
-                    note_crossing(state, from, pad, &mut found);
-                }
-            }
+        for pad in state.pads_of_crossing(from) {
+            note_crossing(state, from, pad, &mut found);
         }
     }
     for (&end, resolved) in &state.jumps {

@@ -42,6 +42,8 @@ pub(crate) struct State<'a> {
     starts: Vec<Pos>,
     /// For every page of [`PAGE`] bytes how many starts are before it.
     before: Vec<u32>,
+    /// For every unwind entry its first and its last landing pad.
+    pads: Vec<Option<(Pos, Pos)>>,
     /// For every fragment the one with the entry of its function; itself for most.
     pub(crate) owner: Vec<u32>,
     /// The further fragments of functions that have some, by owner.
@@ -60,6 +62,12 @@ impl<'a> State<'a> {
             fragments: fragment::stated(tables),
             starts: Vec::new(),
             before: Vec::new(),
+            pads: tables
+                .unwind
+                .functions
+                .iter()
+                .map(|entry| pads(tables, entry))
+                .collect(),
             owner: Vec::new(),
             parts: FxHashMap::default(),
             jumps: FxHashMap::default(),
@@ -135,6 +143,18 @@ impl<'a> State<'a> {
         &self.tables.unwind.functions[first as usize..last as usize]
     }
 
+    /// The landing pads that the unwind entries of a fragment state, where some are outside of it.
+    pub(crate) fn pads_of_crossing(&self, fragment: u32) -> impl Iterator<Item = Pos> {
+        let home = &self.fragments[fragment as usize];
+        let (first, last) = (home.unwind.0 as usize, home.unwind.1 as usize);
+        let spans = self.pads[first..last].iter();
+        let entries = self.unwind_entries(fragment).iter().zip(spans);
+        let crossing = entries.filter(|(_, span)| {
+            span.is_some_and(|(first, last)| first < home.start || last >= home.end)
+        });
+        crossing.flat_map(|(entry, _)| landing_pads(self.tables, entry))
+    }
+
     /// The landing pad for a call that ends at `end`, if exceptions can land in the function.
     pub(crate) fn landing_pad(&self, fragment: u32, end: Pos) -> Option<Pos> {
         let inside = self.tables.code.address(Pos(end.0.checked_sub(1)?));
@@ -206,4 +226,16 @@ impl<'a> State<'a> {
             | Exit::Broken => {}
         }
     }
+}
+
+/// Where exceptions land that pass the instructions of an unwind entry.
+fn landing_pads(tables: &Tables<'_>, entry: &UnwindEntry) -> impl Iterator<Item = Pos> {
+    let pads = entry.call_sites.iter().filter_map(|site| site.landing_pad);
+    pads.filter_map(|pad| tables.code.pos(pad))
+}
+
+/// The first and the last of them.
+fn pads(tables: &Tables<'_>, entry: &UnwindEntry) -> Option<(Pos, Pos)> {
+    let first = landing_pads(tables, entry).min()?;
+    Some((first, landing_pads(tables, entry).max()?))
 }
