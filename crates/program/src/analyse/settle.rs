@@ -21,16 +21,19 @@ use super::tables::{self, Finding, Landmarks};
 use super::{discover, parts, returns};
 use crate::{Address, Progress, Resolution};
 
-/// Rounds after which jumps that still change are given up. A round brings at least one table to
-/// light, so only programs made to be slow get here.
-const MOST_ROUNDS: usize = 64;
+/// Rounds after which a jump that changes is given up at once. A round brings at least one table to light, and a
+/// jump that takes it back again and again is given up before, so only programs made to be slow get here.
+const MOST_ROUNDS: usize = 256;
+/// Rounds in which what is left may settle then: nothing new comes to light any more.
+const LAST_ROUNDS: usize = 64;
 
 /// Resolves indirect jumps until neither they nor the graph change any more.
 pub(crate) fn settle(state: &mut State<'_>, progress: &dyn Progress) {
     progress.stage("following indirect jumps", 0);
     let mut settling = Settling::default();
     settling.regard_everything(state);
-    for _ in 0..MOST_ROUNDS {
+    for round in 0..MOST_ROUNDS + LAST_ROUNDS {
+        settling.is_late = round >= MOST_ROUNDS;
         if !settling.examine(state) {
             if settling.whole {
                 return;
@@ -62,6 +65,8 @@ struct Settling {
     whole: bool,
     /// Starts of the functions whose findings changed in this round.
     changed: Vec<Pos>,
+    /// Whether jumps that change are given up.
+    is_late: bool,
 }
 
 impl Settling {
@@ -155,10 +160,15 @@ impl Settling {
     fn note(&mut self, state: &mut State<'_>, start: Pos, new: Found) {
         let old = self.known.remove(&start);
         let old_findings = old.map(|old| old.findings).unwrap_or_default();
-        let shrunk = self.landmarks.note_shrinking(&old_findings, &new.findings);
+        let mut shrunk = self.landmarks.note_shrinking(&old_findings, &new.findings);
         let old: FxHashMap<Pos, Resolved> = old_findings.iter().map(entry).collect();
         let latest: FxHashMap<Pos, Resolved> = new.findings.iter().map(entry).collect();
         let has_changed = old != latest;
+        if self.is_late {
+            let said = latest.iter().filter(|said| *said.1 != Resolved::not());
+            let new = said.filter(|(end, said)| old.get(end) != Some(said));
+            new.for_each(|(end, _)| shrunk |= self.landmarks.give_up(*end));
+        }
         if has_changed {
             self.changed.push(start);
             old.keys().for_each(|end| {
@@ -275,7 +285,7 @@ impl Settling {
         dirty
     }
 
-    /// Jumps that still change after all rounds are unresolved.
+    /// Jumps that still change after all rounds are unresolved: nothing is said of where they lead.
     fn give_up(&self, state: &mut State<'_>) {
         for start in &self.changed {
             for finding in self
@@ -285,7 +295,7 @@ impl Settling {
                 .flat_map(|found| &found.findings)
             {
                 if let Some(jump) = state.jumps.get_mut(&finding.end) {
-                    jump.resolution = Resolution::Unresolved;
+                    *jump = Resolved::not();
                 }
             }
         }

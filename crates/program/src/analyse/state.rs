@@ -20,6 +20,17 @@ pub(crate) struct Resolved {
     pub(crate) tables: Vec<(Address, Address)>,
 }
 
+impl Resolved {
+    /// Nothing is known.
+    pub(crate) fn not() -> Self {
+        Self {
+            resolution: Resolution::Unresolved,
+            targets: Vec::new(),
+            tables: Vec::new(),
+        }
+    }
+}
+
 /// A block: its fragment and its index there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct BlockRef {

@@ -18,6 +18,10 @@ use super::slice::value::{Atom, Linear, low_mask, sign_extend};
 use super::state::{BlockRef, Resolved, State};
 use crate::{Address, Resolution};
 
+/// How often a jump may take back where it leads before it is given up: the code that its table brings to light may
+/// come back to it in a way that makes the table unknown, so that the code is unknown again, and so on for ever.
+const MOST_RETRACTIONS: u32 = 8;
+
 /// First and last entry of tables.
 type Spans = Vec<(Address, Address)>;
 
@@ -47,6 +51,8 @@ pub(crate) struct Landmarks {
     pub(crate) caps: FxHashMap<Address, Address>,
     /// Jumps, by the end of their block, whose guard once turned out not to bound the table.
     pub(crate) loose: FxHashSet<Pos>,
+    /// How often jumps, by the end of their block, took back where they lead.
+    retractions: FxHashMap<Pos, u32>,
     /// Words of data that hold an address of code that is no fragment's start: the address held,
     /// then the word's own.
     pub(crate) labels: Vec<(Pos, Address)>,
@@ -65,6 +71,9 @@ impl Landmarks {
             if was_guarded && new.resolved.resolution != Resolution::GuardedTable {
                 shrunk |= self.loose.insert(new.end);
             }
+            if takes_back(&old.resolved, &new.resolved) {
+                shrunk |= self.note_retraction(new.end);
+            }
             for (first, last) in &new.resolved.tables {
                 if old
                     .resolved
@@ -79,12 +88,39 @@ impl Landmarks {
         shrunk
     }
 
+    /// Notes that a jump took something back; whether it is given up for that.
+    fn note_retraction(&mut self, end: Pos) -> bool {
+        let retractions = self.retractions.entry(end).or_default();
+        *retractions += 1;
+        *retractions == MOST_RETRACTIONS
+    }
+
+    /// Gives a jump up; whether that is news.
+    pub(crate) fn give_up(&mut self, end: Pos) -> bool {
+        !self.is_given_up(end) && {
+            self.retractions.insert(end, MOST_RETRACTIONS);
+            true
+        }
+    }
+
+    /// Whether the jump is unresolved, whatever the graph.
+    fn is_given_up(&self, end: Pos) -> bool {
+        let retractions = self.retractions.get(&end);
+        retractions.is_some_and(|&retractions| retractions >= MOST_RETRACTIONS)
+    }
+
     /// The labels in a run of code but for its start.
     pub(crate) fn labels_in(&self, start: Pos, end: Pos) -> &[(Pos, Address)] {
         let from = self.labels.partition_point(|label| label.0 <= start);
         let to = self.labels.partition_point(|label| label.0 < end);
         &self.labels[from..to.max(from)]
     }
+}
+
+/// Whether a jump no longer leads where it was said to.
+fn takes_back(old: &Resolved, new: &Resolved) -> bool {
+    let kept: FxHashSet<Pos> = new.targets.iter().copied().collect();
+    old.targets.iter().any(|target| !kept.contains(target))
 }
 
 /// Examines all indirect jumps of a function.
@@ -164,9 +200,15 @@ struct Reader<'s, 'a> {
 impl Reader<'_, '_> {
     fn examine(&mut self) -> Vec<Finding> {
         let state = self.state;
-        let jumps: Vec<BlockRef> = self.jumps();
+        let ends = |jump: &BlockRef| state.block(*jump).end;
+        let is_given_up = |jump: &BlockRef| self.landmarks.is_given_up(ends(jump));
+        let (given_up, jumps): (Vec<_>, Vec<_>) = self.jumps().into_iter().partition(is_given_up);
+        let unresolved = given_up.iter().map(|jump| Finding {
+            end: ends(jump),
+            resolved: Resolved::not(),
+        });
         if jumps.is_empty() {
-            return Vec::new();
+            return unresolved.collect();
         }
         let constants = self.constants();
         // Most indirect jumps are tail calls of functions that have no table to read.
@@ -192,11 +234,7 @@ impl Reader<'_, '_> {
                 let resolved = if self.is_pointer(jump, rest.resolution) {
                     rest.clone()
                 } else {
-                    Resolved {
-                        resolution: Resolution::Unresolved,
-                        targets: Vec::new(),
-                        tables: Vec::new(),
-                    }
+                    Resolved::not()
                 };
                 findings.push(Finding {
                     end: state.block(jump).end,
@@ -204,6 +242,7 @@ impl Reader<'_, '_> {
                 });
             }
         }
+        findings.extend(unresolved);
         findings
     }
 
@@ -493,11 +532,7 @@ impl Reader<'_, '_> {
                 targets,
                 tables: Vec::new(),
             },
-            _ => Resolved {
-                resolution: Resolution::Unresolved,
-                targets: Vec::new(),
-                tables: Vec::new(),
-            },
+            _ => Resolved::not(),
         }
     }
 

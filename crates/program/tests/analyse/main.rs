@@ -110,6 +110,7 @@ fixtures! {
     trap_store_between.s
     trap_store_by_frame_pointer.s
     trap_table_through_slot.s
+    trap_table_undone.s
     trap_two_tables_cmov.s
     trap_unguarded_stops_early.s
     trap_wide_index.s
