@@ -160,3 +160,38 @@ fn who_gives_up_root_starts_programs_that_say_nothing_of_us() {
     let options = ["--pool", &pool.to_string_lossy()];
     same(run(covering.command(&options).expect("tomo"), "leaves"));
 }
+
+/// The kernel looks at where a thread is when it interrupts it: code that it has begin anew is left as and where it is.
+#[test]
+fn sequences_that_the_kernel_restarts_are_left_alone() {
+    let program = compiled("gcc", "restartable.c", &["-O2", "-w", "-pthread"]).expect("built");
+    let expected = complete(Command::new(&program), b"").expect("run");
+    assert_eq!(expected.status.code(), Some(0));
+    let covering = Covering::new().expect("a folder");
+    let tomo = tomo_testkit::tomo::path().expect("tomo");
+    for (number, words) in [
+        "cover",
+        "cover --level edge",
+        "cover --disposal none",
+        "count",
+        "paths",
+        "chains",
+        "predicates",
+        "trace",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut command = Command::new(&tomo);
+        command
+            .args(words.split(' '))
+            .arg("-o")
+            .arg(covering.output().join(number.to_string()))
+            .arg("--")
+            .arg(&program);
+        let got = complete(command, b"").expect("run");
+        let said = text(&got.stderr);
+        assert_eq!(text(&got.stdout), text(&expected.stdout), "{words}: {said}");
+        assert_eq!(got.status.code(), Some(0), "{words}: {said}");
+    }
+}

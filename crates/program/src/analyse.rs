@@ -22,6 +22,7 @@ mod fragment;
 mod names;
 mod padding;
 mod parts;
+mod restartable;
 mod return_address;
 mod returns;
 mod settle;
@@ -106,6 +107,7 @@ fn analyse_with(
         unwind: &unwind,
         debug: &debug,
         has_foreign: foreign::is_in(&binary, &code, &unwind),
+        restartable: restartable::places(&binary, &code),
     };
     let functions = functions(&stated, progress);
     let mut facts = facts(&stated, data, &functions);

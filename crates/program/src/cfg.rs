@@ -48,6 +48,8 @@ pub enum Reason {
     NoBytes = 10,
     /// It has no unwind entry, among much code that has none: a compiler of another kind wrote it, who may enter it anywhere.
     Foreign = 11,
+    /// A restartable sequence is in it, which the kernel has begin anew by where its instructions are, or the abort handler of one.
+    Restartable = 12,
 }
 
 /// A maximal run of instructions with one way in, at the start, and one way out, at the end.

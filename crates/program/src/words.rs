@@ -47,6 +47,7 @@ impl Reason {
             Self::JumpOutsideText => "jump-outside-text",
             Self::NoBytes => "no-bytes",
             Self::Foreign => "foreign",
+            Self::Restartable => "restartable-sequence",
         }
     }
 
@@ -65,6 +66,7 @@ impl Reason {
             Self::JumpOutsideText => "a jump leads out of the program's code",
             Self::NoBytes => "it has no bytes in any executable section",
             Self::Foreign => "a compiler of another kind wrote it, and may enter it anywhere",
+            Self::Restartable => "the kernel may have a sequence in it begin anew",
         }
     }
 

@@ -305,12 +305,24 @@ impl<'s, 'a> Builder<'s, 'a> {
             .any(|block| block.range.start() == self.function.entry);
         self.function.status = match self.worst {
             _ if self.is_foreign() => Status::Opaque(Reason::Foreign),
+            _ if self.is_restartable() => Status::Opaque(Reason::Restartable),
             _ if !has_entry => Status::Opaque(self.worst.unwrap_or(Reason::NoBytes)),
             Some(Reason::UnusualControlTransfer) => Status::Opaque(Reason::UnusualControlTransfer),
             Some(reason) => Status::Partial(reason),
             None => Status::Exact,
         };
         self.function
+    }
+
+    /// Whether a sequence that the kernel may have begin anew is in it, or the handler of one.
+    fn is_restartable(&self) -> bool {
+        let places = &self.state.tables.restartable;
+        let has_one = |part: u32| {
+            let fragment = &self.state.fragments[part as usize];
+            let first = places.partition_point(|&place| place < fragment.start);
+            places.get(first).is_some_and(|&place| place < fragment.end)
+        };
+        self.state.fragments_of(self.owner).any(has_one)
     }
 
     /// Whether it has no unwind entry, where foreign code has none.

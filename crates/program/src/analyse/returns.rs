@@ -448,6 +448,7 @@ mod tests {
             unwind: &unwind,
             debug: &debug,
             has_foreign: false,
+            restartable: Vec::new(),
         };
         let mut state = State::new(&tables);
         let starts = state.fragments.iter().map(|fragment| fragment.start);

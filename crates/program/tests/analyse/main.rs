@@ -59,6 +59,7 @@ fixtures! {
     noreturn.s
     noreturn_code_behind.s
     overlap_lock_prefix.s
+    restartable.s
     retpoline.s
     setjmp.c
     switch_clang.c

@@ -1,0 +1,42 @@
+//! Restartable sequences: code that a thread executes as a whole, or not to its end. When the kernel interrupts or moves a
+//! thread in the midst of one, it has the thread go on at an abort handler instead (Linux, `kernel/rseq.c`; librseq,
+//! tcmalloc).
+//!
+//! It compares the instruction pointer with addresses that a descriptor states. Code of a sequence that was executed elsewhere
+//! would not be interrupted, and what it overwrites is another thread's; a trap in a sequence would be met, at the abort
+//! handler's address, again and again. So nothing is changed in functions with a sequence, or with an abort handler.
+
+use super::code::{Code, Pos};
+use crate::elf::Binary;
+
+/// Where descriptors are, by a convention that lets debuggers find them, too.
+const SECTION: &str = "__rseq_cs";
+/// Bytes of a descriptor (`struct rseq_cs`): version and flags, start, length, abort handler.
+const SIZE: usize = 32;
+
+/// Places of sequences, their first and last bytes, and of abort handlers, in order.
+pub(crate) fn places(binary: &Binary<'_>, code: &Code<'_>) -> Vec<Pos> {
+    let Some((at, bytes)) = binary.mapped_section(SECTION) else {
+        return Vec::new();
+    };
+    let word = |offset: usize| {
+        let stated = bytes.get(offset..)?.first_chunk()?;
+        Some(u64::from_le_bytes(*stated))
+    };
+    let pointer = |offset: usize| {
+        let relocated = binary.pointer_in_slot(at.checked_add(offset as u64)?);
+        Some(relocated.map_or(word(offset)?, |address| address.0))
+    };
+    let descriptor = |offset: usize| {
+        let (start, length) = (pointer(offset + 8)?, word(offset + 16)?);
+        let last = start.checked_add(length.saturating_sub(1))?;
+        Some([start, last, pointer(offset + 24)?])
+    };
+    let descriptors = (0..bytes.len()).step_by(SIZE).filter_map(descriptor);
+    let mut places: Vec<Pos> = descriptors
+        .flatten()
+        .filter_map(|address| code.pos(crate::Address(address)))
+        .collect();
+    places.sort_unstable();
+    places
+}
