@@ -161,15 +161,31 @@ fn who_gives_up_root_starts_programs_that_say_nothing_of_us() {
     same(run(covering.command(&options).expect("tomo"), "leaves"));
 }
 
+/// Alone and observed in each of these ways a program says the same; gives what `tomo` says of it.
+fn say_the_same(source: &str, ways: &[&str], expected: i32) -> Vec<String> {
+    let program = compiled("gcc", source, &["-O2", "-w", "-pthread"]).expect("built");
+    let alone = complete(Command::new(&program), b"").expect("run");
+    assert_eq!(alone.status.code(), Some(expected));
+    let covering = Covering::new().expect("a folder");
+    let tomo = tomo_testkit::tomo::path().expect("tomo");
+    let observed = |words: &&str| {
+        let mut command = Command::new(&tomo);
+        let output = covering.output().join(words.replace(' ', "-"));
+        command.args(words.split(' ')).arg("-o").arg(output);
+        command.arg("--").arg(&program);
+        let got = complete(command, b"").expect("run");
+        let said = text(&got.stderr);
+        assert_eq!(text(&got.stdout), text(&alone.stdout), "{words}: {said}");
+        assert_eq!(got.status.code(), Some(expected), "{words}: {said}");
+        said
+    };
+    ways.iter().map(observed).collect()
+}
+
 /// The kernel looks at where a thread is when it interrupts it: code that it has begin anew is left as and where it is.
 #[test]
 fn sequences_that_the_kernel_restarts_are_left_alone() {
-    let program = compiled("gcc", "restartable.c", &["-O2", "-w", "-pthread"]).expect("built");
-    let expected = complete(Command::new(&program), b"").expect("run");
-    assert_eq!(expected.status.code(), Some(0));
-    let covering = Covering::new().expect("a folder");
-    let tomo = tomo_testkit::tomo::path().expect("tomo");
-    for (number, words) in [
+    let ways = [
         "cover",
         "cover --level edge",
         "cover --disposal none",
@@ -178,20 +194,21 @@ fn sequences_that_the_kernel_restarts_are_left_alone() {
         "chains",
         "predicates",
         "trace",
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let mut command = Command::new(&tomo);
-        command
-            .args(words.split(' '))
-            .arg("-o")
-            .arg(covering.output().join(number.to_string()))
-            .arg("--")
-            .arg(&program);
-        let got = complete(command, b"").expect("run");
-        let said = text(&got.stderr);
-        assert_eq!(text(&got.stdout), text(&expected.stdout), "{words}: {said}");
-        assert_eq!(got.status.code(), Some(0), "{words}: {said}");
+    ];
+    say_the_same("restartable.c", &ways, 0);
+}
+
+/// What belongs to threads is not where the program has something of its own.
+#[test]
+fn who_uses_the_segment_of_probes_that_stay_is_not_observed_by_them() {
+    let ways = ["count", "paths", "chains", "trace", "predicates --counts"];
+    for said in say_the_same("segment.c", &ways, 7) {
+        assert!(
+            said.contains("works with the segment register gs"),
+            "{said}"
+        );
+    }
+    for said in say_the_same("segment.c", &["cover", "predicates"], 7) {
+        assert!(!said.contains("gs"), "{said}");
     }
 }

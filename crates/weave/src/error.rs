@@ -37,6 +37,11 @@ pub enum WeaveError {
     /// The distance that was asked for is no multiple of a page, or too far or too near.
     #[error("trampolines cannot lie {0} bytes from the text")]
     Distance(i64),
+    /// What belongs to a thread would be among its own data.
+    #[error(
+        "its instruction at {0:#x} works with the segment register gs, by which the probes of this command find what they write"
+    )]
+    OwnSegment(u64),
     /// A path was asked for that is none.
     #[error("path {path} of those asked for in {function} is none of its paths")]
     NoSuchPath {

@@ -1,15 +1,15 @@
 //! What is read of a module before anything is planned for it, and what is the same of all images whose probes stay.
 
-use tomo_program::{Binary, Graphs, Model};
+use tomo_program::{Address, Binary, Graphs, Model};
 use tomo_wire::image::Image;
 use tomo_wire::{FileStamp, ModuleId};
 
-use crate::WeaveError;
 use crate::image::Weaving;
 use crate::place::{Surroundings, Unit};
 use crate::spots::Ways;
 use crate::staying::region::{Call, Region, Regions};
 use crate::text::Text;
+use crate::{WeaveError, segment};
 
 /// A module as it is.
 pub(crate) struct Ground<'a> {
@@ -74,6 +74,11 @@ impl<'a> Ground<'a> {
             calls,
             ..
         } = elsewhere;
+        if elsewhere.slab.is_some()
+            && let Some(Address(first)) = segment::first_use(&self.text, &self.graphs)
+        {
+            return Err(WeaveError::OwnSegment(first));
+        }
         let weaving = Weaving {
             text: &self.text,
             units: &units,

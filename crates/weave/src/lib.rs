@@ -13,6 +13,7 @@
 //! | what is mapped: whole pages of executable segments | `text.rs` |
 //! | where blocks start and where control arrives | `spots.rs` |
 //! | all that is read of a module before it is planned | `ground.rs` |
+//! | who keeps something where `gs` leads | `segment.rs` |
 //! | a block decoded: where in it a probe may stand | `block.rs` |
 //! | filling that never runs and may be covered | `padding.rs` |
 //! | which units get probes, and which are known from others | `choose.rs` |
@@ -47,6 +48,7 @@ mod pathing;
 mod paths;
 mod place;
 mod predicates;
+mod segment;
 mod settle;
 mod spots;
 mod staying;
