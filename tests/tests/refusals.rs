@@ -141,9 +141,11 @@ fn where_nobody_hears_what_is_said_the_exit_code_is_the_programs() {
 #[test]
 fn a_full_disk_hinders_nothing() {
     let program = Program::new();
-    for kilobytes in [0, 4, 8, 40] {
+    let commands = ["cover", "count", "paths", "chains", "predicates", "trace"];
+    let limited = |command| [0, 4, 8, 40].map(|kilobytes| (command, kilobytes));
+    for (command, kilobytes) in commands.into_iter().flat_map(limited) {
         let covering = Covering::new().expect("a folder");
-        let line = format!("ulimit -f {kilobytes}; exec \"$0\" cover -o \"$1\" -- \"$2\" exit");
+        let line = format!("ulimit -f {kilobytes}; exec \"$0\" {command} -o \"$1\" -- \"$2\" exit");
         let mut shell = Command::new("bash");
         shell
             .args(["-c", &line])

@@ -201,15 +201,25 @@ fn trace(arguments: &Traced) -> Result<ExitCode> {
     }
     let session = match Session::prepare(arguments, &target, collect) {
         Ok(session) => session,
-        Err(error) => {
-            let ended = tomo_launch::run(&target, name, rest, None)?;
-            let path = target.executable.display();
-            say!("tomo: {path} was not traced: {error:#}");
-            return Ok(ExitCode::from(ended.code()));
-        }
+        Err(error) => return plainly(&target, (name, rest), &error),
     };
     let command = Command { target, name, rest };
-    Ok(ExitCode::from(session.run(&command)?.code()))
+    match session.run(&command) {
+        Err(error) if !session.has_begun() => plainly(&command.target, (name, rest), &error),
+        ended => Ok(ExitCode::from(ended?.code())),
+    }
+}
+
+/// Runs the program as it is, and says why it was not traced.
+fn plainly(
+    target: &Target,
+    (name, rest): (&OsString, &[OsString]),
+    error: &anyhow::Error,
+) -> Result<ExitCode> {
+    let ended = tomo_launch::run(target, name, rest, None)?;
+    let path = target.executable.display();
+    say!("tomo: {path} was not traced: {error:#}");
+    Ok(ExitCode::from(ended.code()))
 }
 
 #[cfg(test)]

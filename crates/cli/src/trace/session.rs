@@ -45,6 +45,8 @@ pub(super) struct Session<'a> {
     /// The moment at which time begins, if the program is calmed.
     moment: Option<u64>,
     told: Mutex<Told>,
+    /// Whether the program has been started, or its input read.
+    begun: AtomicBool,
 }
 
 /// What is known of the runs so far.
@@ -91,6 +93,7 @@ impl<'a> Session<'a> {
             folder: folder(&arguments.output)?,
             moment: moment(arguments)?,
             told: Mutex::default(),
+            begun: AtomicBool::new(false),
         };
         session.tell(|told| told.runs = vec![Value::Null; session.runs()]);
         Ok(session)
@@ -100,6 +103,11 @@ impl<'a> Session<'a> {
         if let Ok(mut told) = self.told.lock() {
             change(&mut told);
         }
+    }
+
+    /// Whether the program has been started, or its input read: else it may be run as if nobody had tried.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
     }
 
     fn runs(&self) -> usize {
@@ -123,6 +131,7 @@ impl<'a> Session<'a> {
     /// Runs the program again and again, with the same input, some at a time; its output appears once.
     fn run_all(&self, command: &Command<'_>, runs: usize) -> Result<Ended> {
         let mut copy = File::create(self.folder.join("input"))?;
+        self.begun.store(true, Ordering::Relaxed);
         if !std::io::stdin().is_terminal() {
             std::io::copy(&mut std::io::stdin().lock(), &mut copy)?;
         }
@@ -246,7 +255,9 @@ impl<'a> Session<'a> {
         if self.moment.is_some() {
             fs::remove_dir_all(&quiet).with_context(|| quiet.display().to_string())?;
         }
-        folder.describe(target, &run, Some(ended))?;
+        if let Err(error) = folder.describe(target, &run, Some(ended)) {
+            say!("tomo: how the program ended is not noted: {error}");
+        }
         Ok(ended)
     }
 
@@ -282,6 +293,7 @@ impl<'a> Session<'a> {
             sanitized: self.sanitized,
         };
         let mut taking = Taking::of(folder.path())?;
+        self.begun.store(true, Ordering::Relaxed);
         let is_over = AtomicBool::new(false);
         let (ended, taken) = std::thread::scope(|scope| {
             let taking = scope.spawn(|| {
@@ -337,6 +349,7 @@ impl<'a> Session<'a> {
             packer.add(track, behind, bytes)?;
             packer.flush()
         };
+        self.begun.store(true, Ordering::Relaxed);
         let attended = attend(
             (&command.target, command.name),
             command.rest,
