@@ -169,7 +169,7 @@ fn say_the_same(source: &str, ways: &[&str], expected: i32) -> Vec<String> {
     let covering = Covering::new().expect("a folder");
     let tomo = tomo_testkit::tomo::path().expect("tomo");
     let observed = |words: &&str| {
-        let mut command = Command::new(&tomo);
+        let mut command = Command::new(tomo);
         let output = covering.output().join(words.replace(' ', "-"));
         command.args(words.split(' ')).arg("-o").arg(output);
         command.arg("--").arg(&program);

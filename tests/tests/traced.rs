@@ -92,6 +92,19 @@ fn breakpoints_hold_in_the_environment_of_a_pool() {
     assert!(shown.contains("exited with code 06"), "{shown}");
 }
 
+/// What gdb starts is the module that was asked for: the reason is gdb, and not the loader, in which gdb has a breakpoint.
+#[test]
+fn a_program_below_a_covered_gdb_is_told_to_be_debugged() {
+    let covering = Covering::new().expect("a folder");
+    let module = program().to_string_lossy();
+    let mut command = covering.command(&["--module", &module]).expect("tomo");
+    command.arg("gdb").args(GDB).arg(program()).arg("exit");
+    let output = complete(command, b"").expect("run");
+    assert!(text(&output.stdout).contains("exited with code 06"));
+    let said = text(&output.stderr);
+    assert!(said.contains("it runs under a debugger"), "{said}");
+}
+
 /// Who debugs `tomo` and goes on with the program learns why it was not observed.
 #[test]
 fn a_program_that_is_debugged_below_tomo_is_named() {

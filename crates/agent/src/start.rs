@@ -9,7 +9,7 @@ use tomo_wire::roster::RosterView;
 
 use crate::loader::{self, weak};
 use crate::system::{self, Access, Protection};
-use crate::{arm, door, fatal, forked, kept, late, signals, slabs, trap};
+use crate::{arm, door, fatal, forked, kept, late, signals, slabs, tracer, trap};
 
 /// Largest roster that is looked at, in bytes.
 const LARGEST_ROSTER: i64 = 16 << 20;
@@ -112,6 +112,11 @@ fn watch_for_late() {
         // What comes later may have traps, and masks are made now.
         trap::expect();
     } else if let Some((roster, path)) = kept::roster() {
-        arm::refuse(&roster, path, late::is_late, Reason::Unannounced);
+        // A debugger's breakpoint is where the loader would tell.
+        let reason = match tracer::is_debugger() {
+            true => Reason::Traced,
+            false => Reason::Unannounced,
+        };
+        arm::refuse(&roster, path, late::is_late, reason);
     }
 }
