@@ -4,6 +4,7 @@
 //! |---|---|
 //! | the folder of a trace read | this |
 //! | tracks as they are kept | `traced/packed.rs` |
+//! | tracks as they are recorded | `traced/live.rs` |
 //! | tracks taken while the program runs | `traced/taking.rs` |
 //! | activations, one inside the other | `traced/calls.rs` |
 //! | what things are called | `traced/names.rs` |
@@ -14,12 +15,12 @@
 mod calls;
 mod differ;
 mod formats;
+mod live;
 mod names;
 mod packed;
 mod taking;
 mod tree;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,7 @@ use serde_json::Value;
 use tomo_profile::tracing::{Atlas, AtlasError, Ended, Lane, Sink, walk};
 use tomo_program::{Cache, Progress};
 use tomo_wire::Refusal;
-use tomo_wire::tracing::{ChartView, MOST_UNITS, Tracks, UNIT};
+use tomo_wire::tracing::ChartView;
 
 use crate::{Located, ModuleError, locate};
 
@@ -234,35 +235,9 @@ impl TracedRun {
     }
 }
 
-/// The file of a run's tracks while it runs.
-const TRACKS: &str = "tracks";
 /// The file of those that were taken.
 const PACKED: &str = "tracks.zst";
 
 fn file(path: &Path) -> Result<Vec<u8>, TraceError> {
     fs::read(path).map_err(|error| TraceError::Io(path.into(), error))
-}
-
-/// A slab, how many bytes of its track came before, and what follows.
-type Piece<'t> = (u32, u64, &'t [u8]);
-
-/// What each slab's track has that nobody has taken, in order, a unit or less at a time.
-fn rest_of<'t>(tracks: &Tracks<'t>) -> Vec<Piece<'t>> {
-    let rows = (0..tracks.unit_count()).filter_map(|unit| Some((tracks.row(unit)?, unit)));
-    let grown: BTreeMap<(u32, u64), u64> = rows.collect();
-    let mut rest = Vec::new();
-    for slab in 0..tracks.count() {
-        let Some(state) = tracks.state(slab) else {
-            continue;
-        };
-        let (taken, length) = (state.taken.get(), state.length());
-        let behind = length.div_ceil(UNIT).min(taken.saturating_add(MOST_UNITS));
-        rest.extend((taken..behind).map_while(|position| {
-            let known = || grown.get(&(slab, position)).copied();
-            let bytes = tracks.unit(state.unit_at(position).or_else(known)?)?;
-            let used = (length - position * UNIT).min(UNIT) as usize;
-            Some((slab, position * UNIT, bytes.get(..used)?))
-        }));
-    }
-    rest
 }

@@ -530,26 +530,31 @@ pub const fn signal_at([_, low, high]: [u32; SIGNAL_WORDS]) -> u64 {
 /// The tracks of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracks<'t> {
-    file: &'t [u8],
+    head: &'t [u8],
     slabs: Slabs,
+    length: u64,
 }
 
 impl<'t> Tracks<'t> {
-    /// The tracks in `file`.
+    /// The tracks in a file of `length` bytes, of which `head` are those in front of the [units].
     ///
     /// # Errors
     /// Where they are none.
-    pub fn read(file: &'t [u8]) -> Result<Self, Refusal> {
-        let slabs = Slabs::read(file, file.len() as u64)?;
+    pub fn read(head: &'t [u8], length: u64) -> Result<Self, Refusal> {
+        let slabs = Slabs::read(head, length)?;
         match slabs.contents() == Some(Contents::Tracks) && slabs.size.get() == SLAB {
-            true => Ok(Self { file, slabs }),
+            true => Ok(Self {
+                head,
+                slabs,
+                length,
+            }),
             false => Err(Refusal::Foreign),
         }
     }
 
     fn number(&self, at: u64) -> Option<u64> {
         Some(
-            U64::read_from_bytes(part(self.file, at, 8).ok()?)
+            U64::read_from_bytes(part(self.head, at, 8).ok()?)
                 .ok()?
                 .get(),
         )
@@ -586,7 +591,7 @@ impl<'t> Tracks<'t> {
     /// The state of a slab's thread.
     #[must_use]
     pub fn state(&self, slab: u32) -> Option<State> {
-        let bytes = part(self.file, self.slabs.start(slab), size_of::<State>() as u64);
+        let bytes = part(self.head, self.slabs.start(slab), size_of::<State>() as u64);
         State::read_from_bytes(bytes.ok()?).ok()
     }
 
@@ -598,11 +603,11 @@ impl<'t> Tracks<'t> {
         Some((slab, u64::from(entry as u32)))
     }
 
-    /// The bytes of a unit.
+    /// Where in the file a unit starts, if all of it is there.
     #[must_use]
-    pub fn unit(&self, unit: u64) -> Option<&'t [u8]> {
+    pub fn unit(&self, unit: u64) -> Option<u64> {
         let start = unit.checked_mul(UNIT)?.checked_add(units())?;
-        part(self.file, start, UNIT).ok()
+        (start.checked_add(UNIT)? <= self.length).then_some(start)
     }
 }
 

@@ -11,11 +11,12 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use tomo_wire::counting::{MOST_SLABS, Slabs, USED};
-use tomo_wire::tracing::{SLAB, State, TAKEN, Tracks, UNIT, units};
+use tomo_wire::tracing::{SLAB, State, TAKEN, UNIT, units};
 use zerocopy::FromBytes as _;
 
+use super::live::{Live, TRACKS};
 use super::packed::{Packer, Recorded};
-use super::{PACKED, TRACKS, TraceError, file, rest_of};
+use super::{PACKED, TraceError, file};
 
 /// Takes the tracks of one run.
 pub struct Taking {
@@ -112,16 +113,16 @@ impl Taking {
     /// Where files cannot be read or written; then they stay as they are.
     pub fn finish(mut self) -> Result<(u64, u64), TraceError> {
         while self.take()? {}
-        let live = self.run.join(TRACKS);
-        let bytes = file(&live)?;
-        let tracks = Tracks::read(&bytes).map_err(|why| TraceError::Refused(live.clone(), why))?;
+        let live = Live::open(&self.run)?;
+        let tracks = live.tracks()?;
         let handlers: Vec<u64> = tracks.handlers().collect();
         let write = || -> io::Result<(u64, u64)> {
-            for (slab, behind, piece) in rest_of(&tracks) {
-                self.packer.add(slab, behind, piece)?;
-            }
+            let packer = &mut self.packer;
+            live.rest(&tracks, |slab, behind, piece| {
+                packer.add(slab, behind, piece)
+            })?;
             self.packer.finish(tracks.lost(), &handlers)?;
-            fs::remove_file(&live)?;
+            fs::remove_file(self.run.join(TRACKS))?;
             Ok(tracks.lost())
         };
         write().map_err(|error| TraceError::Io(self.run.join(PACKED), error))
@@ -133,7 +134,7 @@ impl Taking {
 /// # Errors
 /// Where there is nothing that can be read.
 pub(super) fn recorded(run: &Path) -> Result<(u64, Recorded), TraceError> {
-    let (packed, live) = (run.join(PACKED), run.join(TRACKS));
+    let packed = run.join(PACKED);
     let (mut size, mut recorded) = (0, Recorded::default());
     if packed.exists() {
         let bytes = file(&packed)?;
@@ -141,15 +142,18 @@ pub(super) fn recorded(run: &Path) -> Result<(u64, Recorded), TraceError> {
         recorded = read.map_err(|error| TraceError::Io(packed, error))?;
         size = bytes.len() as u64;
     }
-    if live.exists() {
-        let bytes = file(&live)?;
-        let tracks = Tracks::read(&bytes).map_err(|why| TraceError::Refused(live, why))?;
-        recorded.is_cut = false;
-        for (slab, behind, piece) in rest_of(&tracks) {
-            size += piece.len() as u64;
-            let fits = recorded.add(slab, behind, piece);
-            recorded.is_cut |= fits.is_none();
-        }
+    if run.join(TRACKS).exists() {
+        let live = Live::open(run)?;
+        let tracks = live.tracks()?;
+        let (mut added, mut is_cut) = (0, false);
+        let read = live.rest(&tracks, |slab, behind, piece| {
+            added += piece.len() as u64;
+            is_cut |= recorded.add(slab, behind, piece).is_none();
+            Ok(())
+        });
+        read.map_err(|error| TraceError::Io(run.join(TRACKS), error))?;
+        size += added;
+        recorded.is_cut = is_cut;
         (recorded.full, recorded.lost) = tracks.lost();
         recorded.handlers = tracks.handlers().collect();
     } else if size == 0 {
