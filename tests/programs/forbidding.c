@@ -1,5 +1,6 @@
 /* Runs a command that may not make some system calls: each fails with EPERM, as in a container that forbids
-   it. Arguments: numbers of system calls, `--`, the command. */
+   it. Arguments: numbers of system calls, of some with a colon and the first argument with which alone they fail; `--`, the
+   command. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -11,15 +12,22 @@
 #include <unistd.h>
 
 int main(int count, char **arguments) {
-  struct sock_filter filter[64] = {
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-  };
-  unsigned short length = 1;
+  struct sock_filter filter[64];
+  unsigned short length = 0;
   int next = 1;
-  for (; next < count && strcmp(arguments[next], "--") && length < 60; next++) {
-    struct sock_filter compare = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, atoi(arguments[next]), 0, 1);
+  for (; next < count && strcmp(arguments[next], "--") && length < 58; next++) {
+    const char *first = strchr(arguments[next], ':');
+    struct sock_filter number = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    struct sock_filter compare = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, atoi(arguments[next]), 0, first ? 3 : 1);
     struct sock_filter refuse = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    filter[length++] = number;
     filter[length++] = compare;
+    if (first) {
+      struct sock_filter argument = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args));
+      struct sock_filter same = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, atoi(first + 1), 0, 1);
+      filter[length++] = argument;
+      filter[length++] = same;
+    }
     filter[length++] = refuse;
   }
   struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);

@@ -62,7 +62,7 @@ fn calls_from_outside_in_a_narrow_sandbox_disturb_nothing() {
     let covering = Covering::new().expect("a folder");
     let expected = alone("called_back");
     assert_eq!(expected.status.code(), Some(3));
-    for command in ["cover", "count", "paths", "chains", "predicates", "trace"] {
+    for command in ["cover", "count", "paths", "chains", "predicates"] {
         let mut observing = Command::new(tomo_testkit::tomo::path().expect("tomo"));
         let output = covering.output().join(command);
         observing.args([command, "-o"]).arg(output).arg("--");
