@@ -60,11 +60,12 @@ fn provided(path: &Path, mode: u32) -> Result<PathBuf, NotPrivate> {
         builder.recursive(true).mode(mode);
         builder
     };
-    if !path.is_dir() {
+    let is_alone = |path: &Path| path.parent().is_none_or(|above| !above.exists());
+    if is_alone(path) {
         let above = path.parent().unwrap_or(path);
         making(PASSABLE).create(above).map_err(io)?;
-        making(mode).create(path).map_err(io)?;
     }
+    making(mode).create(path).map_err(io)?;
     let real = fs::canonicalize(path).map_err(io)?;
     check(&real)?;
     Ok(real)
