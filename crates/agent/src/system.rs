@@ -219,14 +219,15 @@ const FIXED_NO_REPLACE: usize = 0x10_0000;
 pub(crate) const EXISTS: Errno = Errno(17);
 /// Its word for "there is no room".
 pub(crate) const FULL: Errno = Errno(28);
+
 /// Copies the words from `address` on, until `words` is full or there is no memory to be read; gives
 /// how many. Of each page the kernel is asked first.
 pub(crate) fn peek(address: usize, words: &mut [usize]) -> Result<usize, Errno> {
-    const PAGE: usize = 4096;
+    const BYTES: usize = PAGE as usize;
     for (number, word) in words.iter_mut().enumerate() {
         let at = address.wrapping_add(number * size_of::<usize>());
         let last = at.wrapping_add(size_of::<usize>() - 1);
-        let is_new = number == 0 || last / PAGE != at.wrapping_sub(1) / PAGE;
+        let is_new = number == 0 || last / BYTES != at.wrapping_sub(1) / BYTES;
         if is_new && !can_be_read(at)? {
             return Ok(number);
         }

@@ -43,9 +43,6 @@ const REAL_TIME: [c_int; 31] = {
     signals
 };
 
-/// What a terminal sends. It sends it to the whole group, the program included.
-const BY_TERMINALS: [c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGWINCH];
-
 /// A program that gets what is sent to this process.
 struct Place {
     /// Its process, [`NONE`] or [`STARTING`].
@@ -59,13 +56,14 @@ const NONE: i32 = 0;
 /// There will be one.
 const STARTING: i32 = -1;
 
-/// More programs at once than anybody starts by way of one process.
-static PLACES: [Place; 64] = [const {
+/// Programs at once at most.
+const MOST: usize = 1024;
+static PLACES: [Place; MOST] = [const {
     Place {
         process: AtomicI32::new(NONE),
         missed: AtomicU64::new(0),
     }
-}; 64];
+}; MOST];
 
 /// What was done with the signals before there was a program, and how many there are.
 struct Before {
@@ -170,12 +168,21 @@ extern "C" fn pass_on(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     // SAFETY: the kernel hands handlers of this kind what it knows of the signal.
     let info = unsafe { &*info };
     let interrupted = Errno::last_raw();
-    // Whatever else the kernel sends, an alarm that was set before this process was executed for one, is for it alone.
-    let by_terminal = info.si_code == libc::SI_KERNEL && BY_TERMINALS.contains(&signal);
-    if !by_terminal {
+    if is_for_the_program(signal, info.si_code) {
         PLACES.iter().for_each(|place| place.pass_on(signal, info));
     }
     Errno::set_raw(interrupted);
+}
+
+/// Whether the program is meant. What the kernel sends for a terminal it sends to the whole group, the program included, and
+/// of limits it tells each process its own; but an alarm that was set before this process was executed rings here alone. What
+/// was sent to a thread this process has sent itself: when it aborts, the program goes on.
+fn is_for_the_program(signal: c_int, code: c_int) -> bool {
+    match code {
+        libc::SI_KERNEL => signal == libc::SIGALRM,
+        libc::SI_TKILL => false,
+        _ => true,
+    }
 }
 
 impl Place {
@@ -234,6 +241,8 @@ mod tests {
         let passing = Passing::prepare().expect("room");
         let other = Passing::prepare().expect("room");
         assert_eq!(action(libc::SIGUSR1), pass_on as *const () as usize);
+        // To itself, which would be the first that reaches the program.
+        nix::sys::signal::raise(Signal::SIGHUP).expect("sent");
         nix::sys::signal::kill(Pid::this(), Signal::SIGUSR1).expect("sent");
         let mut cat = Command::new("cat");
         let mut cat = cat.stdin(Stdio::piped()).spawn().expect("started");

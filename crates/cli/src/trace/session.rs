@@ -252,8 +252,10 @@ impl<'a> Session<'a> {
                 self.run_attended(command, (points, number), &folder, (extra, calm))?
             }
         };
-        if self.moment.is_some() {
-            fs::remove_dir_all(&quiet).with_context(|| quiet.display().to_string())?;
+        if self.moment.is_some()
+            && let Err(error) = fs::remove_dir_all(&quiet)
+        {
+            say!("tomo: {}: {error}", quiet.display());
         }
         if let Err(error) = folder.describe(target, &run, Some(ended)) {
             say!("tomo: how the program ended is not noted: {error}");
