@@ -107,7 +107,7 @@ fn analyse_with(
         unwind: &unwind,
         debug: &debug,
         has_foreign: foreign::is_in(&binary, &code, &unwind),
-        restartable: restartable::places(&binary, &code),
+        restartable: restartable::ranges(&binary, &code),
     };
     let functions = functions(&stated, progress);
     let mut facts = facts(&stated, data, &functions);

@@ -316,11 +316,13 @@ impl<'s, 'a> Builder<'s, 'a> {
 
     /// Whether a sequence that the kernel may have begin anew is in it, or the handler of one.
     fn is_restartable(&self) -> bool {
-        let places = &self.state.tables.restartable;
+        let ranges = &self.state.tables.restartable;
         let has_one = |part: u32| {
             let fragment = &self.state.fragments[part as usize];
-            let first = places.partition_point(|&place| place < fragment.start);
-            places.get(first).is_some_and(|&place| place < fragment.end)
+            let first = ranges.partition_point(|range| range.1 <= fragment.start);
+            ranges
+                .get(first)
+                .is_some_and(|range| range.0 < fragment.end)
         };
         self.state.fragments_of(self.owner).any(has_one)
     }

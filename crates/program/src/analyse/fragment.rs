@@ -179,8 +179,8 @@ pub(crate) struct Tables<'a> {
     pub(crate) debug: &'a DebugInfo,
     /// Whether code is there that no compiler of the ABI's wrote.
     pub(crate) has_foreign: bool,
-    /// Places of sequences that the kernel may have begin anew, and of their abort handlers, in order.
-    pub(crate) restartable: Vec<Pos>,
+    /// Sequences that the kernel may have begin anew, and starts of their abort handlers, in order and apart.
+    pub(crate) restartable: Vec<(Pos, Pos)>,
 }
 
 /// The fragments that the tables state, by start, disjoint.

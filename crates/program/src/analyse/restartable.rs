@@ -7,6 +7,7 @@
 //! handler's address, again and again. So nothing is changed in functions with a sequence, or with an abort handler.
 
 use super::code::{Code, Pos};
+use crate::Address;
 use crate::elf::Binary;
 
 /// Where descriptors are, by a convention that lets debuggers find them, too.
@@ -14,8 +15,8 @@ const SECTION: &str = "__rseq_cs";
 /// Bytes of a descriptor (`struct rseq_cs`): version and flags, start, length, abort handler.
 const SIZE: usize = 32;
 
-/// Places of sequences, their first and last bytes, and of abort handlers, in order.
-pub(crate) fn places(binary: &Binary<'_>, code: &Code<'_>) -> Vec<Pos> {
+/// From where to where sequences go, and abort handlers' first bytes, in order and apart.
+pub(crate) fn ranges(binary: &Binary<'_>, code: &Code<'_>) -> Vec<(Pos, Pos)> {
     let Some((at, bytes)) = binary.mapped_section(SECTION) else {
         return Vec::new();
     };
@@ -27,16 +28,23 @@ pub(crate) fn places(binary: &Binary<'_>, code: &Code<'_>) -> Vec<Pos> {
         let relocated = binary.pointer_in_slot(at.checked_add(offset as u64)?);
         Some(relocated.map_or(word(offset)?, |address| address.0))
     };
+    let range = |start: u64, length: u64| {
+        let last = code.pos(Address(start.checked_add(length.checked_sub(1)?)?))?;
+        Some((code.pos(Address(start))?, last.plus(1)))
+    };
     let descriptor = |offset: usize| {
-        let (start, length) = (pointer(offset + 8)?, word(offset + 16)?);
-        let last = start.checked_add(length.saturating_sub(1))?;
-        Some([start, last, pointer(offset + 24)?])
+        let sequence = range(pointer(offset + 8)?, word(offset + 16)?);
+        Some([sequence, range(pointer(offset + 24)?, 1)])
     };
     let descriptors = (0..bytes.len()).step_by(SIZE).filter_map(descriptor);
-    let mut places: Vec<Pos> = descriptors
-        .flatten()
-        .filter_map(|address| code.pos(crate::Address(address)))
-        .collect();
-    places.sort_unstable();
-    places
+    let mut all: Vec<(Pos, Pos)> = descriptors.flatten().flatten().collect();
+    all.sort_unstable();
+    all.dedup_by(|next, last| {
+        let meets = next.0 <= last.1;
+        if meets {
+            last.1 = last.1.max(next.1);
+        }
+        meets
+    });
+    all
 }
