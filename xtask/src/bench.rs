@@ -18,6 +18,7 @@ mod rows;
 mod trace;
 mod truth;
 
+use crate::packages;
 use anyhow::Result;
 
 /// Measure, and rewrite the tables of the benchmark page.
@@ -48,6 +49,9 @@ pub(crate) enum Bench {
 
 impl Bench {
     pub(crate) fn run(self) -> Result<()> {
+        if !matches!(self, Self::Measure(_)) {
+            packages::ensure(false)?;
+        }
         match self {
             Self::Collector(collector) => collector.run(),
             Self::Cover(cover) => cover.run(),

@@ -39,6 +39,11 @@ const PACKAGES: &[Package] = &[
         "clang-19",
         "compiles them again, with the compiler's own block map",
     ),
+    Package {
+        name: "libclang-rt-19-dev",
+        proof: Proof::File("/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.profile-x86_64.a"),
+        why: "counts coverage as clang does, beside which ours is measured",
+    },
     command(
         "musl-tools",
         "musl-gcc",
