@@ -261,3 +261,29 @@ fn python_and_its_modules_are_covered() {
         .filter(|units| units.processes == 1 && units.hit.len() > 10);
     assert!(ran.count() >= 4, "{all:?}");
 }
+
+/// Of modules that come later, if at all, it is said where none came.
+#[test]
+fn that_nothing_was_loaded_of_what_was_named_is_said() {
+    let built = Built::new();
+    std::fs::create_dir(built.path("all")).expect("a folder");
+    let flags = |define| ["-shared", "-fPIC", define, "-g"];
+    for (name, define) in [("all/a.so", "-Dhalf=a"), ("all/b.so", "-Dhalf=b")] {
+        built.compile(name, "plugin.c", &flags(define));
+    }
+    let [first, a, all] = ["first/plugin.so", "all/a.so", "all"].map(|name| built.text(name));
+    let said = |module: &str, loaded: &str| {
+        let covering = Covering::new().expect("a folder");
+        let mut command = covering.command(&["--module", module]).expect("tomo");
+        command.arg(built.path("loading")).args(["once", loaded]);
+        let output = complete(command, b"").expect("run");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let single = said(&first, &a);
+    let wanted = format!("{first} was not observed: no process loaded both it and the agent");
+    assert!(single.contains(&wanted), "{single}");
+    let several = said(&all, &first);
+    let wanted = format!("{a} and 1 other were not observed: no process loaded both one of them");
+    assert!(several.contains(&wanted), "{several}");
+    assert_eq!(said(&all, &a), "", "one of them was loaded");
+}

@@ -159,16 +159,23 @@ impl Ready {
         if let Err(error) = folder.describe(&started.target, &self.run, Some(ended)) {
             say!("tomo: {error}");
         }
+        let mut later = Later::default();
         for (armed, live) in folder.lives() {
             let path = armed.module.path.display();
-            match live {
-                Some(live) => {
-                    if let Some(problem) = problem(&live, armed.module.late) {
-                        say!("tomo: {path} {problem}");
-                    }
-                }
-                None => say!("tomo: {path}: its record cannot be read"),
+            let Some(live) = live else {
+                say!("tomo: {path}: its record cannot be read");
+                continue;
+            };
+            if armed.module.late {
+                later.add(&armed.module.path, is_loaded(&live));
             }
+            let is_told = is_loaded(&live) || !armed.module.late;
+            if let Some(problem) = problem(&live).filter(|_| is_told) {
+                say!("tomo: {path} {problem}");
+            }
+        }
+        if let Some(line) = later.line() {
+            say!("tomo: {line}");
         }
         Ok(ended)
     }
@@ -258,11 +265,48 @@ pub(crate) fn tell(to: Option<&Path>, text: &[u8]) -> Result<()> {
     }
 }
 
+/// The modules of a run that its program loads after its start, if at all.
+#[derive(Default)]
+struct Later {
+    first: Option<PathBuf>,
+    others: usize,
+    is_one_loaded: bool,
+}
+
+impl Later {
+    fn add(&mut self, path: &Path, is_loaded: bool) {
+        self.is_one_loaded |= is_loaded;
+        match &self.first {
+            None => self.first = Some(path.into()),
+            Some(_) => self.others += 1,
+        }
+    }
+
+    /// What is to be said if none of them was loaded. Where some were, that the others were not is no surprise.
+    fn line(&self) -> Option<String> {
+        let first = self.first.as_ref().filter(|_| !self.is_one_loaded)?;
+        let path = first.display();
+        Some(match self.others {
+            0 => format!("{path} {NOT_LOADED}"),
+            1 => format!("{path} and 1 other {NOT_LOADED_THEM}"),
+            others => format!("{path} and {others} others {NOT_LOADED_THEM}"),
+        })
+    }
+}
+
+const NOT_LOADED: &str = "was not observed: no process loaded both it and the agent";
+const NOT_LOADED_THEM: &str = "were not observed: no process loaded both one of them and the agent";
+
+/// Whether a process with the agent has loaded the module.
+fn is_loaded(live: &Live) -> bool {
+    live.armed.get() > 0 || live.refused.get() > 0
+}
+
 /// What is to be said of a module that was not observed, or not always as it should have been.
-pub(crate) fn problem(live: &Live, late: bool) -> Option<String> {
+pub(crate) fn problem(live: &Live) -> Option<String> {
     let (armed, refused) = (live.armed.get(), live.refused.get());
-    if armed == 0 && refused == 0 && !late {
-        return Some("was not observed: no process loaded both it and the agent".into());
+    if !is_loaded(live) {
+        return Some(NOT_LOADED.into());
     }
     if refused == 0 {
         return None;

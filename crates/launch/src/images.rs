@@ -135,12 +135,11 @@ impl Images {
         let Some(placed) = module.placed else {
             return Ok(baked);
         };
-        if !room.fits(placed, &baked.header) {
-            let distance = room.distance(placed, &baked.header);
-            // Where there is no such place the agent will find out, and say so.
-            if let Ok(other) = self.get_at(module, how, distance, progress) {
-                baked = other;
-            }
+        let distance = room.distance(placed, &baked.header);
+        if distance != baked.header.distance.get()
+            && let Ok(other) = self.get_at(module, how, Some(distance), progress)
+        {
+            baked = other;
         }
         room.take(placed, &baked.header);
         Ok(baked)

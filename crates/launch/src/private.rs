@@ -4,12 +4,12 @@
 //! of them, replace it, or replace a folder above it, commands the program. So they are made for
 //! their owner alone, and what others could have put there is refused.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
-};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use tomo_program::{CLOSED, PASSABLE, make_folder};
 
 /// Why a folder is not trusted.
 #[derive(Debug, thiserror::Error)]
@@ -29,11 +29,6 @@ pub enum NotPrivate {
 const FOR_ALL: u32 = 0o644;
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
-
-/// A folder for its owner alone.
-const CLOSED: u32 = 0o700;
-/// A folder that others may pass through, to what is known to them by name and may be read.
-const PASSABLE: u32 = 0o711;
 
 /// Makes `folder` for this user alone where it is missing, and checks it and every folder above.
 /// Gives its real path.
@@ -55,17 +50,7 @@ pub(crate) fn passage(path: &Path) -> Result<PathBuf, NotPrivate> {
 
 fn provided(path: &Path, mode: u32) -> Result<PathBuf, NotPrivate> {
     let io = |error| NotPrivate::Io(path.into(), error);
-    let making = |mode| {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(mode);
-        builder
-    };
-    let is_alone = |path: &Path| path.parent().is_none_or(|above| !above.exists());
-    if is_alone(path) {
-        let above = path.parent().unwrap_or(path);
-        making(PASSABLE).create(above).map_err(io)?;
-    }
-    making(mode).create(path).map_err(io)?;
+    make_folder(path, mode).map_err(io)?;
     let real = fs::canonicalize(path).map_err(io)?;
     check(&real)?;
     Ok(real)

@@ -1,15 +1,17 @@
 //! Whether what belongs to the images of one program finds room beside its modules.
 //!
 //! Each image keeps its trampolines at a distance of its own, so that one image serves all programs.
-//! Where a program has several large modules these places may meet, or lie on a module. The loader
-//! puts the modules of a program at the same distances from each other each time, so that can be seen
-//! beforehand, and an image with another distance is made for that program. What is not seen
+//! Where a program has several large modules these places may meet, or lie on a module. The loader puts the modules of a
+//! program at much the same distances from each other each time (kernels that align large files in memory move
+//! them by some megabytes), so that can be seen beforehand, and an image with another distance is made for that program:
+//! one of few, so that not each start makes new ones. What is not seen
 //! beforehand the agent meets: it then leaves the module as it is, and says so.
 
+use std::iter;
 use std::ops::Range;
 
 use tomo_wire::PAGE;
-use tomo_wire::image::Image;
+use tomo_wire::image::{Image, REACH};
 
 /// Where the loader puts a module, as far as it tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,11 @@ pub struct Placed {
 /// What lies between modules and what belongs to their images: room for a library that is loaded
 /// besides, and for what the loader maps for itself.
 const MARGIN: u64 = 64 << 20;
+/// How far apart two images' places are to be where that can be: most modules move by less against one another, though some
+/// were seen to move by 24 MB.
+const APART: u64 = 8 << 20;
+/// How many distances are looked at; so many images of a module there may be.
+const DISTANCES: u64 = 4;
 
 /// The places that are taken in one program.
 #[derive(Clone, Debug, Default)]
@@ -31,24 +38,35 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Whether what belongs to the image is clear of all modules and of what was taken.
-    pub(crate) fn fits(&self, placed: Placed, image: &Image) -> bool {
-        let Some(wanted) = place(placed, image) else {
-            return false;
-        };
-        let clear = |taken: &Range<u64>| wanted.end <= taken.start || taken.end <= wanted.start;
-        wanted.end + MARGIN <= placed.lowest && self.taken.iter().all(clear)
+    /// The distance at which the image is to be: its own where that is clear of all modules and far enough from what was
+    /// taken, else the first such one, or the one that is farthest from it. Its own, too, where none is clear.
+    pub(crate) fn distance(&self, placed: Placed, image: &Image) -> i64 {
+        let own = image.distance.get();
+        let others = (1..DISTANCES).filter_map(|number| distance(image, number));
+        let mut farthest = (own, None);
+        for distance in iter::once(own).chain(others) {
+            let apart =
+                place_at(placed, image, distance).and_then(|place| self.apart(placed, &place));
+            if apart >= Some(APART) {
+                return distance;
+            }
+            if apart > farthest.1 {
+                farthest = (distance, apart);
+            }
+        }
+        farthest.0
     }
 
-    /// The distance at which it would be clear.
-    pub(crate) fn distance(&self, placed: Placed, image: &Image) -> Option<i64> {
-        let origin = origin(placed, image)?;
-        let taken = self.taken.iter().map(|taken| taken.start);
-        let end = taken
-            .min()
-            .map_or(placed.lowest, |start| start.min(placed.lowest));
-        let start = end.checked_sub(image.companion_length() + MARGIN)? / PAGE * PAGE;
-        Some(start.cast_signed() - (origin / PAGE * PAGE).cast_signed())
+    /// How far a place below all modules is from those that are taken; `None` if it is not clear.
+    fn apart(&self, placed: Placed, place: &Range<u64>) -> Option<u64> {
+        if place.end.checked_add(MARGIN)? > placed.lowest {
+            return None;
+        }
+        let each = self.taken.iter().map(|taken| {
+            let before = taken.start.checked_sub(place.end);
+            before.or_else(|| place.start.checked_sub(taken.end))
+        });
+        each.min().unwrap_or(Some(u64::MAX))
     }
 
     /// The image is used.
@@ -57,21 +75,35 @@ impl Room {
     }
 }
 
-/// Where the image's first region is.
-fn origin(placed: Placed, image: &Image) -> Option<u64> {
-    let first = image.regions().first()?;
-    placed.base.checked_add(first.address.get())
-}
-
 /// Where that lies which belongs to the image.
 fn place(placed: Placed, image: &Image) -> Option<Range<u64>> {
-    let start = origin(placed, image)?.checked_add_signed(image.distance.get())?;
+    place_at(placed, image, image.distance.get())
+}
+
+/// Where it would lie at this distance.
+fn place_at(placed: Placed, image: &Image, distance: i64) -> Option<Range<u64>> {
+    let first = image.regions().first()?;
+    let origin = placed.base.checked_add(first.address.get())?;
+    let start = origin.checked_add_signed(distance)?;
     Some(start..start.checked_add(image.companion_length())?)
+}
+
+/// The distance of this `number`, which depends on the module alone.
+fn distance(image: &Image, number: u64) -> Option<i64> {
+    let (first, last) = (image.regions().first()?, image.regions().last()?);
+    let span = (last.address.get() + last.length.get()).checked_sub(first.address.get())?;
+    let nearest = image.companion_length().checked_add(PAGE)?;
+    let pages = REACH.checked_sub(nearest.checked_add(span)?)? / PAGE;
+    // Fibonacci hashing: the upper half of the product depends on all bits.
+    let mixed = (image.module.fingerprint.get() ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let page = (nearest / PAGE) + (mixed * pages >> 32);
+    Some(-(page * PAGE).cast_signed())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{MARGIN, Placed, Room, place};
+    use super::{APART, DISTANCES, MARGIN, Placed, Room, place_at};
+    use std::collections::BTreeSet;
     use tomo_wire::image::Image;
     use tomo_wire::{FileStamp, ModuleId, PAGE};
     use zerocopy::FromZeros as _;
@@ -89,47 +121,80 @@ mod tests {
 
     const BASE: u64 = 0x7f00_0000_0000;
 
+    const LOWEST: u64 = BASE - 3 * MARGIN;
+
+    /// Of a module that is this many bytes below the first.
+    fn placed(below: u64) -> Placed {
+        Placed {
+            base: BASE - below,
+            lowest: LOWEST,
+        }
+    }
+
+    /// The same at the distance where it finds room.
+    fn moved(room: &mut Room, placed: Placed, mut image: Image) -> Image {
+        image.distance = room.distance(placed, &image).into();
+        room.take(placed, &image);
+        image
+    }
+
     #[test]
-    fn places_below_all_modules_are_free_until_they_are_taken() {
-        let placed = Placed {
-            base: BASE,
-            lowest: BASE - 100 * PAGE,
-        };
-        let mut room = Room::default();
+    fn an_image_keeps_its_own_distance_where_that_is_free() {
         let far = image(10, -(1 << 30));
-        assert!(room.fits(placed, &far));
-        room.take(placed, &far);
-        assert!(!room.fits(placed, &far));
-        let beside = image(10, -(1 << 30) - 20 * PAGE.cast_signed());
-        assert!(room.fits(placed, &beside));
+        let mut room = Room::default();
+        assert_eq!(moved(&mut room, placed(0), far).distance, far.distance);
+        let beside = image(10, far.distance.get() - 2 * APART.cast_signed());
+        assert_eq!(
+            moved(&mut room, placed(0), beside).distance,
+            beside.distance
+        );
+        assert_ne!(moved(&mut room, placed(0), far).distance, far.distance);
     }
 
     #[test]
     fn modules_are_in_the_way() {
-        let placed = Placed {
-            base: BASE,
-            lowest: BASE - (1 << 30),
-        };
-        for near in [-(1 << 20), -(1 << 30), -(1 << 30) - (1 << 20)] {
-            assert!(!Room::default().fits(placed, &image(10, near)), "{near:#x}");
+        for near in [-(1 << 20), -(128 << 20), -(200 << 20)] {
+            let distance = Room::default().distance(placed(0), &image(10, near));
+            assert_ne!(distance, near);
+            let place = place_at(placed(0), &image(10, near), distance).unwrap();
+            assert!(place.end + MARGIN <= LOWEST, "{place:x?}");
         }
     }
 
     #[test]
-    fn the_other_distance_is_clear_of_everything() {
-        let lowest = BASE - 3 * MARGIN;
+    fn images_that_would_all_meet_find_room() {
         let mut room = Room::default();
-        for number in 0..5 {
-            let placed = Placed {
-                base: BASE - number * MARGIN / 2,
-                lowest,
-            };
-            let mut moved = image(1000, -4096);
-            assert!(!room.fits(placed, &moved));
-            moved.distance = room.distance(placed, &moved).unwrap().into();
-            assert!(room.fits(placed, &moved), "{:x?}", place(placed, &moved));
-            assert_eq!(moved.distance.get() % PAGE.cast_signed(), 0);
-            room.take(placed, &moved);
+        for number in 0..20 {
+            let mut large = image(1000, -4096);
+            large.module.fingerprint = (number * 977).into();
+            let large = moved(&mut room, placed(number << 20), large);
+            assert_eq!(large.distance.get() % PAGE.cast_signed(), 0);
         }
+        room.taken.sort_by_key(|taken| taken.start);
+        let are_clear = room.taken.windows(2).all(|two| two[0].end <= two[1].start);
+        assert!(are_clear, "{:x?}", room.taken);
+    }
+
+    /// Modules move a little from start to start; that makes no new images each time.
+    #[test]
+    fn there_are_few_distances_whatever_the_layout() {
+        let mut all = BTreeSet::new();
+        for start in 0..1000 {
+            let mut room = Room::default();
+            for number in 0..10 {
+                let below = (number << 24) + (start * 7919 * (number + 1) * PAGE) % APART;
+                let mut one = image(1000, -4096);
+                one.module.fingerprint = number.into();
+                let one = moved(&mut room, placed(below), one);
+                all.insert((number, one.distance.get()));
+            }
+        }
+        assert!(all.len() as u64 <= 10 * DISTANCES, "{}", all.len());
+    }
+
+    #[test]
+    fn what_is_too_large_for_any_distance_keeps_its_own() {
+        let huge = image(1 << 20, -4096);
+        assert_eq!(Room::default().distance(placed(0), &huge), -4096);
     }
 }

@@ -158,7 +158,7 @@ impl Cache {
     /// Where it cannot be written; what was there before is still there.
     pub fn keep(&self, identity: &Identity, model: &Model) -> io::Result<()> {
         let models = self.models();
-        make(&models)?;
+        make_folder(&models, CLOSED)?;
         sweep(&models);
         let mut file = tempfile::Builder::new()
             .prefix(TEMPORARY)
@@ -179,16 +179,29 @@ fn system(folder: &Path) -> Option<PathBuf> {
     found.then(|| folder.to_path_buf())
 }
 
-/// Makes a folder of the cache where it is missing: others may pass through those above, and not enter it.
-pub(crate) fn make(folder: &Path) -> io::Result<()> {
+/// Makes `folder` where it is missing, with `mode`. Others may pass through folders above that are missing, too, and not enter
+/// them: to what is known to them by name and may be read.
+///
+/// # Errors
+/// Where one of them cannot be made.
+pub fn make_folder(folder: &Path, mode: u32) -> io::Result<()> {
     let making = |mode| {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(mode);
         builder
     };
-    making(0o711).create(folder.parent().unwrap_or(folder))?;
-    making(0o700).create(folder)
+    // What is there already and no folder is told by the second.
+    match folder.parent() {
+        Some(above) if !above.exists() => making(PASSABLE).create(above)?,
+        _ => {}
+    }
+    making(mode).create(folder)
 }
+
+/// A folder for its owner alone.
+pub const CLOSED: u32 = 0o700;
+/// A folder that others may pass through.
+pub const PASSABLE: u32 = 0o711;
 
 /// Whether a file belongs to the user who runs us.
 fn is_ours(metadata: &Metadata) -> bool {

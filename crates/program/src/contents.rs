@@ -91,7 +91,7 @@ pub(crate) fn remember(folder: &Path, stamp: &Stamp, content: u128) -> io::Resul
     if !stamp.is_settled(SystemTime::now()) {
         return Ok(());
     }
-    cache::make(folder)?;
+    cache::make_folder(folder, cache::CLOSED)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(&stamp.entry(content))?;
     file.persist(stamp.path(folder))

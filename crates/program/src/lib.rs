@@ -26,7 +26,7 @@ mod words;
 
 pub use address::{Address, Range};
 pub use analyse::{AnalyseError, analyse, analyse_file};
-pub use cache::{Cache, CacheError};
+pub use cache::{CLOSED, Cache, CacheError, PASSABLE, make_folder};
 pub use cfg::*;
 pub use elf::Binary;
 pub use facts::Facts;

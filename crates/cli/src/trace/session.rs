@@ -316,7 +316,7 @@ impl<'a> Session<'a> {
         });
         let ended = ended?;
         for (armed, live) in folder.lives() {
-            let problem = live.and_then(|live| crate::session::problem(&live, false));
+            let problem = live.and_then(|live| crate::session::problem(&live));
             if let Some(problem) = problem {
                 say!("tomo: {} {problem}", armed.module.path.display());
             }
