@@ -96,7 +96,7 @@ fn distance(image: &Image, number: u64) -> Option<i64> {
     let pages = REACH.checked_sub(nearest.checked_add(span)?)? / PAGE;
     // Fibonacci hashing: the upper half of the product depends on all bits.
     let mixed = (image.module.fingerprint.get() ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    let page = (nearest / PAGE) + (mixed * pages >> 32);
+    let page = (nearest / PAGE) + ((mixed * pages) >> 32);
     Some(-(page * PAGE).cast_signed())
 }
 
