@@ -106,9 +106,27 @@ static int full_mask(void) {
   say("after", work3(6));
   return 0;
 }
+/* What the C library's headers make of calls in hardened programs, and another name of sigaction. */
+#ifdef __GLIBC__
+extern int __ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t);
+extern int __sigaction(int, const struct sigaction *, struct sigaction *);
+#else
+#define __ppoll_chk(files, count, time, set, size) ppoll(files, count, time, set)
+#define __sigaction sigaction
+#define ssignal signal
+#endif
+
+static volatile unsigned turn;
+static void in_turn(int signal) {
+  switch (turn++) {
+    case 0: say("first", work1(signal)); break;
+    case 1: say("second", work2(signal)); break;
+    default: say("third", work3(signal));
+  }
+}
 static int suspended(void) {
   sigset_t all;
-  handle(SIGUSR1, in_handler, 0, 1);
+  handle(SIGUSR1, in_turn, 0, 1);
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, 0);
   raise(SIGUSR1);
@@ -117,7 +135,27 @@ static int suspended(void) {
   raise(SIGUSR1);
   struct pollfd none = {-1, 0, 0};
   ppoll(&none, 1, 0, &all);
-  say("after", work3(7));
+  raise(SIGUSR1);
+  __ppoll_chk(&none, 1, 0, &all, sizeof none);
+  say("after", work4(7));
+  return 0;
+}
+static int trap_by_other_names(void) {
+  ssignal(SIGTRAP, in_handler);
+  say("set", work2(4));
+  raise(SIGTRAP);
+  struct sigaction action = {0}, old;
+  action.sa_sigaction = in_handler_info;
+  action.sa_flags = SA_SIGINFO;
+  __sigaction(SIGTRAP, &action, &old);
+  say("was", old.sa_handler == in_handler);
+  raise(SIGTRAP);
+  say("held", sigset(SIGTRAP, SIG_HOLD) == SIG_ERR);
+  say("while", work3(4));
+  sigrelse(SIGTRAP);
+  say("ignored", sigignore(SIGTRAP));
+  raise(SIGTRAP);
+  say("survived", work4(4));
   return 0;
 }
 static int waited(void) {
@@ -347,6 +385,8 @@ static int serves(void) {
   for (;;) pause();
   return 0;
 }
+/* The same in a group of its own, which a terminal knows nothing of. */
+static int serves_apart(void) { return setpgid(0, 0) ? 98 : serves(); }
 
 /* Says which signals it gets, all that a program may wait for, until it gets a SIGTERM. */
 static int told(void) {
@@ -372,6 +412,7 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"exit", exits}, {"exits_at_once", exits_at_once}, {"aborts", aborts}, {"crashes", crashes},
   {"killed", killed}, {"jumps", jumps}, {"loads", loads}, {"serves", serves}, {"told", told},
   {"registers", registers}, {"disarmed_stack", disarmed_stack},
+  {"trap_by_other_names", trap_by_other_names}, {"serves_apart", serves_apart},
 };
 
 int main(int count, char **arguments) {

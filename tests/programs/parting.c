@@ -223,11 +223,35 @@ static int leaves(void) {
   return 97;
 }
 
+/* Forks on a stack on which large shared memory borders, and says how many pages of that there are. */
+enum { REGION = 64 << 20, PAGE = 4096 };
+static char *region;
+static void *borders(void *unused) {
+  (void)unused;
+  static unsigned char resident[REGION / PAGE];
+  int status = 0;
+  pid_t child = fork();
+  if (!child) _exit(work1(5) & 1);
+  waitpid(child, &status, 0);
+  if (mincore(region, REGION, resident)) return 0;
+  unsigned pages = 0;
+  for (unsigned page = 0; page < REGION / PAGE; page++) pages += resident[page] & 1;
+  say("pages", pages);
+  return 0;
+}
+static int bordering(void) {
+  region = mmap(0, REGION, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  pthread_t thread;
+  if (region == MAP_FAILED || pthread_create(&thread, 0, borders, 0)) return 98;
+  pthread_join(thread, 0);
+  return 0;
+}
+
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"sandboxed", sandboxed}, {"sandboxed_child", sandboxed_child},
   {"called_back", called_back}, {"traced", traced}, {"patches", patches},
   {"locks", locks}, {"limited", limited},
-  {"leaves", leaves},
+  {"leaves", leaves}, {"bordering", bordering},
 };
 
 int main(int count, char **arguments) {

@@ -287,3 +287,28 @@ fn that_nothing_was_loaded_of_what_was_named_is_said() {
     assert!(several.contains(&wanted), "{several}");
     assert_eq!(said(&all, &a), "", "one of them was loaded");
 }
+
+/// A module whose place another one has taken gets nothing more in a child, even where its text is longer.
+#[test]
+fn children_have_the_libraries_that_are_there_now() {
+    let built = Built::new();
+    let shared = |define| ["-shared", "-fPIC", "-w", define];
+    let [a, b] = [("a.so", "-DLONG"), ("b.so", "-DSHORT")]
+        .map(|(name, define)| built.compile(name, "swapping.c", &shared(define)));
+    let program = built.compile("swapping", "swapping.c", &[]);
+    let run = |mut command: Command| {
+        command.arg(&program).args([&a, &b]);
+        complete(command, b"").expect("run")
+    };
+    let alone = run(Command::new("env"));
+    assert_eq!(alone.status.code(), Some(3));
+    let covering = Covering::new().expect("a folder");
+    let [a_text, b_text] = [&a, &b].map(|path| path.to_string_lossy().into_owned());
+    let options = ["--module", &a_text, "--module", &b_text];
+    for forks in [&[][..], &["--fork", "separate"]] {
+        let options = [&options[..], forks].concat();
+        let got = run(covering.command(&options).expect("tomo"));
+        assert_eq!(got.stdout, alone.stdout, "{forks:?}");
+        assert_eq!(got.status.code(), Some(3), "{forks:?}");
+    }
+}

@@ -83,6 +83,7 @@ macro_rules! undisturbed {
 undisturbed! {
     fn a_program_that_handles_sigtrap_gets_its_own: "trap_handled"
     fn a_program_that_ignores_sigtrap_survives_it: "trap_ignored"
+    fn sigtrap_is_the_programs_by_whatever_name_it_asks: "trap_by_other_names"
     fn a_raised_sigtrap_ends_the_program: "trap_raised"
     fn a_breakpoint_of_the_programs_own_ends_it: "trap_own"
     fn a_program_that_blocks_all_signals_runs_on: "blocked"
@@ -212,6 +213,52 @@ fn an_alarm_set_before_ends_the_program() {
     let output = complete(command, b"").expect("run");
     assert_eq!(output.status.code(), Some(128 + 14));
     assert_eq!(covering.only().expect("a record").processes, 1);
+}
+
+/// Runs a command on a terminal of its own until it serves, then does something with that; prints the exit code. After a minute
+/// it ends all of it.
+const ON_A_TERMINAL: &str = "\
+import os, pty, signal, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+def give_up(*_):
+    for below in open(f'/proc/{child}/task/{child}/children').read().split():
+        os.kill(int(below), signal.SIGKILL)
+    os.kill(child, signal.SIGKILL)
+signal.signal(signal.SIGALRM, give_up)
+signal.alarm(60)
+seen = b''
+while b'serving' not in seen:
+    seen += os.read(terminal, 1024)
+if sys.argv[1] == 'hangup':
+    os.close(terminal)
+else:
+    os.write(terminal, b'\\x03')
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+";
+
+/// What a terminal tells only `tomo`: that it is gone, and `^C` where the program has a group of its own.
+#[test]
+fn what_only_tomo_hears_of_a_terminal_reaches_the_program() {
+    for (what, scenario, code) in [
+        ("hangup", "serves", 128 + 1),
+        ("hangup", "serves_apart", 128 + 1),
+        ("interrupt", "serves", 128 + 2),
+        ("interrupt", "serves_apart", 128 + 2),
+    ] {
+        let covering = Covering::new().expect("a folder");
+        let covered = covering.command(&[]).expect("tomo");
+        let mut command = Command::new("python3");
+        command.args(["-c", ON_A_TERMINAL, what]);
+        command.arg(covered.get_program()).args(covered.get_args());
+        let set = |(name, value): (_, Option<_>)| Some((name, value?));
+        command.envs(covered.get_envs().filter_map(set));
+        command.arg(program()).arg(scenario);
+        let output = complete(command, b"").expect("run");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(printed.trim(), code.to_string(), "{what} {scenario}");
+    }
 }
 
 /// Each process adds to the one record: a program that forks, and one that runs itself.
@@ -357,6 +404,22 @@ fn programs_with_sanitizers_are_covered() {
         for scenario in ["exit", "forked", "one_thread"] {
             does_the_same(&program, scenario);
         }
+    }
+}
+
+/// They start, whatever comes before the sanitizer's library.
+#[test]
+fn programs_with_a_sanitizer_are_counted_followed_and_traced() {
+    let program = built("gcc", &["-O1", "-pthread", "-w", "-fsanitize=address"]);
+    let covering = Covering::new().expect("a folder");
+    for name in ["count", "paths", "chains", "predicates", "trace"] {
+        let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+        command.args([name, "-o"]).arg(covering.output().join(name));
+        command.arg("--").arg(&program).arg("exit");
+        let got = complete(command, b"").expect("run");
+        let said = String::from_utf8_lossy(&got.stderr);
+        assert_eq!(code(&got), Some(6), "{name}: {said}");
+        assert!(!said.contains("not observed"), "{name}: {said}");
     }
 }
 

@@ -212,3 +212,41 @@ fn who_uses_the_segment_of_probes_that_stay_is_not_observed_by_them() {
         assert!(!said.contains("gs"), "{said}");
     }
 }
+
+/// The stack of a thread ends where the C library has what it knows of it, and what borders on it is nobody's to read.
+#[test]
+fn a_stack_is_not_searched_beyond_its_end() {
+    assert_eq!(text(&alone("bordering").stdout), "pages 0\n");
+    for options in WAYS {
+        does_the_same(options, "bordering");
+    }
+}
+
+/// Each has a track of its own, and counters.
+#[test]
+fn threads_that_c11_makes_are_threads() {
+    say_the_same("c11.c", &["cover", "count", "paths", "chains"], 5);
+    let program = compiled("gcc", "c11.c", &["-O2", "-pthread"]).expect("built");
+    let folder = tempfile::tempdir().expect("a folder");
+    let tomo = |arguments: &[&str], path: &Path| {
+        let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+        command.args(arguments).arg(path);
+        command
+    };
+    let mut tracing = tomo(&["trace", "-o"], folder.path());
+    tracing.arg("--").arg(&program);
+    assert_eq!(complete(tracing, b"").expect("run").status.code(), Some(5));
+    let run = fs::read_dir(folder.path()).expect("read").next();
+    let run = run.expect("a run").expect("read").path();
+    let told = complete(tomo(&["trace", "stats"], &run), b"").expect("run");
+    let told = text(&told.stdout) + &text(&told.stderr);
+    let threads = told.lines().filter(|line| line.starts_with("thread "));
+    assert_eq!(threads.count(), 4, "{told}");
+}
+
+/// Signals use the stack pointer, be it that the program's own code reads it no more.
+#[test]
+fn signals_find_a_stack_where_the_program_is_about_to_take_another() {
+    let ways = ["count", "paths", "chains", "predicates --counts", "trace"];
+    say_the_same("restoring.c", &ways, 4);
+}

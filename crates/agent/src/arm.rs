@@ -257,12 +257,14 @@ impl Wanted<'_> {
             text: &text,
             record: &own.file,
         };
+        let region = armed::next();
         map_all(self.module, image, &files, counters)?;
         if !own.continued {
             counters.note_armed(system::process());
         }
         forked::remember(forked::Module {
             bias: self.module.bias,
+            region,
             image: bytes,
             page,
             shared: self.counters,

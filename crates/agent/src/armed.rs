@@ -171,11 +171,18 @@ pub(crate) fn give_back(wanted: impl Fn(&Region) -> bool, give: impl Fn(&Region)
     }
 }
 
-/// Whether the text of the region that starts at `address` is the module's own again.
-pub(crate) fn is_given_back(address: usize) -> bool {
-    let all = written().iter().zip(&GIVEN_BACK);
-    let mut given = all.filter(|(_, given)| given.load(Ordering::Relaxed));
-    given.any(|(region, _)| region.start == address)
+/// The number of the region that is added next.
+pub(crate) fn next() -> usize {
+    COUNT.load(Ordering::Relaxed)
+}
+
+/// Whether the region with this number is still ours: its module is loaded, and its text was not given back.
+pub(crate) fn is_ours(number: usize) -> bool {
+    let lost = |table: &[AtomicBool; MOST]| {
+        let lost = table.get(number);
+        lost.is_none_or(|lost| lost.load(Ordering::Relaxed))
+    };
+    !lost(&GONE) && !lost(&GIVEN_BACK)
 }
 
 /// All that were ever armed.

@@ -41,6 +41,8 @@ use crate::{door, kept};
 pub(crate) struct Module {
     /// From stated to loaded addresses.
     pub(crate) bias: usize,
+    /// The number of its first region among those that are armed.
+    pub(crate) region: usize,
     /// The image's file, mapped: text with all probes.
     pub(crate) image: &'static [u8],
     /// Where the first page of the process's own record is mapped.
@@ -188,7 +190,7 @@ fn renew(module: &Module, interrupted: Result<&Interrupted, &Errno>) -> Result<b
     let image = Image::read(module.image, module.image.len() as u64).map_err(|_| INVALID)?;
     let first = image.regions().first().ok_or(INVALID)?;
     let origin = start_of(module, first);
-    if !armed::starts_at(origin) || armed::is_given_back(origin) {
+    if !armed::is_ours(module.region) {
         return Ok(false);
     }
     let interrupted = interrupted.map_err(|errno| *errno)?;

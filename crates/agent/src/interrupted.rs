@@ -84,6 +84,15 @@ impl Interrupted {
     }
 }
 
+/// How many bytes from `start` on may be stack. A C library has a thread's control block at the upper end of the stack that it
+/// makes for it; what is mapped behind that is somebody else's.
+fn size_above(start: usize) -> usize {
+    match system::control_block().checked_sub(start) {
+        Some(size) if size < DEEPEST => size,
+        _ => DEEPEST,
+    }
+}
+
 struct Search {
     restorers: List<RESTORERS>,
     stacks: List<STACKS>,
@@ -95,7 +104,8 @@ impl Search {
     fn walk(&mut self, start: usize) -> Result<(), Errno> {
         let mut words = [0; 512];
         let mut at = start;
-        while at.wrapping_sub(start) < DEEPEST {
+        let size = size_above(start);
+        while at.wrapping_sub(start) < size {
             // To the end of a page: what is behind it may be no memory.
             let room = (4096 - at % 4096) / 8;
             let count = system::peek(at, words.get_mut(..room).unwrap_or(&mut []))?;

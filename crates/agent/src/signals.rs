@@ -20,7 +20,7 @@ use crate::slabs;
 use crate::symbols;
 use crate::system::{SIGTRAP, SIGTRAP_BIT, Stack};
 use crate::tracks;
-use crate::trap::Disposition;
+use crate::trap::{Disposition, IGNORE};
 
 /// Whether traps may be met, now or later.
 static WATCHING: AtomicBool = AtomicBool::new(false);
@@ -127,6 +127,8 @@ macro_rules! stand_before {
 }
 
 const BLOCK_OR_SET: [c_int; 2] = [0, 2];
+/// What `sigset` is told of a signal that it is to block.
+const HOLD: usize = 2;
 const ERROR: usize = usize::MAX;
 
 /// Takes SIGTRAP out of a set unless it is to be unblocked.
@@ -178,7 +180,30 @@ unsafe fn trap_action(new: *const Action, old: *mut Action) -> c_int {
     0
 }
 
-/// `sigaction` for any other signal.
+/// `sigaction` for any signal.
+///
+/// # Safety
+/// Both are null or point at actions.
+unsafe fn any_action(
+    signal: c_int,
+    new: *const Action,
+    old: *mut Action,
+    real: impl FnOnce(*const Action, *mut Action) -> c_int,
+) -> c_int {
+    // SAFETY: the caller's.
+    if let Some(new) = unsafe { new.as_ref() } {
+        tracks::note_handler(new.handler);
+    }
+    // SAFETY: the caller's.
+    unsafe {
+        match signal == SIGTRAP && is_watching() {
+            true => trap_action(new, old),
+            false => action(signal, new, old, real),
+        }
+    }
+}
+
+/// `sigaction` for any signal but SIGTRAP.
 ///
 /// # Safety
 /// Both are null or point at actions.
@@ -249,23 +274,35 @@ fn simple(signal: c_int, handler: usize, real: impl FnOnce(c_int, usize) -> usiz
 
 stand_before! {
     SIGACTION: sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int = -1, |real| {
-        if !new.is_null() {
-            // SAFETY: not null, and so an action.
-            tracks::note_handler(unsafe { (*new).handler });
-        }
-        if signal == SIGTRAP && is_watching() {
-            // SAFETY: what `sigaction` asks of its callers.
-            unsafe { trap_action(new, old) }
-        } else {
-            // SAFETY: what `sigaction` asks of its callers.
-            unsafe { action(signal, new, old, |new, old| real(signal, new, old)) }
-        }
+        // SAFETY: what `sigaction` asks of its callers.
+        unsafe { any_action(signal, new, old, |new, old| real(signal, new, old)) }
+    }
+    SIGACTION_2: __sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int = -1, |real| {
+        // SAFETY: as above: another name of it.
+        unsafe { any_action(signal, new, old, |new, old| real(signal, new, old)) }
     }
     SIGNAL: signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
+    SSIGNAL: ssignal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
     BSD_SIGNAL: bsd_signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
     SYSV_SIGNAL: sysv_signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
     SYSV_SIGNAL_2: __sysv_signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
-    SIGSET: sigset(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
+    SIGSET: sigset(signal: c_int, handler: usize) -> usize = ERROR, |real| {
+        // To hold it is to block it, which nobody can; what is done with it stays as it is.
+        match signal == SIGTRAP && handler == HOLD && is_watching() {
+            true => Disposition::get().handler,
+            false => simple(signal, handler, real),
+        }
+    }
+    SIGIGNORE: sigignore(signal: c_int) -> c_int = -1, |real| {
+        let ignore = |signal, _| match real(signal) {
+            0 => 0,
+            _ => ERROR,
+        };
+        match simple(signal, IGNORE, ignore) {
+            ERROR => -1,
+            _ => 0,
+        }
+    }
     SIGPROCMASK: sigprocmask(how: c_int, set: *const Set, old: *mut Set) -> c_int = -1, |real| {
         // SAFETY: what `sigprocmask` asks of its callers.
         unsafe { masked(how, set, |set| real(how, set, old)) }
@@ -291,6 +328,10 @@ stand_before! {
         // SAFETY: what `ppoll` asks of its callers.
         unsafe { without_trap(set, |set| real(files, count, time, set)) }
     }
+    PPOLL_CHK: __ppoll_chk(files: *mut c_void, count: usize, time: *const c_void, set: *const Set, size: usize) -> c_int = -1, |real| {
+        // SAFETY: what `ppoll` asks of its callers, which the C library's headers have call this.
+        unsafe { without_trap(set, |set| real(files, count, time, set, size)) }
+    }
     PSELECT: pselect(count: c_int, read: *mut c_void, write: *mut c_void, other: *mut c_void, time: *const c_void, set: *const Set) -> c_int = -1, |real| {
         // SAFETY: what `pselect` asks of its callers.
         unsafe { without_trap(set, |set| real(count, read, write, other, time, set)) }
@@ -313,6 +354,9 @@ stand_before! {
     }
     PTHREAD_CREATE: pthread_create(thread: *mut c_void, attributes: *const c_void, start: usize, argument: *mut c_void) -> c_int = 11, |real| {
         slabs::create(|start, argument| real(thread, attributes, start, argument), start, argument)
+    }
+    THRD_CREATE: thrd_create(thread: *mut c_void, start: usize, argument: *mut c_void) -> c_int = 2, |real| {
+        slabs::create(|start, argument| real(thread, start, argument), start, argument)
     }
     MPROTECT: mprotect(address: usize, length: usize, protection: c_int) -> c_int = -1, |real| {
         given::before_protecting(address, length, protection);

@@ -594,6 +594,21 @@ pub(crate) fn gs() -> usize {
     address
 }
 
+/// Where the C library keeps what it knows of the calling thread: what `fs` leads to, whose first word is its own address (ELF
+/// Handling For Thread-Local Storage, §3.4.2, variant II).
+pub(crate) fn control_block() -> usize {
+    let address: usize;
+    // SAFETY: reads a word that every thread of a C library has; nothing runs before there is one.
+    unsafe {
+        core::arch::asm!(
+            "mov {}, fs:[0]",
+            out(reg) address,
+            options(nostack, readonly, preserves_flags)
+        );
+    }
+    address
+}
+
 /// Has memory given in pages of the usual size, where the system would give large ones.
 pub(crate) fn prefer_small_pages(address: usize, length: usize) {
     const SMALL: usize = 15;

@@ -368,7 +368,7 @@ fn begin(client: &Client, new: &New) -> Result<()> {
         search: None,
     };
     let campaign: Campaign = client.post(paths::CAMPAIGNS, &request)?;
-    eprint!("{}", described(&campaign));
+    let _ = write!(std::io::stderr(), "{}", described(&campaign));
     writeln!(stdout(), "{}", campaign.id)?;
     Ok(())
 }
@@ -416,7 +416,7 @@ fn search(client: &Client, asked: &Isolate) -> Result<()> {
         }),
     };
     let campaign: Campaign = client.post(paths::CAMPAIGNS, &request)?;
-    eprint!("{}", described(&campaign));
+    let _ = write!(std::io::stderr(), "{}", described(&campaign));
     writeln!(stdout(), "{}", campaign.id)?;
     Ok(())
 }

@@ -137,8 +137,7 @@ fn conclude(arguments: &Arguments, started: &Started<'_>, session: &Session) -> 
     write(&arguments.json, &|to| {
         Ok(writeln!(to, "{:#}", document(&called)?)?)
     })?;
-    eprint!("{}", table(&stacks, &called)?);
-    Ok(())
+    tell(None, table(&stacks, &called)?.to_string().as_bytes())
 }
 
 fn called(session: &Session) -> Result<Called> {

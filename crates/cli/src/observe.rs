@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
-use tomo_launch::{Choice, Chosen, Forks, Found, How, Images, Observed, Target, modules};
+use tomo_launch::{
+    Choice, Chosen, Forks, Found, How, Images, Observed, Target, is_sanitized, modules,
+};
 use tomo_program::Cache;
 use tomo_weave::Placement;
 use tomo_wire::plan::Level;
@@ -149,7 +151,8 @@ impl OneModule {
     /// The module of `target` that is to be observed; and whether the program has an address sanitizer.
     pub(crate) fn of(&self, target: &Target) -> Result<(Observed, bool)> {
         let Some(name) = &self.module else {
-            return Ok((Observed::of(&Chosen::executable(target))?, false));
+            let executable = Observed::of(&Chosen::executable(target))?;
+            return Ok((executable, is_sanitized(target)));
         };
         let found = found(target, &Choice::Named(vec![name.clone()]))?;
         let [one] = found.chosen.as_slice() else {

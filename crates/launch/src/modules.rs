@@ -356,6 +356,16 @@ pub(crate) fn is_sanitizer(library: &Path) -> bool {
     name.starts_with(b"libasan.so") || name.starts_with(b"libclang_rt.asan")
 }
 
+/// Whether the executable of `target` names the runtime of an address sanitizer, which does not start behind another library.
+#[must_use]
+pub fn is_sanitized(target: &Target) -> bool {
+    let needed = File::open(&target.executable).ok();
+    let needed = needed.and_then(|file| Needed::of(&file));
+    let names = needed.iter().flat_map(|needed| &needed.names);
+    let mut names = names.map(|name| Path::new(OsStr::from_bytes(name)));
+    names.any(is_sanitizer)
+}
+
 fn is_loader(library: &Path) -> bool {
     let name = library.file_name().unwrap_or_default().as_bytes();
     name.starts_with(b"ld-linux") || name.starts_with(b"ld-musl")

@@ -168,19 +168,30 @@ extern "C" fn pass_on(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     // SAFETY: the kernel hands handlers of this kind what it knows of the signal.
     let info = unsafe { &*info };
     let interrupted = Errno::last_raw();
-    if is_for_the_program(signal, info.si_code) {
-        PLACES.iter().for_each(|place| place.pass_on(signal, info));
-    }
+    PLACES.iter().for_each(|place| place.pass_on(signal, info));
     Errno::set_raw(interrupted);
 }
 
-/// Whether the program is meant. What the kernel sends for a terminal it sends to the whole group, the program included, and
-/// of limits it tells each process its own; but an alarm that was set before this process was executed rings here alone. What
-/// was sent to a thread this process has sent itself: when it aborts, the program goes on.
-fn is_for_the_program(signal: c_int, code: c_int) -> bool {
-    match code {
-        libc::SI_KERNEL => signal == libc::SIGALRM,
-        libc::SI_TKILL => false,
+/// Whether the program `process` is meant, which did not get the signal itself. What the kernel sends for a terminal it sends to
+/// the whole group, the program included unless it has left for a group of its own; but that the terminal is gone it
+/// tells only the leader of the session. Of limits it tells each process its own; an alarm that was set before
+/// this process was executed rings here alone. What was sent to a thread this process has sent itself: when it aborts, the
+/// program goes on.
+fn is_for_the_program(process: i32, signal: c_int, code: c_int) -> bool {
+    // SAFETY: system calls with a number at most, which change nothing.
+    let (is_leader, is_apart) = unsafe {
+        let leader = libc::getsid(0) == libc::getpid();
+        let group = libc::getpgid(process);
+        (
+            leader,
+            process > 0 && group >= 0 && group != libc::getpgrp(),
+        )
+    };
+    match (code, signal) {
+        (libc::SI_KERNEL, libc::SIGALRM) => true,
+        (libc::SI_KERNEL, libc::SIGHUP) => is_leader || is_apart,
+        (libc::SI_KERNEL, libc::SIGINT | libc::SIGQUIT) => is_apart,
+        (libc::SI_KERNEL | libc::SI_TKILL, _) => false,
         _ => true,
     }
 }
@@ -188,7 +199,8 @@ fn is_for_the_program(signal: c_int, code: c_int) -> bool {
 impl Place {
     /// Passes a signal on, once: now, or when the program has started, whoever comes first.
     fn pass_on(&self, signal: c_int, info: &siginfo_t) {
-        if self.process.load(Ordering::SeqCst) == NONE {
+        let process = self.process.load(Ordering::SeqCst);
+        if process == NONE || !is_for_the_program(process, signal, info.si_code) {
             return;
         }
         let noted = bit(signal);

@@ -31,16 +31,18 @@ fn may_have(bytes: &[u8]) -> bool {
     const PREFIX: u8 = 0x65;
     const BASE: u8 = 0xae;
     const MOVE: u8 = 0x8e;
+    const POP: u8 = 0xa9;
+    const LOAD: u8 = 0xb5;
     bytes
         .iter()
-        .any(|byte| matches!(*byte, PREFIX | BASE | MOVE))
+        .any(|byte| matches!(*byte, PREFIX | BASE | MOVE | POP | LOAD))
 }
 
 fn is_use(instruction: &Instruction) -> bool {
     let sets = match instruction.mnemonic() {
         // Filling has prefixes of all kinds.
         Mnemonic::Nop => return false,
-        Mnemonic::Rdgsbase | Mnemonic::Wrgsbase => true,
+        Mnemonic::Rdgsbase | Mnemonic::Wrgsbase | Mnemonic::Lgs => true,
         _ => instruction.op0_register() == Register::GS,
     };
     sets || instruction.segment_prefix() == Register::GS
@@ -64,6 +66,9 @@ mod tests {
         assert!(uses(b"\xf3\x48\x0f\xae\xdf"));
         assert!(uses(b"\xf3\x48\x0f\xae\xc8"));
         assert!(uses(b"\x8e\xe8"));
+        // pop gs; lgs eax, [rax].
+        assert!(uses(b"\x0f\xa9"));
+        assert!(uses(b"\x0f\xb5\x00"));
         // mov rax, fs:[0]; a nop with the prefix; mov eax, 0x65; wrfsbase rdi.
         assert!(!uses(b"\x64\x48\x8b\x04\x25\0\0\0\0"));
         assert!(!uses(b"\x65\x0f\x1f\x00"));
