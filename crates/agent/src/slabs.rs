@@ -3,7 +3,7 @@
 //! The base is the program's own to use, and hardly any does: the System V ABI gives `fs` to threads and
 //! leaves `gs` alone. A new thread or process inherits it, so it always points at a slab; at *its own*
 //! before it runs any code of the program: the first thread from the agent's start on, others since
-//! `pthread_create` is stood before, children of `fork` since our handler was registered first. (A child of
+//! `pthread_create` and `thrd_create` are stood before, children of `fork` since our handler was registered first. (A child of
 //! `vfork` counts in the slab of the thread that waits for it.)
 //!
 //! Where paths are counted a slab is followed by a shadow of its thread's stacks, to which the base points (`shadow.rs`).
