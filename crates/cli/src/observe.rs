@@ -20,7 +20,8 @@ pub(crate) struct What {
     level: LevelName,
 
     /// Where probes go: to all units, or only to those from which the others follow. Either way the
-    /// result is the same; fewer probes cost less where each counts.
+    /// result is the same, but for blocks in which a child crashed; fewer probes cost less where each
+    /// counts.
     #[arg(long, value_enum, default_value_t = PlacementName::All)]
     placement: PlacementName,
 

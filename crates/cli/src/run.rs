@@ -295,7 +295,7 @@ fn tell(arguments: &Arguments, happened: &Happened) {
         if refused > 0 {
             let reason = Reason::from_number(live.reason.get());
             let words = reason.map_or("unknown reason", Reason::words);
-            let all = refused + live.armed.get();
+            let all = Reason::processes(reason, live.armed.get(), refused);
             say!(
                 "tomo: {} was not observed in {refused} of {all} processes: {words}",
                 module.stem

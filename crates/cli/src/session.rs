@@ -326,7 +326,8 @@ pub(crate) fn problem(live: &Live) -> Option<String> {
     let share = if armed == 0 {
         String::new()
     } else {
-        format!(" in {refused} of {} processes", armed + refused)
+        let all = Reason::processes(reason, armed, refused);
+        format!(" in {refused} of {all} processes")
     };
     Some(format!("{what}{share}: {words}{system}"))
 }

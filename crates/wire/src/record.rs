@@ -153,6 +153,16 @@ impl Reason {
         Self::Patched,
     ];
 
+    /// How many processes there were of which so many were armed, and so many refused for this reason: those that have their text
+    /// back were armed before.
+    #[must_use]
+    pub fn processes(reason: Option<Self>, armed: u64, refused: u64) -> u64 {
+        match reason {
+            Some(Self::Patched) => armed.max(refused),
+            _ => armed.saturating_add(refused),
+        }
+    }
+
     /// What happened, in words.
     #[must_use]
     pub fn words(self) -> &'static str {

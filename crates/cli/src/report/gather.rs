@@ -126,14 +126,15 @@ fn say_unarmed(group: &Group) {
         None => hexadecimal(group.module.name()),
     };
     if refused > 0 {
-        let reason = Reason::from_number(reason).map_or("unknown reason", Reason::words);
+        let reason = Reason::from_number(reason);
+        let all = Reason::processes(reason, live.armed, refused);
+        let reason = reason.map_or("unknown reason", Reason::words);
         let system = match i32::try_from(errno) {
             Ok(number) if number > 0 => format!(" ({})", std::io::Error::from_raw_os_error(number)),
             _ => String::new(),
         };
         say!(
-            "tomo: {name}: not observed in {refused} of {} processes of a run: {reason}{system}",
-            refused.saturating_add(live.armed)
+            "tomo: {name}: not observed in {refused} of {all} processes of a run: {reason}{system}"
         );
     } else if live.armed == 0 {
         say!("tomo: {name}: no process has been observed so far");
