@@ -7,6 +7,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -247,11 +248,22 @@ static int bordering(void) {
   return 0;
 }
 
+/* Forks into a process namespace of its own, where it may, in which nobody knows the parent. */
+static int namespaced(void) {
+  int status = 0;
+  (void)unshare(CLONE_NEWPID);
+  pid_t child = fork();
+  if (!child) _exit(work1(6) & 1);
+  waitpid(child, &status, 0);
+  say("after", work2(6));
+  return 0;
+}
+
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"sandboxed", sandboxed}, {"sandboxed_child", sandboxed_child},
   {"called_back", called_back}, {"traced", traced}, {"patches", patches},
   {"locks", locks}, {"limited", limited},
-  {"leaves", leaves}, {"bordering", bordering},
+  {"leaves", leaves}, {"bordering", bordering}, {"namespaced", namespaced},
 };
 
 int main(int count, char **arguments) {

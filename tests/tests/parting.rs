@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, Pool, complete};
+use tomo_wire::counting::USED;
 
 /// The program of scenarios.
 fn program() -> &'static Path {
@@ -249,4 +250,19 @@ fn threads_that_c11_makes_are_threads() {
 fn signals_find_a_stack_where_the_program_is_about_to_take_another() {
     let ways = ["count", "paths", "chains", "predicates --counts", "trace"];
     say_the_same("restoring.c", &ways, 4);
+}
+
+/// Who is gone is asked by numbers, which mean others elsewhere.
+#[test]
+fn a_process_in_another_namespace_takes_no_slab_of_the_living() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+    command.args(["count", "-o"]).arg(folder.path()).arg("--");
+    let got = run(command, "namespaced");
+    assert_eq!(text(&got.stdout), text(&alone("namespaced").stdout));
+    let ran = fs::read_dir(folder.path()).expect("read").next();
+    let slabs = ran.expect("a run").expect("read").path().join("slabs");
+    let bytes = fs::read(slabs).expect("slabs");
+    let used = bytes.get(USED as usize..).and_then(<[u8]>::first_chunk);
+    assert_eq!(used.copied().map(u64::from_le_bytes), Some(2));
 }

@@ -80,6 +80,7 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
     if tracks::are_kept() {
         tracks::prepare_nowhere(nowhere)?;
     }
+    note_namespace();
     own();
     forked::tell(in_child);
     Some(())
@@ -139,8 +140,23 @@ fn owner(slab: u32) -> Option<&'static AtomicU64> {
     shared(OWNERS + 8 * u64::from(slab))
 }
 
+/// The owner of a slab: where this process's number means something, its number, and the thread's.
 fn name(thread: u32) -> u64 {
-    u64::from(system::process()) << 32 | u64::from(thread)
+    let namespace = u64::from(NAMESPACE.load(Ordering::Relaxed));
+    namespace << NAMESPACE_AT | u64::from(system::process()) << 32 | u64::from(thread)
+}
+
+/// The process namespace in which this process is, as far as ten bits tell; 0 where nobody says.
+static NAMESPACE: AtomicU32 = AtomicU32::new(0);
+/// Where in an owner it stands: numbers of processes are below 2^22 (Linux, `include/linux/threads.h`, `PID_MAX_LIMIT`).
+const NAMESPACE_AT: u32 = 32 + 22;
+
+/// Asks for the namespace. That of a forked process may be another one than its parent's.
+fn note_namespace() {
+    let file = system::open(c"/proc/self/ns/pid", Access::Read, true);
+    let status = file.and_then(|file| file.status());
+    let number = status.map_or(0, |status| status.inode % (1 << 10));
+    NAMESPACE.store(number as u32, Ordering::Relaxed);
 }
 
 /// Gives the calling thread a slab of its own, and counts it as lost if there is none.
@@ -213,7 +229,7 @@ fn abandoned(thread: u32) -> Option<u32> {
         let is_ours = || {
             let mapped = PLACES.get(slab as usize);
             let mapped = mapped.is_some_and(|place| place.load(Ordering::Relaxed) != 0);
-            mapped && (known >> 32) as u32 == system::process()
+            mapped && known >> 32 == name(0) >> 32
         };
         let elsewhere = tracks::are_kept() && !is_ours();
         if elsewhere || !is_gone(known) {
@@ -226,9 +242,11 @@ fn abandoned(thread: u32) -> Option<u32> {
     })
 }
 
+/// Whether nobody has the slab any more. In another namespace numbers mean others, and nobody can ask.
 fn is_gone(owner: u64) -> bool {
-    let (process, thread) = ((owner >> 32) as u32, owner as u32);
-    owner == 0 || (thread != SOON && !system::is_alive(process, thread))
+    let (process, thread) = ((owner >> 32) as u32 & ((1 << 22) - 1), owner as u32);
+    let is_known = owner >> NAMESPACE_AT == name(0) >> NAMESPACE_AT;
+    owner == 0 || (thread != SOON && is_known && !system::is_alive(process, thread))
 }
 
 /// Where this process has a slab; mapped if it is not, with room on the disk for all that is used of it.
@@ -275,6 +293,7 @@ fn put_at(slab: u32, place: usize) -> Option<()> {
 
 /// Called in the child of a `fork`, before any handler of the program.
 extern "C" fn in_child() {
+    note_namespace();
     if DISTANCE.load(Ordering::Relaxed) == 0 {
         return own();
     }
