@@ -525,9 +525,8 @@ impl Place<'_> {
         for (index, region) in self.image.regions().iter().enumerate() {
             let (length, from) = (region.length.get() as usize, region.offset.get());
             let (to, access) = (text_at(bias, region), Protection::ReadExecute);
-            // SAFETY: the text there is the one that the image was made of, and no thread runs in
-            // it. The patched text does what it did; where it leads is mapped already, or will be
-            // before anybody runs in it.
+            // SAFETY: there is the text of which the image was made, in which no thread runs; the patched one does the same, and
+            // where that leads is mapped already, or will be before anybody runs in it.
             let mapped = unsafe { system::map_over(to, length, access, self.files.text, from) };
             if index == 0 && mapped.is_err() {
                 result = mapped;

@@ -137,7 +137,7 @@ fn conclude(arguments: &Arguments, started: &Started<'_>, session: &Session) -> 
     write(&arguments.json, &|to| {
         Ok(writeln!(to, "{:#}", document(&called)?)?)
     })?;
-    tell(None, table(&stacks, &called)?.to_string().as_bytes())
+    tell(None, table(&stacks, &called)?.as_bytes())
 }
 
 fn called(session: &Session) -> Result<Called> {

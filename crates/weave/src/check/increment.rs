@@ -116,7 +116,6 @@ mod tests {
             (flags.with(Set::register(Register::RAX)), Keep::Register(1)),
             (but(12), Keep::Register(12)),
             (but(15), Keep::Register(15)),
-            (but(4), Keep::Stack),
             (Set::ALL, Keep::Stack),
         ] {
             let mut writer = Writer::new(Spot(0), 64);

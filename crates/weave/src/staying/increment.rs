@@ -16,9 +16,6 @@ const SAVE_FLAGS: [u8; 4] = [0x9f, 0x0f, 0x90, 0xc0];
 /// What brings them back: `add al, 127` overflows if `al` is one, `sahf` leaves that flag alone.
 const RESTORE_FLAGS: [u8; 3] = [0x04, 0x7f, 0x9e];
 
-/// The number of the stack pointer, at which signals look at any moment, whatever the program does.
-const RSP: u8 = 4;
-
 /// How the flags are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keep {
@@ -40,7 +37,7 @@ impl Keep {
         if !live.has_any(Set::register(Register::RAX)) {
             return Self::Rax;
         }
-        let free = |number: &u8| *number != RSP && !live.has_any(Set::numbered(*number));
+        let free = |number: &u8| !live.has_any(Set::numbered(*number));
         match (0..16).find(free) {
             Some(number) => Self::Register(number),
             None => Self::Stack,

@@ -59,7 +59,7 @@ impl Set {
     }
 
     /// The general register with this number.
-    pub(crate) fn numbered(number: u8) -> Self {
+    pub(crate) const fn numbered(number: u8) -> Self {
         Self(1 << (number & 15))
     }
 
@@ -244,7 +244,7 @@ impl<'g> Liveness<'g> {
     pub(crate) fn at(&self, address: Address) -> Set {
         let block = elsewhere(&self.graphs, address);
         let live = block.and_then(|block| self.before.get(block.index()));
-        live.copied().unwrap_or(Set::ALL)
+        live.copied().unwrap_or(Set::ALL).with(BY_SIGNALS)
     }
 
     /// What is live before each of the block's instructions, and behind the last.
@@ -252,14 +252,17 @@ impl<'g> Liveness<'g> {
         let mut factory = InstructionInfoFactory::new();
         let node = self.nodes.get(block.index());
         let mut live = node.map_or(Set::ALL, |node| node.after(&self.before));
-        let mut all = vec![live; instructions.len() + 1];
+        let mut all = vec![live.with(BY_SIGNALS); instructions.len() + 1];
         for (slot, instruction) in all.iter_mut().zip(instructions).rev() {
             live = Effect::of(instruction, &mut factory).before(live);
-            *slot = live;
+            *slot = live.with(BY_SIGNALS);
         }
         all
     }
 }
+
+/// The stack pointer, at which signals look at any moment, be it that the program's own code reads it no more.
+const BY_SIGNALS: Set = Set::numbered(4);
 
 /// A block of which nothing is known.
 fn unknown() -> Node {
