@@ -87,7 +87,7 @@ fn a_child_that_is_traced_meets_no_trap_of_ours() {
 fn a_program_that_changes_its_text_has_it_for_itself() {
     for options in WAYS {
         let said = does_the_same(options, "patches");
-        let words = "the program makes its own text writable, and has it back";
+        let words = "the program changes or moves its own text, and has it back";
         assert!(said.contains(words), "{said}");
     }
     let pool = Pool::new(program()).expect("a pool");
@@ -99,6 +99,21 @@ fn a_program_that_changes_its_text_has_it_for_itself() {
         assert_eq!(text(&got.stdout), text(&expected.stdout));
         assert_eq!(got.status.code(), expected.status.code());
     }
+}
+
+/// The probes that it copied along with its text could not remove themselves from the copy.
+#[test]
+fn a_program_that_moves_its_text_runs_on() {
+    let vanishing = ["cover", "cover --level edge", "cover --fork separate"];
+    for said in say_the_same("moving.c", &vanishing, 5) {
+        let words = "the program changes or moves its own text, and has it back";
+        assert!(said.contains(words), "{said}");
+    }
+    let staying = ["count", "paths", "chains", "predicates --counts", "trace"];
+    for said in say_the_same("moving.c", &staying, 5) {
+        assert!(!said.contains("has it back"), "{said}");
+    }
+    say_the_same("moving.c", &["predicates"], 5);
 }
 
 #[test]

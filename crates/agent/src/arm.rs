@@ -550,6 +550,7 @@ impl Place<'_> {
                 windows,
                 marks: self.at(self.image.marks_distance()) as *mut u8,
                 probes: self.image.probes.get(),
+                vanishing: self.image.vanishing.get() != 0,
                 counters,
                 companions: self.at(self.image.distance.get()),
                 companions_length: match index {

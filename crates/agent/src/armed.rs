@@ -102,6 +102,8 @@ pub(crate) struct Region {
     /// The module's marks, and how many there are.
     pub(crate) marks: *mut u8,
     pub(crate) probes: u32,
+    /// Whether some of the module's probes remove themselves.
+    pub(crate) vanishing: bool,
     /// The module's counters.
     pub(crate) counters: Counters,
     /// Where trampolines, marks and aliases of the module start.

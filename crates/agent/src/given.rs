@@ -7,30 +7,41 @@
 //! - who lets itself be traced (the child of a debugger, before it executes the debugger's program) would have its probes' traps
 //!   taken for the debugger's own, and go on behind them.
 //!
+//! A third kind is noticed only when it has done so: who puts its text onto huge pages copies it, maps new memory in its place, and
+//! copies it back, with the probes that were in it. Those that remove themselves would do so where nobody executes them any more,
+//! and lead to themselves for ever. Before the new memory is made executable, the module's own bytes are put into it.
+//!
 //! Trampolines, marks and the writable text stay where they are: a thread that is in a trampoline comes back to the module's
 //! own bytes, and a trap on its way to the handler is found in the table as before. The records say that the process was not
 //! observed from then on. What is asked comes by the C library's functions; system calls that a program makes by itself are
 //! not seen.
 
 use core::ffi::{CStr, c_int};
+use core::ops::Range;
 
 use tomo_wire::record::Reason;
 
 use crate::armed::{self, Region};
-use crate::system::{self, Access, Protection};
+use crate::system::{self, Access, File, Protection};
 use crate::{arm, forked};
 
 /// Memory may be written.
 const WRITE: c_int = 2;
+/// Memory may be executed.
+const EXECUTE: c_int = 4;
 /// The request of who lets itself be traced.
 const TRACE_ME: usize = 0;
 
 /// Memory at `address` gets this protection.
 pub(crate) fn before_protecting(address: usize, length: usize, protection: c_int) {
+    let end = address.saturating_add(length);
+    let part = |r: &Region| address.max(r.start)..end.min(r.start.saturating_add(r.length));
+    let meets = |r: &Region| !part(r).is_empty();
     if protection & WRITE != 0 {
-        let end = address.saturating_add(length);
-        let meets = |r: &Region| address < r.start.saturating_add(r.length) && r.start < end;
         armed::give_back(meets, |region| give(region, Reason::Patched));
+    } else if protection & EXECUTE != 0 {
+        let vanishing = |r: &Region| r.vanishing && meets(r);
+        armed::give_back(vanishing, |region| clean(region, part(region)));
     }
 }
 
@@ -44,25 +55,91 @@ pub(crate) fn before_tracing(request: usize) {
 
 /// Maps the module's own text over the region, if its file is still there as it was; whether it was.
 fn give(region: &Region, reason: Reason) -> bool {
-    // SAFETY: the path is there as long as the module, which was not unloaded.
-    let path = unsafe { CStr::from_ptr(region.file.path) };
-    let Ok(file) = system::open(path, Access::Read, true) else {
+    let all = region.start..region.start + region.length;
+    let given = file_of(region).is_some_and(|file| map_own(region, &file, all));
+    if given {
+        note(region, reason);
+    }
+    given
+}
+
+/// Puts the module's own bytes into `part` of the region, where the program has put memory of its own with a copy of ours, and
+/// maps them over the rest; whether that was so.
+fn clean(region: &Region, part: Range<usize>) -> bool {
+    let Some(file) = file_of(region) else {
         return false;
     };
-    let now = file.status().ok().map(|status| arm::stamp_of(&status));
-    if now.is_none() || now != region.file.stamp {
-        return false;
+    let is_moved = has_probe(region, &part, &file) && fill(region, &file, &part);
+    if is_moved {
+        map_own(region, &file, region.start..part.start);
+        map_own(region, &file, part.end..region.start + region.length);
+        note(region, Reason::Patched);
     }
-    let access = Protection::ReadExecute;
-    let (start, length, offset) = (region.start, region.length, region.file.offset);
+    is_moved
+}
+
+/// Whether some byte of `part` of the region is a probe's: what the text has there now, and the module's file has not.
+fn has_probe(region: &Region, part: &Range<usize>, file: &File) -> bool {
+    let mut own = [0; 512];
+    part.clone().step_by(own.len()).any(|address| {
+        let length = own.len().min(part.end - address);
+        let read = file.read_at(&mut own[..length], offset_of(region, address));
+        let read = read.unwrap_or(0).min(length);
+        own[..read].iter().enumerate().any(|(at, own)| {
+            let (text, alias) = ((address + at) as *const u8, region.alias.cast_const());
+            // SAFETY: the program is about to execute this part of the text; the alias is mapped as long as the module.
+            let (is, ours) = unsafe {
+                (
+                    text.read_volatile(),
+                    alias.add(address + at - region.start).read_volatile(),
+                )
+            };
+            is == ours && ours != *own
+        })
+    })
+}
+
+/// Writes the module's own bytes to `part` of the region, if it may be written, which our text may not; whether that is so.
+fn fill(region: &Region, file: &File, part: &Range<usize>) -> bool {
+    // SAFETY: the bytes do what the program's copy of our text does; the kernel writes them, and refuses to where the program
+    // could not.
+    let written = unsafe { file.read_to(part.start, part.len(), offset_of(region, part.start)) };
+    written == Ok(part.len())
+}
+
+/// Maps the module's own bytes over `part` of the region; whether that worked.
+fn map_own(region: &Region, file: &File, part: Range<usize>) -> bool {
+    let offset = offset_of(region, part.start);
     // SAFETY: these are the bytes that the loader had mapped here, and that the text did as; a thread that is in a trampoline
     // or on its way to the handler goes on with them.
-    let given = unsafe { system::map_privately_over(start, length, access, &file, offset) };
-    if given.is_ok() {
-        let counters = region.counters;
-        forked::shared(counters)
-            .unwrap_or(counters)
-            .note_refused(reason, 0);
-    }
-    given.is_ok()
+    let mapped = unsafe {
+        system::map_privately_over(
+            part.start,
+            part.len(),
+            Protection::ReadExecute,
+            file,
+            offset,
+        )
+    };
+    mapped.is_ok()
+}
+
+/// The module's file, if it is the one that was armed.
+fn file_of(region: &Region) -> Option<File> {
+    // SAFETY: the path is there as long as the module, which was not unloaded.
+    let path = unsafe { CStr::from_ptr(region.file.path) };
+    let file = system::open(path, Access::Read, true).ok()?;
+    let now = file.status().ok().map(|status| arm::stamp_of(&status));
+    (now.is_some() && now == region.file.stamp).then_some(file)
+}
+
+/// Where in the module's file the byte at this address is.
+fn offset_of(region: &Region, address: usize) -> u64 {
+    region.file.offset + (address - region.start) as u64
+}
+
+/// Notes in the record that the region's text was given back.
+fn note(region: &Region, reason: Reason) {
+    let counters = forked::shared(region.counters).unwrap_or(region.counters);
+    counters.note_refused(reason, 0);
 }

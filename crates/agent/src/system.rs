@@ -161,6 +161,20 @@ impl File {
         unsafe { call(READ_AT, [self.0, to, buffer.len(), offset as usize, 0, 0]) }
     }
 
+    /// Reads from `offset` to `address` as much as there is, at most `length` bytes, where the kernel lets this process write.
+    ///
+    /// # Safety
+    /// If the program could write there, it must be able to do with these bytes.
+    pub(crate) unsafe fn read_to(
+        &self,
+        address: usize,
+        length: usize,
+        offset: u64,
+    ) -> Result<usize, Errno> {
+        // SAFETY: the caller's.
+        unsafe { call(READ_AT, [self.0, address, length, offset as usize, 0, 0]) }
+    }
+
     /// Writes all of `bytes` at `offset`.
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Errno> {
         may_grow_to(offset.saturating_add(bytes.len() as u64))?;

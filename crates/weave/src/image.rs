@@ -152,6 +152,11 @@ impl Weaving<'_> {
         rows
     }
 
+    fn has_vanishing(&self) -> bool {
+        let mut tactics = self.units.iter().map(|unit| unit.window.tactic);
+        tactics.any(|tactic| tactic != Tactic::Staying) || self.regions.once().next().is_some()
+    }
+
     fn layout(&self, rows: usize) -> Result<Image, WeaveError> {
         let large = WeaveError::TooLarge;
         let lengths = self.units.iter().map(|unit| match unit.window.tactic {
@@ -167,6 +172,7 @@ impl Weaving<'_> {
         header.probes = (self.probes as u32).into();
         header.slab_end = self.slab_end()?.into();
         header.shadowed = u32::from(self.shadowed).into();
+        header.vanishing = u32::from(self.has_vanishing()).into();
         header.windows = windows.into();
         header.window_count = (rows as u64).into();
         header.trampolines = (windows + table).into();

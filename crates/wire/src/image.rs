@@ -65,6 +65,8 @@ pub struct Image {
     pub slab_end: U32,
     /// Whether its counters lie in front of a shadow of the stacks (`crate::paths`): 1 or 0.
     pub shadowed: U32,
+    /// Whether it has probes that remove themselves: 1 or 0.
+    pub vanishing: U32,
     /// Executable segments that are used of `regions`.
     pub region_count: U32,
     /// The module's executable segments, by address.
@@ -99,8 +101,8 @@ pub struct Window {
 
 impl Header for Image {
     const MAGIC: [u8; 8] = *b"TOMOIMG\n";
-    /// Before 3, windows could be wider than what a processor fetches at once.
-    const VERSION: u32 = 3;
+    /// Before 3, windows could be wider than what a processor fetches at once; before 4, it was not said whether probes stay.
+    const VERSION: u32 = 4;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble

@@ -120,7 +120,7 @@ pub enum Reason {
     Emulated = 14,
     /// The program's loader does not tell of modules that are loaded later.
     Unannounced = 15,
-    /// The program makes its own text writable, to change it.
+    /// The program makes its own text writable, to change it, or moves it to other memory.
     Patched = 16,
 }
 
@@ -184,7 +184,7 @@ impl Reason {
             Self::Unannounced => {
                 "the program's loader does not tell of modules that are loaded later"
             }
-            Self::Patched => "the program makes its own text writable, and has it back",
+            Self::Patched => "the program changes or moves its own text, and has it back",
             Self::Emulated => {
                 "it runs in Valgrind or another emulator, which would not see its code change"
             }
