@@ -1,4 +1,5 @@
-//! What misleads moves no probe into the middle of an instruction: line tables that lie, tables of jumps that seem to go on.
+//! What misleads moves no probe into the middle of an instruction or into data: line tables that lie, tables of jumps that seem to
+//! go on, constants among the code.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -71,5 +72,48 @@ fn a_table_that_is_read_too_far_puts_no_probe_into_an_instruction() {
     let program = compiled("gcc", "misread.s", &[]).expect("built");
     for level in ["function", "block", "edge"] {
         assert!(!observed(&program, level).hit.is_empty(), "{level}");
+    }
+}
+
+/// In each of these ways a program, which ends with this code, does what it does alone.
+fn does_the_same(program: &Path, expected: i32) {
+    const WAYS: [&str; 8] = [
+        "cover",
+        "cover --level edge",
+        "cover --placement reduced",
+        "count",
+        "paths",
+        "chains",
+        "predicates",
+        "trace",
+    ];
+    let alone = complete(Command::new(program), b"").expect("run");
+    assert_eq!(alone.status.code(), Some(expected));
+    let covering = Covering::new().expect("a folder");
+    for way in WAYS {
+        let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+        let output = covering.output().join(way.replace(' ', "-"));
+        command.args(way.split(' ')).arg("-o").arg(output);
+        command.arg("--").arg(program);
+        let got = complete(command, b"").expect("run");
+        let said = String::from_utf8_lossy(&got.stderr).into_owned();
+        assert_eq!(got.stdout, alone.stdout, "{way}: {said}");
+        assert_eq!(got.status, alone.status, "{way}: {said}");
+    }
+}
+
+/// An address that is held is no proof that there is code.
+#[test]
+fn constants_among_the_code_stay_as_they_are() {
+    for flags in [&["-O2", "-w"][..], &["-O2", "-w", "-s"]] {
+        does_the_same(&compiled("gcc", "constants.c", flags).expect("built"), 3);
+    }
+}
+
+/// What forbids most of what is known of a function decides.
+#[test]
+fn overlapping_instructions_stay_as_they_are_whatever_else_is_known() {
+    for flags in [&["-O2", "-w"][..], &["-O2", "-w", "-s"]] {
+        does_the_same(&compiled("gcc", "overlapping.c", flags).expect("built"), 6);
     }
 }

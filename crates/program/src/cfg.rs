@@ -50,6 +50,23 @@ pub enum Reason {
     Foreign = 11,
     /// A restartable sequence is in it, which the kernel has begin anew by where its instructions are, or the abort handler of one.
     Restartable = 12,
+    /// Nothing says that it is code but a pointer, a label without a type, or what is not known to be code either: it may be data.
+    MaybeData = 13,
+}
+
+impl Reason {
+    /// How much it forbids, beside what every reason does: of several that are true, the one that forbids most has to be said.
+    pub(crate) fn forbids(self) -> u8 {
+        match self {
+            // Everything: code comes back elsewhere.
+            Self::UnusualControlTransfer => 3,
+            // Every probe.
+            Self::OverlappingInstructions => 2,
+            // Every probe but traps.
+            Self::EnteredInsideInstruction => 1,
+            _ => 0,
+        }
+    }
 }
 
 /// A maximal run of instructions with one way in, at the start, and one way out, at the end.

@@ -48,6 +48,7 @@ impl Reason {
             Self::NoBytes => "no-bytes",
             Self::Foreign => "foreign",
             Self::Restartable => "restartable-sequence",
+            Self::MaybeData => "maybe-data",
         }
     }
 
@@ -67,6 +68,7 @@ impl Reason {
             Self::NoBytes => "it has no bytes in any executable section",
             Self::Foreign => "a compiler of another kind wrote it, and may enter it anywhere",
             Self::Restartable => "the kernel may have a sequence in it begin anew",
+            Self::MaybeData => "nothing but an address leads there, so it may be data",
         }
     }
 

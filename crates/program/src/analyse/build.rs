@@ -75,15 +75,8 @@ impl<'s, 'a> Builder<'s, 'a> {
     }
 
     fn blame(&mut self, reason: Reason) {
-        // Code that comes back elsewhere is worse than all else.
-        if self.worst != Some(Reason::UnusualControlTransfer) {
-            let unusual = reason == Reason::UnusualControlTransfer;
-            self.worst = if unusual {
-                Some(reason)
-            } else {
-                self.worst.max(Some(reason))
-            };
-        }
+        let known = self.worst.into_iter().chain([reason]);
+        self.worst = known.max_by_key(|reason| (reason.forbids(), *reason));
     }
 
     fn add_blocks(&mut self) {
@@ -306,12 +299,19 @@ impl<'s, 'a> Builder<'s, 'a> {
         self.function.status = match self.worst {
             _ if self.is_foreign() => Status::Opaque(Reason::Foreign),
             _ if self.is_restartable() => Status::Opaque(Reason::Restartable),
+            _ if !self.is_proven() => Status::Opaque(Reason::MaybeData),
             _ if !has_entry => Status::Opaque(self.worst.unwrap_or(Reason::NoBytes)),
             Some(Reason::UnusualControlTransfer) => Status::Opaque(Reason::UnusualControlTransfer),
             Some(reason) => Status::Partial(reason),
             None => Status::Exact,
         };
         self.function
+    }
+
+    /// Whether it is known to be code.
+    fn is_proven(&self) -> bool {
+        let home = &self.state.fragments[self.owner as usize];
+        home.evidence.is_proven()
     }
 
     /// Whether a sequence that the kernel may have begin anew is in it, or the handler of one.

@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::code::Pos;
+use super::code::{Code, Pos};
 use super::explore::{Exit, Explorer};
-use super::fragment::{self, Evidence};
+use super::fragment::{self, Evidence, Fragment};
 use super::state::State;
 use super::{padding, return_address};
 use crate::Progress;
@@ -72,7 +72,12 @@ fn follow(state: &mut State<'_>, explored: &[Pos]) -> Vec<Pos> {
         for &(at, evidence) in &news.reached {
             match state.find(at) {
                 Some(index) if state.fragments[index].start == at => {
-                    state.fragments[index].evidence.merge(evidence)
+                    let known = &mut state.fragments[index].evidence;
+                    let was_proven = known.is_proven();
+                    known.merge(evidence);
+                    if known.is_proven() && !was_proven {
+                        dirty.push(at);
+                    }
                 }
                 _ => starts.entry(at).or_default().merge(evidence),
             }
@@ -127,17 +132,20 @@ fn run_on(state: &mut State<'_>, explored: &[Pos]) -> Vec<Pos> {
 fn news(state: &State<'_>, index: usize) -> News {
     let mut news = News::default();
     let fragment = &state.fragments[index];
+    let is_proven = fragment.evidence.is_proven();
     let called = Evidence {
-        called: true,
+        called: is_proven,
+        guessed: !is_proven,
         ..Evidence::default()
     };
     let jumped = Evidence {
-        jumped: true,
+        jumped: is_proven,
+        guessed: !is_proven,
         ..Evidence::default()
     };
     for block in &fragment.blocks {
         if let Exit::Call(target) = block.exit {
-            note(state, target, called, true, &mut news);
+            note(state, target, called, is_proven, &mut news);
         }
     }
     for &target in fragment
@@ -153,22 +161,33 @@ fn news(state: &State<'_>, index: usize) -> News {
             .find(target)
             .is_none_or(|other| state.fragments[other].start == target)
         {
-            note(
-                state,
-                target,
-                Evidence {
-                    pointed: true,
-                    ..Evidence::default()
-                },
-                false,
-                &mut news,
-            );
+            let pointed = Evidence {
+                initial: starts_the_program(state.tables.code, fragment),
+                pointed: true,
+                ..Evidence::default()
+            };
+            note(state, target, pointed, false, &mut news);
         }
     }
     news
 }
 
-/// Notes that `target` is reached; calls make a start even in the middle of a fragment.
+/// Whether the kernel enters the fragment, and it calls the function of the C library by which programs start: addresses that it
+/// holds are those of functions, `main` first of all.
+fn starts_the_program(code: &Code<'_>, fragment: &Fragment) -> bool {
+    const STARTS: &str = "__libc_start_main";
+    let imports = code.binary.imports();
+    let mut exits = fragment.blocks.iter().map(|block| block.exit);
+    code.binary.entry() == Some(code.address(fragment.start))
+        && exits.any(|exit| match exit {
+            Exit::CallImport(import) => imports
+                .get(import as usize)
+                .is_some_and(|import| import.name == STARTS),
+            _ => false,
+        })
+}
+
+/// Notes that `target` is reached; calls in proven code make a start even in the middle of a fragment.
 fn note(state: &State<'_>, target: Pos, evidence: Evidence, is_call: bool, news: &mut News) {
     if state.tables.code.is_stub(target) {
         return;

@@ -29,15 +29,32 @@ pub(crate) struct Evidence {
     pub(crate) debug: bool,
     /// The loader or kernel enters here: entry point, constructors, destructors.
     pub(crate) initial: bool,
-    /// A call leads here.
+    /// A call in proven code leads here.
     pub(crate) called: bool,
-    /// Some instruction or data holds its address.
-    pub(crate) pointed: bool,
-    /// A jump from another fragment leads here.
+    /// A jump from another fragment, of proven code, leads here.
     pub(crate) jumped: bool,
+    /// A symbol without a type, which may as well name data.
+    pub(crate) label: bool,
+    /// Some instruction holds its address.
+    pub(crate) pointed: bool,
+    /// Code that is not proven to be code calls it or jumps here.
+    pub(crate) guessed: bool,
 }
 
 impl Evidence {
+    /// Whether there is code for certain. What only a pointer or a label leads to may be data, and what such code
+    /// leads to may be anything.
+    pub(crate) fn is_proven(self) -> bool {
+        self.symbol
+            || self.part_symbol
+            || self.entry_frame
+            || self.inner_frame
+            || self.debug
+            || self.initial
+            || self.called
+            || self.jumped
+    }
+
     /// Whether all that `other` says is known.
     pub(crate) fn has(self, other: Self) -> bool {
         let mut both = self;
@@ -54,22 +71,31 @@ impl Evidence {
         self.debug |= other.debug;
         self.initial |= other.initial;
         self.called |= other.called;
-        self.pointed |= other.pointed;
         self.jumped |= other.jumped;
+        self.label |= other.label;
+        self.pointed |= other.pointed;
+        self.guessed |= other.guessed;
     }
 
     /// Whether something says that control comes here by a call, with the return address on top of the
     /// stack.
     pub(crate) fn is_callable(self) -> bool {
-        self.symbol || self.entry_frame || self.debug || self.initial || self.called || self.pointed
+        self.is_named() || self.called || self.pointed || self.guessed
+    }
+
+    /// Whether something says that a function starts here, be it that nothing is known to call it.
+    pub(crate) fn is_named(self) -> bool {
+        self.symbol || self.label || self.entry_frame || self.debug || self.initial
     }
 
     /// Whether only jumps lead here, so that it may be a part of another function.
     pub(crate) fn may_be_part(self) -> bool {
         !self.symbol
+            && !self.label
             && !self.initial
             && !self.called
             && !self.pointed
+            && !self.guessed
             && !self.debug
             && (self.part_symbol || self.inner_frame || self.jumped)
     }
@@ -260,8 +286,12 @@ fn untyped_starts(code: &Code<'_>, starts: &mut Vec<Start>) {
         {
             continue;
         }
-        let Some(start) = symbol_start(code, index, symbol) else {
+        let Some(mut start) = symbol_start(code, index, symbol) else {
             continue;
+        };
+        start.evidence = Evidence {
+            label: true,
+            ..Evidence::default()
         };
         let after = covered.partition_point(|range| range.0 <= start.at);
         if after

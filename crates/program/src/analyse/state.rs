@@ -188,11 +188,7 @@ impl<'a> State<'a> {
         let near = target >= block.end && target.since(block.end) < 16;
         near && self.find(target).is_some_and(|fragment| {
             let evidence = self.fragments[fragment].evidence;
-            !(evidence.symbol
-                || evidence.entry_frame
-                || evidence.debug
-                || evidence.initial
-                || evidence.pointed)
+            !(evidence.is_named() || evidence.pointed)
         })
     }
 

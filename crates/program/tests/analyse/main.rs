@@ -56,8 +56,10 @@ fixtures! {
     jump_into_instruction.s
     landing_pads_clang.cpp
     landing_pads_gcc.cpp
+    maybe_data.s
     noreturn.s
     noreturn_code_behind.s
+    overlap_and_jump_outside.s
     overlap_lock_prefix.s
     restartable.s
     retpoline.s
