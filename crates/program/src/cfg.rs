@@ -52,6 +52,8 @@ pub enum Reason {
     Restartable = 12,
     /// Nothing says that it is code but a pointer, a label without a type, or what is not known to be code either: it may be data.
     MaybeData = 13,
+    /// An instruction holds an address inside of it, and no jump is known that leads there.
+    HeldLabel = 14,
 }
 
 impl Reason {

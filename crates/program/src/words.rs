@@ -49,6 +49,7 @@ impl Reason {
             Self::Foreign => "foreign",
             Self::Restartable => "restartable-sequence",
             Self::MaybeData => "maybe-data",
+            Self::HeldLabel => "held-label",
         }
     }
 
@@ -69,6 +70,7 @@ impl Reason {
             Self::Foreign => "a compiler of another kind wrote it, and may enter it anywhere",
             Self::Restartable => "the kernel may have a sequence in it begin anew",
             Self::MaybeData => "nothing but an address leads there, so it may be data",
+            Self::HeldLabel => "something unknown may jump to an address inside of it",
         }
     }
 

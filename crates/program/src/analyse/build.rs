@@ -6,6 +6,7 @@ use super::code::{Code, Pos};
 use super::explore::{Exit, RawBlock};
 use super::fragment::{self, Fragment};
 use super::padding;
+use super::return_address;
 use super::returns::call_falls_through;
 use super::state::{BlockRef, State};
 use crate::{
@@ -272,8 +273,12 @@ impl<'s, 'a> Builder<'s, 'a> {
     }
 
     fn finish(mut self) -> Function {
-        if self.strays.contains(&self.owner) {
+        let home = &self.state.fragments[self.owner as usize];
+        if self.strays.contains(&self.owner) || return_address::splits_stack(self.code, home) {
             self.blame(Reason::UnusualControlTransfer);
+        }
+        if self.holds_open_label() {
+            self.blame(Reason::HeldLabel);
         }
         if (self.measured || self.holds_labels()) && !self.accounts_for_all_bytes() {
             self.blame(Reason::UnreachedBytes);
@@ -343,6 +348,27 @@ impl<'s, 'a> Builder<'s, 'a> {
             taken.iter().any(|&label| {
                 self.own_block(label).is_some() && self.code.address(label) != self.function.entry
             })
+        })
+    }
+
+    /// Whether an instruction holds an address inside of the function, and no known jump leads there: one of somebody else's may (out of
+    /// a nested function, for instance). Behind what is reached there may be data, unless a table says that it is the function's.
+    fn holds_open_label(&self) -> bool {
+        let ends = self.reached.iter().map(|(_, block)| block.end);
+        let jumps = ends.filter_map(|end| self.state.jumps.get(&end));
+        let known: FxHashSet<Pos> = jumps.flat_map(|jump| &jump.targets).copied().collect();
+        let is_open = |label: Pos| {
+            self.code.address(label) != self.function.entry
+                && !known.contains(&label)
+                && !self.code.holds_itself(label)
+        };
+        self.state.fragments_of(self.owner).any(|part| {
+            let fragment = &self.state.fragments[part as usize];
+            let is_reached = |label: &Pos| self.own_block(*label) == Some(true);
+            let own = fragment.taken.iter().filter(|label| is_reached(label));
+            let of_others = fragment.held.iter();
+            let of_others = of_others.filter(|label| fragment.sized || is_reached(label));
+            own.chain(of_others).any(|&label| is_open(label))
         })
     }
 

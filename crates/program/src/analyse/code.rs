@@ -136,6 +136,13 @@ impl<'a> Code<'a> {
         last
     }
 
+    /// Whether the instruction at `pos` computes its own address, as code does that counts from where it is (of the large model).
+    pub(crate) fn holds_itself(&self, pos: Pos) -> bool {
+        let (bytes, address) = (self.bytes(pos, pos.plus(16)), self.address(pos));
+        let instruction = Decoder::with_ip(64, bytes, address.0, DecoderOptions::NONE).decode();
+        instruction.is_ip_rel_memory_operand() && instruction.ip_rel_memory_address() == address.0
+    }
+
     fn region(&self, pos: Pos) -> Option<&(Pos, Pos, &'a [u8])> {
         let after = self.regions.partition_point(|region| region.0 <= pos);
         self.regions

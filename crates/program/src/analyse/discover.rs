@@ -57,6 +57,8 @@ struct News {
     reached: Vec<(Pos, Evidence)>,
     /// Jumps into the middle of other fragments.
     inside: Vec<Pos>,
+    /// Addresses inside of other fragments that are materialised.
+    held: Vec<Pos>,
 }
 
 /// Acts on what the freshly explored fragments say; the starts of those to explore (again).
@@ -98,6 +100,14 @@ fn follow(state: &mut State<'_>, explored: &[Pos]) -> Vec<Pos> {
         if let Some(index) = state.find(at)
             && state.fragments[index].start != at
             && state.fragments[index].add_root(at)
+        {
+            dirty.push(state.fragments[index].start);
+        }
+    }
+    for &at in found.iter().flat_map(|news| &news.held) {
+        if let Some(index) = state.find(at)
+            && state.fragments[index].start != at
+            && state.fragments[index].add_held(at)
         {
             dirty.push(state.fragments[index].start);
         }
@@ -156,17 +166,20 @@ fn news(state: &State<'_>, index: usize) -> News {
         note(state, target, jumped, false, &mut news);
     }
     for &target in &fragment.taken {
-        // What an instruction points to inside a known fragment is a label there, not a start.
-        if state
-            .find(target)
-            .is_none_or(|other| state.fragments[other].start == target)
-        {
-            let pointed = Evidence {
-                initial: starts_the_program(state.tables.code, fragment),
-                pointed: true,
-                ..Evidence::default()
-            };
-            note(state, target, pointed, false, &mut news);
+        match state.find(target) {
+            // What an instruction points to inside a known fragment is a label there, not a start.
+            Some(other) if state.fragments[other].start != target => {
+                news.held
+                    .extend((is_proven && other != index).then_some(target));
+            }
+            _ => {
+                let pointed = Evidence {
+                    initial: starts_the_program(state.tables.code, fragment),
+                    pointed: true,
+                    ..Evidence::default()
+                };
+                note(state, target, pointed, false, &mut news);
+            }
         }
     }
     news

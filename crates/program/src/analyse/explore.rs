@@ -145,6 +145,13 @@ impl<'a> Explorer<'a> {
                 self.run(leader, start, size, &mut decoder, &mut out);
             }
         }
+        // Who holds the address of an instruction may have somebody jump there.
+        let inner = out.taken.iter().filter(|&&at| at >= start && at < end);
+        for at in inner.map(|at| at.since(start)) {
+            if self.starts.get(at) {
+                self.leaders.set(at);
+            }
+        }
         self.cut_into_blocks(start, size, &mut out);
         out
     }

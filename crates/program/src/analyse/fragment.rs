@@ -126,6 +126,8 @@ pub(crate) struct Fragment {
     pub(crate) targets: Vec<Pos>,
     /// Those of the roots that other functions jump to.
     pub(crate) jumped_into: Vec<Pos>,
+    /// Addresses inside of it that other fragments materialise.
+    pub(crate) held: Vec<Pos>,
     /// Its blocks, by start.
     pub(crate) blocks: Vec<RawBlock>,
     /// Where it leads outside of itself, but for calls and tables.
@@ -145,13 +147,13 @@ pub(crate) struct Fragment {
 impl Fragment {
     /// Adds a root; whether that is news.
     pub(crate) fn add_root(&mut self, root: Pos) -> bool {
-        match self.roots.binary_search(&root) {
-            Ok(_) => false,
-            Err(at) => {
-                self.roots.insert(at, root);
-                true
-            }
-        }
+        add(&mut self.roots, root)
+    }
+
+    /// Adds an address that another fragment materialises; whether a block begins there from now on.
+    pub(crate) fn add_held(&mut self, held: Pos) -> bool {
+        let is_news = add(&mut self.held, held);
+        is_news && self.starts.get(held.since(self.start)) && self.add_root(held)
     }
 
     /// Takes over what traversal found.
@@ -182,6 +184,17 @@ impl Fragment {
         after
             .checked_sub(1)
             .filter(|&index| pos < self.blocks[index].end)
+    }
+}
+
+/// Adds to a list that is in order; whether that is news.
+fn add(list: &mut Vec<Pos>, new: Pos) -> bool {
+    match list.binary_search(&new) {
+        Ok(_) => false,
+        Err(at) => {
+            list.insert(at, new);
+            true
+        }
     }
 }
 
@@ -500,8 +513,12 @@ pub(crate) fn insert(
             changed.push(holder.start);
             new.end = holder.end;
             new.sized = holder.sized;
-            let split = holder.roots.partition_point(|&root| root < at);
-            new.roots = holder.roots.split_off(split);
+            let split = |list: &mut Vec<Pos>| {
+                let first = list.partition_point(|&inside| inside < at);
+                list.split_off(first)
+            };
+            new.roots = split(&mut holder.roots);
+            new.held = split(&mut holder.held);
         }
         changed.push(at);
         added.push(new);

@@ -1,9 +1,11 @@
-//! Functions that take their own return address away, as no compiler's code does.
+//! Functions that take their own return address away or put another one in its place, as no compiler's code does, and those that are
+//! entered behind a call of theirs.
 //!
 //! Such a function comes back elsewhere, or not at all: neither its graph nor that of its callers can
 //! be relied upon. Looked at is the block of the entry only, where the distance of the stack pointer
 //! from the return address is known without any analysis of flow: an instruction that raises the stack
-//! pointer over the return address drops it. Linear in the block's instructions.
+//! pointer over the return address drops it, one that writes there puts another one in its place. Linear in the block's
+//! instructions.
 
 use iced_x86::{
     Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
@@ -51,16 +53,38 @@ pub(crate) fn would_be_taken(code: &Code<'_>, fragment: &Fragment) -> bool {
     !is_start && first.is_some_and(|block| is_dropped(code.bytes(block.start, block.end)))
 }
 
+/// Whether the fragment begins as functions with a split stack do (gcc's `-fsplit-stack`): they compare the stack pointer with the
+/// end of their piece, and where that is reached call a function that goes on in the middle of them, behind the `ret` there.
+pub(crate) fn splits_stack(code: &Code<'_>, fragment: &Fragment) -> bool {
+    /// Where the C library keeps the end of the piece.
+    const END_OF_PIECE: u64 = 0x70;
+    let Some(block) = fragment.blocks.first() else {
+        return false;
+    };
+    let bytes = code.bytes(block.start, block.end);
+    Decoder::new(64, bytes, DecoderOptions::NONE)
+        .iter()
+        .any(|instruction| {
+            instruction.mnemonic() == Mnemonic::Cmp
+                && instruction.segment_prefix() == Register::FS
+                && instruction.memory_displacement64() == END_OF_PIECE
+        })
+}
+
 /// Whether control leaves these instructions, at the start of a function, without the return address
 /// on the stack. One that is kept in a register meanwhile, and put back from there, does not count.
 fn is_dropped(bytes: &[u8]) -> bool {
     let mut instruction = Instruction::default();
     let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+    let mut factory = InstructionInfoFactory::new();
     // How far the stack pointer is below the return address.
     let mut depth = 0_i64;
     let mut kept = None;
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
+        if writes_at(&instruction, depth, &mut factory) {
+            return true;
+        }
         let Some(lower) = lowered_by(&instruction) else {
             break;
         };
@@ -105,6 +129,25 @@ fn lowered_by(instruction: &Instruction) -> Option<i64> {
     }
 }
 
+/// Whether the instruction writes to the eight bytes that are this far above the stack pointer.
+fn writes_at(instruction: &Instruction, depth: i64, factory: &mut InstructionInfoFactory) -> bool {
+    if instruction.is_stack_instruction() {
+        return false;
+    }
+    let memory = factory.info(instruction).used_memory().iter();
+    let mut written = memory.filter(|used| {
+        let reads = matches!(
+            used.access(),
+            OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess
+        );
+        !reads && used.base() == Register::RSP && used.index() == Register::None
+    });
+    written.any(|used| {
+        let from = used.displacement().cast_signed();
+        from < depth + 8 && from + used.memory_size().size().max(1) as i64 > depth
+    })
+}
+
 fn is_immediate(instruction: &Instruction) -> bool {
     matches!(
         instruction.op1_kind(),
@@ -147,6 +190,12 @@ mod tests {
             ),
             (&[0x58, 0x51, 0xc3], "pop rax; push rcx; ret"),
             (&[0x8f, 0x00, 0xc3], "pop [rax]; ret"),
+            (&[0x48, 0x89, 0x04, 0x24, 0xc3], "mov [rsp], rax; ret"),
+            (&[0x48, 0x83, 0x04, 0x24, 4, 0xc3], "add [rsp], 4; ret"),
+            (
+                &[0x50, 0x48, 0x89, 0x44, 0x24, 8, 0x58, 0xc3],
+                "push rax; mov [rsp + 8], rax; pop rax; ret",
+            ),
         ] {
             assert!(is_dropped(code), "{what}");
         }
@@ -169,6 +218,15 @@ mod tests {
                 "mov rsp, rbx; pop rax; ret",
             ),
             (&[0xc2, 8, 0], "ret 8"),
+            (&[0x48, 0x8b, 0x04, 0x24, 0xc3], "mov rax, [rsp]; ret"),
+            (
+                &[0x50, 0x48, 0x89, 0x04, 0x24, 0x58, 0xc3],
+                "push rax; mov [rsp], rax; pop rax; ret",
+            ),
+            (
+                &[0x48, 0x89, 0x44, 0x24, 8, 0xc3],
+                "mov [rsp + 8], rax; ret",
+            ),
         ] {
             assert!(!is_dropped(code), "{what}");
         }

@@ -347,6 +347,13 @@ impl Reader<'_, '_> {
         };
         let strict = reading == Reading::Strict;
         let mask = low_mask(64);
+        if !strict && solution.may_be_negative {
+            // Where it is not known where a table begins, it is not known.
+            let in_front = self.target(&solution.target, index.low.wrapping_sub(1) & mask);
+            if matches!(in_front, Entry::Leads(_)) {
+                return None;
+            }
+        }
         for step in 0..index.count.min(LARGEST_TABLE) {
             let value = index.low.wrapping_add(u64::try_from(step).ok()?) & mask;
             let word = self.table_word(&solution.target, value);

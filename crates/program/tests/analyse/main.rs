@@ -57,6 +57,7 @@ fixtures! {
     landing_pads_clang.cpp
     landing_pads_gcc.cpp
     maybe_data.s
+    nonlocal_goto.c
     noreturn.s
     noreturn_code_behind.s
     overlap_and_jump_outside.s
@@ -64,6 +65,7 @@ fixtures! {
     restartable.s
     retpoline.s
     setjmp.c
+    split_stack.c
     switch_clang.c
     switch_fixed_address.c
     switch_large_model.c
@@ -100,9 +102,11 @@ fixtures! {
     trap_foreign_entry_covered.s
     trap_goto_beside_argument.s
     trap_goto_beside_table.s
+    trap_goto_by_offsets.c
     trap_label_and_table.s
     trap_large_save.s
     trap_loop_index.s
+    trap_negative_index.s
     trap_one_path_guarded.s
     trap_other_register.s
     trap_pop_return_address.s
@@ -112,8 +116,11 @@ fixtures! {
     trap_signed_compare.s
     trap_store_between.s
     trap_store_by_frame_pointer.s
+    trap_switch_negative.c
+    trap_switch_two.c
     trap_table_through_slot.s
     trap_table_undone.s
+    trap_target_in_frame.s
     trap_two_tables_cmov.s
     trap_unguarded_stops_early.s
     trap_wide_index.s

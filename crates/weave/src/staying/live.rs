@@ -109,6 +109,12 @@ impl Effect {
 
     /// That of one instruction.
     pub(crate) fn of(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Self {
+        if asks_the_system(instruction) {
+            return Self {
+                reads: Set::ALL,
+                writes: Set::NONE,
+            };
+        }
         let info = factory.info(instruction);
         let mut effect = Self {
             reads: Set::flags(instruction.rflags_read()),
@@ -118,7 +124,9 @@ impl Effect {
             let register = used.register();
             let set = Set::register(register);
             match used.access() {
-                OpAccess::Write if register.size() >= 4 => effect.writes = effect.writes.with(set),
+                OpAccess::Write if register.size() >= 4 && !is_perhaps_nothing(instruction) => {
+                    effect.writes = effect.writes.with(set)
+                }
                 // A part is written, or perhaps nothing: what was there before is still looked at later.
                 OpAccess::Write | OpAccess::CondWrite | OpAccess::None | OpAccess::NoMemAccess => {}
                 _ => effect.reads = effect.reads.with(set),
@@ -126,6 +134,20 @@ impl Effect {
         }
         effect
     }
+}
+
+/// Whether whoever handles the instruction looks at registers that it does not name: the kernel, a debugger, an enclave.
+fn asks_the_system(instruction: &Instruction) -> bool {
+    use Mnemonic::*;
+    matches!(
+        instruction.mnemonic(),
+        Syscall | Sysenter | Int | Int1 | Int3 | Into | Vmcall | Vmmcall | Vmfunc | Enclu
+    )
+}
+
+/// Whether the instruction may do nothing: what reads the shadow stack, where there is none.
+fn is_perhaps_nothing(instruction: &Instruction) -> bool {
+    matches!(instruction.mnemonic(), Mnemonic::Rdsspd | Mnemonic::Rdsspq)
 }
 
 /// The flags that the instruction writes in any case, be it with nobody knows what. A shift by a register

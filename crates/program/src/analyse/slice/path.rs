@@ -3,9 +3,9 @@
 
 use iced_x86::ConditionCode;
 
-use super::effect::{Effect, Flags};
+use super::effect::{Effect, Flags, RSP};
 use super::guard::{Guard, Interval, is_bounded, narrow, view};
-use super::search::{LARGEST_TABLE, Mode};
+use super::search::{LARGEST_TABLE, Mode, Solution};
 use super::value::{Atom, Linear, low_mask};
 use crate::analyse::state::BlockRef;
 
@@ -22,6 +22,9 @@ pub(super) struct Path {
     pub(super) pending: Vec<ConditionCode>,
     pub(super) index: Option<Interval>,
     pub(super) guarded: bool,
+    /// What the index is computed from, as long as that may tell whether it can be negative.
+    pub(super) scaled: Option<Linear>,
+    pub(super) may_be_negative: bool,
     /// What the target and the guards are made of.
     pub(super) uses: Uses,
 }
@@ -39,6 +42,9 @@ impl Path {
     pub(super) fn substitute(&mut self, replace: &mut dyn FnMut(&Atom) -> Option<Linear>) {
         if let Some(target) = self.target.map(replace) {
             self.target = target;
+        }
+        if let Some(new) = self.scaled.as_ref().and_then(|scaled| scaled.map(replace)) {
+            self.scale(new);
         }
         self.guards
             .retain_mut(|guard| match guard.value.map(replace) {
@@ -74,6 +80,9 @@ impl Path {
             false
         };
         self.target.any(&mut note);
+        if let Some(scaled) = &self.scaled {
+            scaled.any(&mut note);
+        }
         self.guards.iter().for_each(|guard| {
             guard.value.any(&mut note);
         });
@@ -198,18 +207,41 @@ impl Path {
                 low: 0,
                 count: u128::from(low_mask(index.width())) + 1,
             });
+            self.scale(Linear::atom(index));
         }
     }
 
-    /// Whether the target is eight bytes of memory as they are, of an indexed table only if that will do.
-    pub(super) fn is_loaded_pointer(&self, mode: Mode) -> bool {
+    /// Notes what the index is computed from: a register, whose value is not known yet, or what tells whether it can be negative.
+    fn scale(&mut self, from: Linear) {
+        self.may_be_negative = !is_never_negative(&from);
+        let is_open = matches!(from.as_atom(), Some(Atom::Register(_)));
+        self.scaled = Some(from).filter(|_| is_open);
+    }
+
+    /// Whether the target is eight bytes of memory as they are, of an indexed table only if that will do. What is in the
+    /// function's frame was put there by itself.
+    pub(super) fn is_loaded_pointer(&self, mode: Mode, is_frame: impl Fn(&Linear) -> bool) -> bool {
         let Some(Atom::Load {
             address, size: 8, ..
         }) = self.target.as_atom()
         else {
             return false;
         };
-        mode == Mode::Entry || address.terms.iter().all(|(_, factor)| *factor == 1)
+        let is_plain = address.terms.iter().all(|(_, factor)| *factor == 1);
+        (mode == Mode::Entry || is_plain) && !is_frame(address)
+    }
+
+    /// Whether the target, at the function's entry, is an argument: in a register, or behind the return address.
+    pub(super) fn is_argument(&self) -> bool {
+        match self.target.as_atom() {
+            Some(Atom::Register(_)) => true,
+            Some(Atom::Load {
+                address,
+                size: 8,
+                stale: false,
+            }) => is_based_on(address, RSP) && address.constant.cast_signed() >= 8,
+            _ => false,
+        }
     }
 
     /// Whether the target is what some unknown instruction gave (the result of a call, say).
@@ -217,10 +249,36 @@ impl Path {
         mode.asks_for_origin() && matches!(self.target.as_atom(), Some(Atom::Opaque(_)))
     }
 
+    /// What the path gives once it is solved.
+    pub(super) fn solution(&self) -> Solution {
+        Solution {
+            target: self.target.clone(),
+            index: self.index,
+            guarded: self.guarded,
+            may_be_negative: self.may_be_negative,
+        }
+    }
+
     /// Whether no further substitution can solve the path.
     pub(super) fn is_hopeless(&self) -> bool {
         self.target.any(&mut |atom| matches!(atom, Atom::Opaque(_)))
     }
+}
+
+/// Whether the value is that of fewer bits than a register has, without a sign.
+fn is_never_negative(value: &Linear) -> bool {
+    match value.as_atom() {
+        Some(Atom::Zero(bits, _)) => *bits < 64,
+        Some(Atom::Load { size, .. }) => *size < 8,
+        Some(Atom::And(_, mask)) => mask.cast_signed() >= 0,
+        Some(Atom::Shift(_, count)) => *count > 0,
+        _ => false,
+    }
+}
+
+/// Whether the address is that register plus a constant.
+pub(super) fn is_based_on(address: &Linear, register: u8) -> bool {
+    matches!(address.terms[..], [(Atom::Register(number), 1)] if number == register)
 }
 
 /// What a bounded atom is of the index, which stands for the value that the guard bounds.
@@ -306,6 +364,8 @@ mod tests {
             pending,
             index: None,
             guarded: false,
+            scaled: None,
+            may_be_negative: false,
             uses: Uses::default(),
         }
     }

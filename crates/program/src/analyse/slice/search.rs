@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::effect::{Effect, Effects, Flags, RBP, RSP, Store, operand};
 use super::guard::{Guard, Interval, guard, negated};
-use super::path::{Path, Uses};
+use super::path::{Path, Uses, is_based_on};
 use super::value::{Atom, Linear};
 use crate::EdgeKind;
 use crate::analyse::code::Pos;
@@ -42,6 +42,8 @@ pub(crate) struct Solution {
     pub(crate) index: Option<Interval>,
     /// Whether a branch proves that, rather than the width of the index alone.
     pub(crate) guarded: bool,
+    /// Whether the index may be less than that.
+    pub(crate) may_be_negative: bool,
 }
 
 /// How the index of a table is told from the rest.
@@ -246,6 +248,8 @@ impl<'s, 'a> Slicer<'s, 'a> {
             pending,
             index: None,
             guarded: false,
+            scaled: None,
+            may_be_negative: false,
             uses,
         };
         let steps = self.steps(at);
@@ -317,9 +321,13 @@ impl<'s, 'a> Slicer<'s, 'a> {
     }
 
     fn queue_predecessors(&self, path: &Path, search: &mut Search) -> Option<()> {
+        if path.scaled.is_some() && self.is_closed(path) {
+            // What the index comes from is looked for in the block alone in which all else is known.
+            search.note(path.solution());
+            return Some(());
+        }
         if self.entered.contains(&path.at) {
-            let argument = matches!(path.target.as_atom(), Some(Atom::Register(_)));
-            return (search.mode.asks_for_origin() && argument).then_some(());
+            return (search.mode.asks_for_origin() && path.is_argument()).then_some(());
         }
         for &(_, from, kind) in self.edges_to(path.at) {
             let mut next = path.clone();
@@ -446,9 +454,18 @@ impl<'s, 'a> Slicer<'s, 'a> {
 
     fn is_solved(&self, path: &Path, search: &mut Search) -> bool {
         if search.mode.asks_for_origin() {
-            return path.is_loaded_pointer(search.mode);
+            return path.is_loaded_pointer(search.mode, |address| self.is_frame(address));
         }
-        let open = path.target.any(&mut |atom| match atom {
+        let is_solved = path.scaled.is_none() && self.is_closed(path);
+        if is_solved {
+            search.note(path.solution());
+        }
+        is_solved
+    }
+
+    /// Whether the target is a function of the index and of memory that never changes.
+    fn is_closed(&self, path: &Path) -> bool {
+        let is_open = |atom: &Atom| match atom {
             Atom::Register(_) | Atom::Opaque(_) => true,
             Atom::Load { address, .. } => {
                 let start = crate::Address(address.constant);
@@ -456,21 +473,9 @@ impl<'s, 'a> Slicer<'s, 'a> {
                     && self.state.tables.code.binary.constant_at(start).is_none()
             }
             _ => false,
-        });
-        if !open {
-            let solution = Solution {
-                target: path.target.clone(),
-                index: path.index,
-                guarded: path.guarded,
-            };
-            search.note(solution);
-        }
-        !open
+        };
+        !path.target.any(&mut { is_open })
     }
-}
-
-fn is_based_on(address: &Linear, register: u8) -> bool {
-    matches!(address.terms[..], [(Atom::Register(number), 1)] if number == register)
 }
 
 struct Search {
