@@ -117,3 +117,19 @@ fn overlapping_instructions_stay_as_they_are_whatever_else_is_known() {
         does_the_same(&compiled("gcc", "overlapping.c", flags).expect("built"), 6);
     }
 }
+
+/// What cannot be proven to be all ways into a function is not relied upon.
+#[test]
+fn functions_that_are_entered_in_ways_that_are_hard_to_see_do_what_they_do() {
+    for flags in ["-O0", "-O1", "-O2", "-Os", "-O1 -fno-pie -no-pie"] {
+        let flags: Vec<&str> = flags.split(' ').chain(["-w"]).collect();
+        does_the_same(&compiled("gcc", "entered.c", &flags).expect("built"), 8);
+    }
+}
+
+/// Where there is no room the body of a function is called behind the return of the call that asks for more.
+#[test]
+fn functions_that_take_their_stack_in_pieces_do_what_they_do() {
+    let flags = ["-O0", "-w", "-fsplit-stack"];
+    does_the_same(&compiled("gcc", "pieces.c", &flags).expect("built"), 9);
+}

@@ -186,7 +186,9 @@ fn identity(path: &Path) -> Result<InstanceId, StateError> {
     getrandom::fill(&mut id).map_err(|error| at(path)(io::Error::other(error.to_string())))?;
     let temporary = temporary(path);
     let written = write(&temporary, InstanceId(id).to_string().as_bytes());
-    let linked = written.and_then(|()| fs::hard_link(&temporary, path));
+    // An instance that lost it would be another one, or none: it is on the disk before it has its name.
+    let kept = written.and_then(|()| fs::File::open(&temporary)?.sync_all());
+    let linked = kept.and_then(|()| fs::hard_link(&temporary, path));
     let _ = fs::remove_file(&temporary);
     match linked {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(at(path)(error)),

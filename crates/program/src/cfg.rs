@@ -54,14 +54,16 @@ pub enum Reason {
     MaybeData = 13,
     /// An instruction holds an address inside of it, and no jump is known that leads there.
     HeldLabel = 14,
+    /// It jumps to where a word behind it says, which nobody can have written: it is made to be copied to where there is one.
+    Template = 15,
 }
 
 impl Reason {
     /// How much it forbids, beside what every reason does: of several that are true, the one that forbids most has to be said.
     pub(crate) fn forbids(self) -> u8 {
         match self {
-            // Everything: code comes back elsewhere.
-            Self::UnusualControlTransfer => 3,
+            // Everything: code comes back elsewhere, or runs elsewhere.
+            Self::UnusualControlTransfer | Self::Template => 3,
             // Every probe.
             Self::OverlappingInstructions => 2,
             // Every probe but traps.

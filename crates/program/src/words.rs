@@ -50,6 +50,7 @@ impl Reason {
             Self::Restartable => "restartable-sequence",
             Self::MaybeData => "maybe-data",
             Self::HeldLabel => "held-label",
+            Self::Template => "template",
         }
     }
 
@@ -70,6 +71,7 @@ impl Reason {
             Self::Foreign => "a compiler of another kind wrote it, and may enter it anywhere",
             Self::Restartable => "the kernel may have a sequence in it begin anew",
             Self::MaybeData => "nothing but an address leads there, so it may be data",
+            Self::Template => "it is made to be copied, and runs elsewhere",
             Self::HeldLabel => "something unknown may jump to an address inside of it",
         }
     }

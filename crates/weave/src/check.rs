@@ -1,7 +1,7 @@
 //! The checker: proves of an image that it is harmless and of its plan that it says what is observed.
 //!
 //! In the manner of regalloc2's checker, it shares nothing with the weaving but the reading of the
-//! module's text. It takes the finished files and works backwards: decodes the trampolines, runs
+//! module's text and, where probes stay, what instructions read and write. It takes the finished files and works backwards: decodes the trampolines, runs
 //! them in the head, and asks the model whether what they and the patched text do is allowed.
 //!
 //! - Every trampoline marks one mark, its own, restores the module's bytes and nothing else, leaves

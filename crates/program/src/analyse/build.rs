@@ -264,6 +264,9 @@ impl<'s, 'a> Builder<'s, 'a> {
             Resolution::TailCall => self.measured |= block.exit == Exit::JumpIndirect,
         }
         let address = self.code.last_instruction(block.start, block.end);
+        if self.code.reads_target_from_code(address) {
+            self.blame(Reason::Template);
+        }
         self.function.indirect_jumps.push(IndirectJump {
             block: index,
             address,
@@ -306,7 +309,9 @@ impl<'s, 'a> Builder<'s, 'a> {
             _ if self.is_restartable() => Status::Opaque(Reason::Restartable),
             _ if !self.is_proven() => Status::Opaque(Reason::MaybeData),
             _ if !has_entry => Status::Opaque(self.worst.unwrap_or(Reason::NoBytes)),
-            Some(Reason::UnusualControlTransfer) => Status::Opaque(Reason::UnusualControlTransfer),
+            Some(reason @ (Reason::UnusualControlTransfer | Reason::Template)) => {
+                Status::Opaque(reason)
+            }
             Some(reason) => Status::Partial(reason),
             None => Status::Exact,
         };

@@ -143,6 +143,17 @@ impl<'a> Code<'a> {
         instruction.is_ip_rel_memory_operand() && instruction.ip_rel_memory_address() == address.0
     }
 
+    /// Whether the jump at `address` leads to what a word says that lies among the code, where nobody can have put an address.
+    pub(crate) fn reads_target_from_code(&self, address: Address) -> bool {
+        let bytes = self.binary.code_at(address).unwrap_or_default();
+        let instruction = Decoder::with_ip(64, bytes, address.0, DecoderOptions::NONE).decode();
+        instruction.is_jmp_near_indirect()
+            && instruction.is_ip_rel_memory_operand()
+            && self
+                .pos(Address(instruction.ip_rel_memory_address()))
+                .is_some()
+    }
+
     fn region(&self, pos: Pos) -> Option<&(Pos, Pos, &'a [u8])> {
         let after = self.regions.partition_point(|region| region.0 <= pos);
         self.regions

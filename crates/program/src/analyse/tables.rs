@@ -32,9 +32,20 @@ pub(crate) struct Finding {
     pub(crate) end: Pos,
     /// What is known of it.
     pub(crate) resolved: Resolved,
+    /// Words in front of measured tables, where the index may be negative and would lead into the function.
+    in_front: Vec<Address>,
 }
 
 impl Finding {
+    fn of(end: Pos, resolved: Resolved) -> Self {
+        let in_front = Vec::new();
+        Self {
+            end,
+            resolved,
+            in_front,
+        }
+    }
+
     /// Where the tables that the jump reads begin.
     pub(crate) fn first_entries(&self) -> impl Iterator<Item = Address> {
         self.resolved.tables.iter().map(|table| table.0)
@@ -142,6 +153,7 @@ pub(crate) fn examine(
         words,
         bases,
         starts: FxHashSet::default(),
+        in_front: Vec::new(),
     };
     let findings = reader.examine();
     (findings, reader.slicer.memory)
@@ -195,6 +207,25 @@ struct Reader<'s, 'a> {
     /// Addresses that instructions materialise and at which a table of offsets may begin. One inside of what is measured
     /// ends that, also where the jump that reads it cannot be solved, perhaps since the other was read too far.
     starts: FxHashSet<Address>,
+    /// What [`Finding::in_front`] will be of the jump at hand.
+    in_front: Vec<Address>,
+}
+
+/// Takes back what was measured of tables that may begin before the place where an index of zero leads: where the word in front of
+/// it would lead into the function too, and belongs to no table whose end is proven.
+fn take_back_what_may_begin_earlier(findings: &mut [Finding]) {
+    let all = findings.iter().map(|finding| &finding.resolved);
+    let proven = all.filter(|one| one.resolution == Resolution::GuardedTable);
+    let proven: Spans = proven.flat_map(|one| one.tables.iter().copied()).collect();
+    let is_known = |word: &Address| {
+        proven
+            .iter()
+            .any(|(first, last)| first <= word && word <= last)
+    };
+    let may_begin_earlier = |finding: &&mut Finding| !finding.in_front.iter().all(is_known);
+    for finding in findings.iter_mut().filter(may_begin_earlier) {
+        finding.resolved = Resolved::not();
+    }
 }
 
 impl Reader<'_, '_> {
@@ -203,10 +234,8 @@ impl Reader<'_, '_> {
         let ends = |jump: &BlockRef| state.block(*jump).end;
         let is_given_up = |jump: &BlockRef| self.landmarks.is_given_up(ends(jump));
         let (given_up, jumps): (Vec<_>, Vec<_>) = self.jumps().into_iter().partition(is_given_up);
-        let unresolved = given_up.iter().map(|jump| Finding {
-            end: ends(jump),
-            resolved: Resolved::not(),
-        });
+        let unresolved = given_up.iter();
+        let unresolved = unresolved.map(|jump| Finding::of(ends(jump), Resolved::not()));
         if jumps.is_empty() {
             return unresolved.collect();
         }
@@ -221,6 +250,7 @@ impl Reader<'_, '_> {
         self.starts = plain.filter(|&at| self.may_be_offsets(at, at)).collect();
         let sliced = jumps.iter().filter(|_| has_tables);
         let mut findings: Vec<Finding> = sliced.filter_map(|&jump| self.read_table(jump)).collect();
+        take_back_what_may_begin_earlier(&mut findings);
         let read: FxHashSet<Pos> = findings.iter().map(|finding| finding.end).collect();
         let open: Vec<BlockRef> = jumps
             .into_iter()
@@ -236,10 +266,7 @@ impl Reader<'_, '_> {
                 } else {
                     Resolved::not()
                 };
-                findings.push(Finding {
-                    end: state.block(jump).end,
-                    resolved,
-                });
+                findings.push(Finding::of(state.block(jump).end, resolved));
             }
         }
         findings.extend(unresolved);
@@ -297,6 +324,7 @@ impl Reader<'_, '_> {
             self.slicer.solve(jump, Mode::Guarded)
         };
         let is_bounded = guarded.is_some();
+        self.in_front.clear();
         let guarded = guarded.and_then(|solutions| self.read(&solutions, Reading::Strict));
         let (resolution, targets, tables) = match guarded {
             Some((targets, tables)) => (Resolution::GuardedTable, targets, tables),
@@ -314,6 +342,7 @@ impl Reader<'_, '_> {
                 targets,
                 tables,
             },
+            in_front: std::mem::take(&mut self.in_front),
         })
     }
 
@@ -348,10 +377,10 @@ impl Reader<'_, '_> {
         let strict = reading == Reading::Strict;
         let mask = low_mask(64);
         if !strict && solution.may_be_negative {
-            // Where it is not known where a table begins, it is not known.
-            let in_front = self.target(&solution.target, index.low.wrapping_sub(1) & mask);
-            if matches!(in_front, Entry::Leads(_)) {
-                return None;
+            let in_front = index.low.wrapping_sub(1) & mask;
+            if let Entry::Leads(_) = self.target(&solution.target, in_front) {
+                let word = self.table_word(&solution.target, in_front);
+                self.in_front.extend(word);
             }
         }
         for step in 0..index.count.min(LARGEST_TABLE) {

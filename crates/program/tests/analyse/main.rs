@@ -91,6 +91,7 @@ fixtures! {
     tail_call_indexed.s
     tail_call_vtable.s
     tail_calls_conditional.s
+    template.s
     trap_base_from_argument.s
     trap_base_in_pieces.s
     trap_base_overwritten.s

@@ -106,8 +106,22 @@ impl Effects {
             if writes(used.access())
                 && let Some(number) = number(used.register().full_register())
             {
-                effect.registers.push((number, None));
+                // What is written to 32 bits, which is a write of 64, has zeros above them.
+                let first = instruction.op0_register();
+                let is_first = first.is_gpr32() && first.full_register() == used.register();
+                let is_short = is_first && used.access() == OpAccess::Write;
+                let unknown = Atom::Opaque(instruction.ip() << 4 | u64::from(number));
+                let value = is_short.then(|| Linear::atom(unknown).zero_extended(32));
+                effect.registers.push((number, value));
             }
+        }
+        if matches!(
+            instruction.mnemonic(),
+            Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Int
+        ) {
+            // The system's answer, and what it writes.
+            effect.registers.push((0, None));
+            effect.writes_anywhere = true;
         }
         for used in info.used_memory() {
             if writes(used.access()) {

@@ -321,12 +321,13 @@ impl<'s, 'a> Slicer<'s, 'a> {
     }
 
     fn queue_predecessors(&self, path: &Path, search: &mut Search) -> Option<()> {
-        if path.scaled.is_some() && self.is_closed(path) {
-            // What the index comes from is looked for in the block alone in which all else is known.
+        let is_closed = path.scaled.is_some() && self.is_closed(path);
+        let is_entered = self.entered.contains(&path.at);
+        if is_closed && (is_entered || self.edges_to(path.at).is_empty()) {
             search.note(path.solution());
             return Some(());
         }
-        if self.entered.contains(&path.at) {
+        if is_entered {
             return (search.mode.asks_for_origin() && path.is_argument()).then_some(());
         }
         for &(_, from, kind) in self.edges_to(path.at) {
@@ -337,6 +338,7 @@ impl<'s, 'a> Slicer<'s, 'a> {
             }
             match self.walked.get(&search.mode).and_then(|all| all.get(&next)) {
                 Some(walked) => search.join(walked),
+                None if is_closed => search.push_closed(next),
                 None => search.push(next)?,
             }
         }
@@ -454,7 +456,11 @@ impl<'s, 'a> Slicer<'s, 'a> {
 
     fn is_solved(&self, path: &Path, search: &mut Search) -> bool {
         if search.mode.asks_for_origin() {
-            return path.is_loaded_pointer(search.mode, |address| self.is_frame(address));
+            // Where there is no code, as at zero, a jump leads nowhere.
+            let constant = path.target.as_constant().map(crate::Address);
+            let is_nowhere = constant.is_some_and(|at| self.state.tables.code.pos(at).is_none());
+            let is_frame = |address: &Linear| self.is_frame(address);
+            return is_nowhere || path.is_loaded_pointer(search.mode, is_frame);
         }
         let is_solved = path.scaled.is_none() && self.is_closed(path);
         if is_solved {
@@ -486,6 +492,8 @@ struct Search {
     states: FxHashMap<BlockRef, u32>,
     /// How often a path has become two inside of a block.
     forks: u32,
+    /// Block visits that ask only where the index comes from.
+    looks: usize,
     /// Finished searches that this one has run into.
     joined: Vec<Rc<Walked>>,
 }
@@ -500,6 +508,7 @@ impl Search {
             seen: FxHashSet::default(),
             states: FxHashMap::default(),
             forks: 0,
+            looks: 0,
             joined: Vec::new(),
         }
     }
@@ -534,12 +543,23 @@ impl Search {
         around
     }
 
+    /// Queues a path of which everything is known but what the index comes from, which may stay unknown.
+    fn push_closed(&mut self, path: Path) {
+        if self.looks >= MOST_GUARD_VISITS {
+            self.note(path.solution());
+        } else if self.seen.insert(path.clone()) {
+            self.looks += 1;
+            self.states.entry(path.at).or_default();
+            self.work.push(path);
+        }
+    }
+
     /// Queues a path unless it was walked before; `None` when the search grows too large.
     fn push(&mut self, path: Path) -> Option<()> {
         if self.seen.insert(path.clone()) {
             let states = self.states.entry(path.at).or_default();
             *states += 1;
-            let most = if path.index.is_none() {
+            let most = if path.index.is_none() && !self.mode.asks_for_origin() {
                 MOST_GUARD_VISITS
             } else {
                 MOST_VISITS
