@@ -15,11 +15,12 @@ use tomo_profile::merge::Finding;
 use tomo_profile::records::RecordError;
 use tomo_profile::units::{Findings as OfFunction, Marked, believe, infer};
 use tomo_program::{
-    ANALYSIS_VERSION, Address, BlockView, EdgeView, FunctionView, Graphs, Model, ModelError, Status,
+    ANALYSIS_VERSION, Address, BlockId, BlockView, EdgeView, FunctionView, Graphs, Model,
+    ModelError, Status,
 };
 use tomo_wire::plan::{Entry, Level, PlanView, Tactic};
 
-use crate::Group;
+use crate::{Group, Located};
 
 /// What is known of all units of a module.
 #[derive(Clone, Debug)]
@@ -34,6 +35,10 @@ pub struct Findings {
     pub level: Level,
     /// Functions whose marks no execution of the model leaves.
     pub contradictions: usize,
+    /// Whether any process was observed. As long as none was, nothing is known.
+    pub observed: bool,
+    /// Where functions start that run before anything can be armed.
+    early: Vec<Address>,
 }
 
 /// Why a group of records says nothing about a model.
@@ -59,17 +64,19 @@ pub enum UnitError {
 }
 
 impl Findings {
-    /// What no run at all says about a module of that size.
+    /// What no run at all says about a module: nothing.
     #[must_use]
-    pub fn none(model: &Model) -> Self {
-        let of = |count: u64| vec![Finding::default(); usize::try_from(count).unwrap_or(0)];
-        let summary = model.summary();
+    pub fn none(located: &Located) -> Self {
+        let of = |count: u64| vec![Finding::Unknown; usize::try_from(count).unwrap_or(0)];
+        let summary = located.model.summary();
         Self {
             blocks: of(summary.blocks),
             edges: of(summary.edges),
             functions: of(summary.functions),
             level: Level::Function,
             contradictions: 0,
+            observed: false,
+            early: located.resolvers(),
         }
     }
 
@@ -83,18 +90,33 @@ impl Findings {
         if found != ANALYSIS_VERSION {
             return Err(UnitError::Analysis { found });
         }
+        self.level = self.level.max(plan.level);
+        if group.marks.live.armed == 0 && !group.marks.hits.contains(&true) {
+            // Nobody looked, so silence says nothing.
+            return Ok(());
+        }
+        self.begin();
         let graphs = model.graphs()?;
         let mut marks = Marks::none(self);
         for (index, unit) in plan.units.iter().enumerate() {
             let hit = group.marks.hits.get(index).copied();
             marks.set(&graphs, plan.level, unit, hit)?;
         }
-        self.level = self.level.max(plan.level);
+        marks.doubt(&graphs, &self.early);
         match group.by_parts {
             false => self.read(&graphs, &marks, group.kind.cut, None),
             true => self.read(&graphs, &marks.hits(), true, Some(&marks)),
         }
         Ok(())
+    }
+
+    /// Once a process was observed, what nobody saw run did not run.
+    fn begin(&mut self) {
+        if !std::mem::replace(&mut self.observed, true) {
+            for findings in [&mut self.functions, &mut self.blocks, &mut self.edges] {
+                findings.fill(Finding::default());
+            }
+        }
     }
 
     /// Infers from `marks`; units that are silent in `silence`, if that is given, and of which nothing
@@ -167,13 +189,20 @@ impl Marks {
     /// The hits alone. Where each run carried a part of the probes, one that was not hit does not say
     /// that no run passed it; that the dominators of a hit ran is true all the same.
     fn hits(&self) -> Self {
-        let heard = |mark: &Mark| match mark {
-            Mark::Hit => Mark::Hit,
-            Mark::Silent | Mark::None => Mark::None,
-        };
         Self {
             blocks: self.blocks.iter().map(heard).collect(),
             edges: self.edges.iter().map(heard).collect(),
+        }
+    }
+
+    /// Of functions that start at `early`, that run before anything is armed, hits alone say something.
+    fn doubt(&mut self, graphs: &Graphs<'_>, early: &[Address]) {
+        let functions = early.iter();
+        for function in functions.filter_map(|&start| graphs.function_starting_at(start)) {
+            let blocks = function.blocks().map(|block| block.id().index());
+            blocks.for_each(|block| self.blocks[block] = heard(&self.blocks[block]));
+            let edges = function.edges().map(|edge| edge.id.index());
+            edges.for_each(|edge| self.edges[edge] = heard(&self.edges[edge]));
         }
     }
 
@@ -214,6 +243,14 @@ impl Marks {
     }
 }
 
+/// A mark, if it is a hit.
+fn heard(mark: &Mark) -> Mark {
+    match mark {
+        Mark::Hit => Mark::Hit,
+        Mark::Silent | Mark::None => Mark::None,
+    }
+}
+
 /// What is known of one function.
 struct Found {
     blocks: Vec<Finding>,
@@ -223,7 +260,8 @@ struct Found {
 }
 
 impl Found {
-    /// What was looked at, was silent, and does not follow from hits: not seen to run.
+    /// What was looked at, was silent, and does not follow from hits: not seen to run; nor was an edge of
+    /// which one end was not.
     fn silenced(mut self, reader: &Reader<'_, '_>) -> Self {
         let quiet = |finding: &mut Finding, mark: &Mark| {
             if *finding == Finding::Unknown && *mark == Mark::Silent {
@@ -234,6 +272,16 @@ impl Found {
         blocks.for_each(|(finding, mark)| quiet(finding, mark));
         let edges = self.edges.iter_mut().zip(&reader.edge_marks);
         edges.for_each(|(finding, mark)| quiet(finding, mark));
+        let missed = |block: BlockId| {
+            let finding = self.blocks.get(block.index().wrapping_sub(reader.first));
+            finding.is_some_and(|it| it.ran() == Some(false))
+        };
+        for (finding, edge) in self.edges.iter_mut().zip(&reader.edges) {
+            let target = edge.block().filter(|_| reader.is_inner(edge));
+            if *finding == Finding::Unknown && (missed(edge.from) || target.is_some_and(missed)) {
+                *finding = Finding::NotRunInferred;
+            }
+        }
         let entry = reader.function.entry_block();
         let entry = entry.and_then(|entry| self.blocks.get(reader.position(entry)));
         if let (Finding::Unknown, Some(Finding::NotRun)) = (self.entered, entry) {

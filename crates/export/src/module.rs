@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use tomo_program::debug_file::{self, DebugFile, Directories};
 use tomo_program::dwarf::Sections;
+use tomo_program::elf::SymbolKind;
 use tomo_program::{
-    ANALYSIS_VERSION, Cache, Headers, Identity, Key, Model, Progress, Request, hexadecimal, load,
+    ANALYSIS_VERSION, Address, Binary, Cache, Headers, Identity, Key, Model, Progress, Request,
+    hexadecimal, load,
 };
 use tomo_wire::ModuleId;
 
@@ -165,6 +167,20 @@ fn open(
 }
 
 impl Located {
+    /// Where functions start that the loader calls before anything is armed: the resolvers of IFUNCs.
+    pub(crate) fn resolvers(&self) -> Vec<Address> {
+        let Ok(binary) = Binary::parse(&self.bytes) else {
+            return Vec::new();
+        };
+        let slots = binary
+            .resolver_slots()
+            .iter()
+            .map(|(_, resolver)| *resolver);
+        let symbols = binary.symbols().iter();
+        let indirect = symbols.filter(|symbol| symbol.kind == SymbolKind::IndirectFunction);
+        slots.chain(indirect.map(|symbol| symbol.address)).collect()
+    }
+
     /// The debug sections, of the file itself or of the one that they were moved to.
     #[must_use]
     pub fn sections(&self) -> Sections<'_> {

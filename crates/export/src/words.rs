@@ -66,6 +66,9 @@ impl Module {
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = vec![self.not_observed()];
         remarks.extend(self.inferred());
+        if !self.findings.observed {
+            remarks.push("No process was observed, so nothing is known.".into());
+        }
         if !self.has_lines {
             remarks.push("It has no line tables: shown by function.".into());
         }

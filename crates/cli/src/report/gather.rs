@@ -95,7 +95,7 @@ fn read<'g>(
         say!("tomo: warning: {warning}");
     }
     progress.stage("inferring", groups.len() as u64);
-    let mut findings = Findings::none(&located.model);
+    let mut findings = Findings::none(&located);
     let mut fitting = Vec::new();
     for &group in groups {
         match findings.add(&located.model, group) {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -133,6 +135,18 @@ impl Bench {
         bench
     }
 
+    /// The same run, in which only functions were observed.
+    pub(crate) fn with_functions() -> Self {
+        let bench = Self::new();
+        let program = bench.sample();
+        let mut seen = Seen::blocks(&RAN);
+        seen.level = Level::Function;
+        seen.probes
+            .retain(|(at, _)| [0x1000, 0x1017, 0x101f].contains(at));
+        bench.run("tomo-out", 1, &program, &seen);
+        bench
+    }
+
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         Self { directory }
@@ -144,10 +158,23 @@ impl Bench {
 
     /// Builds a program from a source, which is C or assembly by its name.
     pub(crate) fn build(&self, name: &str, file: &str, source: &str, flags: &[&str]) -> Program {
+        self.build_by("cc", name, (file, source), flags)
+    }
+
+    fn build_by(
+        &self,
+        compiler: &str,
+        name: &str,
+        (file, source): (&str, &str),
+        flags: &[&str],
+    ) -> Program {
         fs::write(self.path(file), source).expect("written");
-        let mut compiler = Command::new("cc");
+        let mut compiler = Command::new(compiler);
         compiler.current_dir(self.directory.path()).args(flags);
-        let output = compiler.args(["-o", name, file]).output().expect("cc runs");
+        let output = compiler
+            .args(["-o", name, file])
+            .output()
+            .expect("cc or clang-19 runs");
         assert!(
             output.status.success(),
             "{}",
@@ -167,13 +194,23 @@ impl Bench {
     }
 
     pub(crate) fn sample(&self) -> Program {
+        self.sample_with("", "")
+    }
+
+    /// The sample, of whose source `old` is replaced by what makes the same code of it.
+    pub(crate) fn sample_with(&self, old: &str, new: &str) -> Program {
         let flags = [
             "-nostdlib",
             "-nostartfiles",
             "-Wl,-e,main",
             "-Wl,--build-id",
         ];
-        let program = self.build("sample", "sample.s", SAMPLE, &flags);
+        // Only clang's assembler has rows of line 0.
+        let (compiler, source) = match old {
+            "" => ("cc", SAMPLE.to_owned()),
+            old => ("clang-19", SAMPLE.replacen(old, new, 1)),
+        };
+        let program = self.build_by(compiler, "sample", ("sample.s", &source), &flags);
         let graphs = program.model.graphs().expect("a model");
         let functions = graphs.functions();
         let starts: BTreeSet<u64> = functions
@@ -211,8 +248,34 @@ impl Bench {
         fs::write(run.join(format!("m.{name}.record")), record).expect("written");
     }
 
+    /// Says of a run that it carried a part of the probes.
+    pub(crate) fn carried_a_part(&self, run: &str) {
+        let path = self.path(run).join("run.json");
+        let text = fs::read_to_string(&path).expect("there");
+        let mut document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        document["by_parts"] = true.into();
+        fs::write(path, document.to_string()).expect("written");
+    }
+
     pub(crate) fn tomo(&self, arguments: &[&str]) -> Said {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tomo"));
+        self.said(Command::new(env!("CARGO_BIN_EXE_tomo")), arguments)
+    }
+
+    /// The same by a user who may not read everything, whoever runs the tests.
+    pub(crate) fn tomo_as_nobody(&self, arguments: &[&str]) -> Said {
+        let program = self.path("tomo-for-all");
+        fs::copy(env!("CARGO_BIN_EXE_tomo"), &program).expect("copied");
+        for path in [self.directory.path(), &program] {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("ours");
+        }
+        let mut command = Command::new(program);
+        if fs::metadata("/proc/self").is_ok_and(|ours| ours.uid() == 0) {
+            command.uid(65_534).gid(65_534);
+        }
+        self.said(command, arguments)
+    }
+
+    fn said(&self, mut command: Command, arguments: &[&str]) -> Said {
         command.args(arguments).current_dir(self.directory.path());
         command.env("TOMO_CACHE_DIR", self.path("cache"));
         let output = command.output().expect("tomo runs");

@@ -8,3 +8,4 @@ mod merging;
 mod pages;
 mod processes;
 mod truth;
+mod unknown;
