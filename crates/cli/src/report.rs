@@ -212,6 +212,9 @@ impl Show {
         if terminal && self.format == Format::Drcov {
             bail!("drcov is binary; write it to a file with --output");
         }
+        if self.format == Format::Drcov && !drcov::has_blocks(picture) {
+            bail!("drcov lists blocks, and only functions were observed");
+        }
         self.put(&|out, look| self.write(out, picture, look))
     }
 
@@ -244,8 +247,7 @@ impl Show {
             Format::Json => json::write(out, picture)?,
             Format::Lcov => lcov::write(out, picture)?,
             Format::Cobertura => cobertura::write(out, picture)?,
-            Format::Drcov if drcov::has_blocks(picture) => drcov::write(out, picture)?,
-            Format::Drcov => bail!("drcov lists blocks, and only functions were observed"),
+            Format::Drcov => drcov::write(out, picture)?,
         }
         Ok(())
     }

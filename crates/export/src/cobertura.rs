@@ -1,12 +1,14 @@
 //! Cobertura's XML, by its public DTD (`coverage-04.dtd`), as GitLab, Jenkins and Azure read it.
 //!
-//! A folder is a package, a file a class. Only what is known counts; a comment says what could not be
-//! observed and what was inferred, since the format has no place for either.
+//! A folder is a package, a file a class. Only what is known counts, and all that is counted is there, so
+//! that whoever adds up lines comes to the sums that are stated. Where only functions were observed the lines
+//! are those that they begin at. A comment says what could not be observed and what was inferred, since the
+//! format has no place for either.
 
 use std::io::{self, Write};
 
 use crate::markup::Text;
-use crate::{Branch, File, Picture, Totals};
+use crate::{Branch, File, Picture, Tally, Totals};
 
 /// Writes the document.
 ///
@@ -23,7 +25,7 @@ pub fn write(out: &mut dyn Write, picture: &Picture) -> io::Result<()> {
         let remark = remark.replace("--", "- -");
         writeln!(out, "<!-- {} -->", Text(&remark))?;
     }
-    let totals = picture.totals();
+    let totals = picture.totals_of(&picture.files);
     let (lines, branches) = (&totals.lines, &totals.branches);
     writeln!(
         out,
@@ -83,9 +85,7 @@ fn write_package(
     files: &[File],
     root: &str,
 ) -> io::Result<()> {
-    let totals = files
-        .iter()
-        .fold(Totals::default(), |all, file| all + file.totals);
+    let totals = picture.totals_of(files);
     let name = folder
         .strip_prefix(root)
         .unwrap_or_default()
@@ -111,7 +111,7 @@ fn write_class(out: &mut dyn Write, picture: &Picture, file: &File, root: &str) 
         "<class name=\"{}\" filename=\"{}\" {} complexity=\"0\">\n<methods>",
         Text(name),
         Text(path),
-        rates(&file.totals)
+        rates(&picture.totals_of(std::slice::from_ref(file)))
     )?;
     for (_, function) in picture.functions_of(file) {
         let Some(ran) = function.entered.ran() else {
@@ -128,7 +128,7 @@ fn write_class(out: &mut dyn Write, picture: &Picture, file: &File, root: &str) 
     }
     writeln!(out, "</methods>\n<lines>")?;
     let mut branches = file.branches.as_slice();
-    for line in &file.lines {
+    for line in picture.lines_of(file).iter() {
         let before = branches.partition_point(|branch| branch.line < line.number);
         let upto = branches.partition_point(|branch| branch.line <= line.number);
         let here = &branches[before..upto];
@@ -142,27 +142,27 @@ fn write_class(out: &mut dyn Write, picture: &Picture, file: &File, root: &str) 
 
 fn write_line(out: &mut dyn Write, number: u32, ran: bool, branches: &[Branch]) -> io::Result<()> {
     let hits = u8::from(ran);
-    // A condition is a branch of which both sides are known.
-    let sides = |branch: &Branch| Some([branch.taken.ran()?, branch.not_taken.ran()?]);
-    let conditions: Vec<_> = branches.iter().filter_map(sides).collect();
+    // A condition is a branch of which a side is known, and has as many as are.
+    let sides = |branch: &Branch| branch.sides().into_iter().collect::<Tally>();
+    let conditions = branches.iter().map(sides).filter(|it| it.known() > 0);
+    let conditions: Vec<Tally> = conditions.collect();
     if conditions.is_empty() {
         return writeln!(
             out,
             "<line number=\"{number}\" hits=\"{hits}\" branch=\"false\"/>"
         );
     }
-    let count = |sides: &[bool; 2]| sides.iter().filter(|side| **side).count();
-    let (hit, all) = (
-        conditions.iter().map(count).sum::<usize>(),
-        conditions.len() * 2,
-    );
+    let sum = conditions
+        .iter()
+        .fold(Tally::default(), |all, it| all + *it);
+    let (hit, all) = (sum.ran, sum.known());
     writeln!(
         out,
         "<line number=\"{number}\" hits=\"{hits}\" branch=\"true\" condition-coverage=\"{}% ({hit}/{all})\"><conditions>",
         hit * 100 / all
     )?;
     for (index, sides) in conditions.iter().enumerate() {
-        let percent = count(sides) * 50;
+        let percent = sides.ran * 100 / sides.known();
         writeln!(
             out,
             "<condition number=\"{index}\" type=\"jump\" coverage=\"{percent}%\"/>"

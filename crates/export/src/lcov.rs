@@ -1,16 +1,16 @@
 //! lcov's tracefile, as geninfo(1) describes it: `genhtml`, `lcov` and most services read it.
 //!
 //! Hits are 0 or 1: what is recorded is that something ran, not how often. What could not be observed
-//! has no record at all, as code that was not instrumented; but a branch of which only one side is
-//! known has both, the other as `-`. A branch in a block that did not run has `-` twice, as the format
-//! demands. A comment says what was inferred.
+//! has no record at all, as code that was not instrumented: readers take `-` for a side that was missed.
+//! A branch in a block that did not run has `-` twice, as the format demands. Where only functions were
+//! observed the lines are those that they begin at. A comment says what was inferred.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use tomo_profile::merge::Finding;
 
-use crate::{Branch, File, Picture};
+use crate::{Branch, File, Line, Picture, Tally};
 
 /// Writes the tracefile.
 ///
@@ -24,7 +24,7 @@ pub fn write(out: &mut dyn Write, picture: &Picture) -> io::Result<()> {
         writeln!(out, "TN:\nSF:{}", one_line(&file.path))?;
         write_functions(out, picture, file)?;
         write_branches(out, file)?;
-        write_lines(out, file)?;
+        write_lines(out, &picture.lines_of(file))?;
         writeln!(out, "end_of_record")?;
     }
     Ok(())
@@ -65,9 +65,9 @@ fn write_functions(out: &mut dyn Write, picture: &Picture, file: &File) -> io::R
 fn write_branches(out: &mut dyn Write, file: &File) -> io::Result<()> {
     let (mut found, mut hit) = (0, 0);
     for branches in file.branches.chunk_by(|one, next| one.line == next.line) {
-        let known = branches.iter().filter(|branch| is_known(branch));
-        for (block, branch) in known.enumerate() {
-            for (side, finding) in [branch.taken, branch.not_taken].into_iter().enumerate() {
+        for (block, branch) in branches.iter().enumerate() {
+            let sides = file.sides(branch).into_iter().enumerate();
+            for (side, finding) in sides.filter(|(_, finding)| *finding != Finding::Unknown) {
                 let taken = sign(branch, finding);
                 writeln!(out, "BRDA:{},{block},{side},{taken}", branch.line)?;
                 found += 1;
@@ -78,12 +78,6 @@ fn write_branches(out: &mut dyn Write, file: &File) -> io::Result<()> {
     writeln!(out, "BRF:{found}\nBRH:{hit}")
 }
 
-/// Whether anything is known of a branch.
-fn is_known(branch: &Branch) -> bool {
-    let all = [branch.block, branch.taken, branch.not_taken];
-    all.into_iter().any(|finding| finding != Finding::Unknown)
-}
-
 fn sign(branch: &Branch, side: Finding) -> &'static str {
     match side.ran() {
         Some(true) => "1",
@@ -92,12 +86,12 @@ fn sign(branch: &Branch, side: Finding) -> &'static str {
     }
 }
 
-fn write_lines(out: &mut dyn Write, file: &File) -> io::Result<()> {
-    for line in &file.lines {
+fn write_lines(out: &mut dyn Write, lines: &[Line]) -> io::Result<()> {
+    for line in lines {
         if let Some(ran) = line.finding.ran() {
             writeln!(out, "DA:{},{}", line.number, u8::from(ran))?;
         }
     }
-    let lines = &file.totals.lines;
+    let lines: Tally = lines.iter().map(|line| line.finding).collect();
     writeln!(out, "LF:{}\nLH:{}", lines.known(), lines.ran)
 }

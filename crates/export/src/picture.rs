@@ -10,6 +10,7 @@ mod function;
 mod tally;
 mod unknown;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use tomo_profile::merge::Finding;
@@ -29,7 +30,7 @@ pub struct Picture {
     pub modules: Vec<Module>,
     /// Source files that are shown, by path.
     pub files: Vec<File>,
-    /// What belongs to no file that is known.
+    /// What belongs to no line with code of any file that is known.
     pub elsewhere: Totals,
     /// Records that were put together.
     pub records: usize,
@@ -110,7 +111,7 @@ pub struct File {
     pub path: String,
     /// Lines with code, ascending.
     pub lines: Vec<Line>,
-    /// Branches, by line and then by module and address.
+    /// Branches of these lines, by line and then by module and address.
     pub branches: Vec<Branch>,
     /// Functions, as module and function, by line.
     pub functions: Vec<(u32, FunctionId)>,
@@ -195,6 +196,38 @@ impl Picture {
     #[must_use]
     pub fn has_lines(&self) -> bool {
         self.level() > Level::Function && self.files.iter().any(|file| !file.lines.is_empty())
+    }
+
+    /// The lines of a file for formats that know nothing but lines; where only functions were asked for, those
+    /// that functions begin at.
+    #[must_use]
+    pub fn lines_of<'p>(&'p self, file: &'p File) -> Cow<'p, [Line]> {
+        if self.level() > Level::Function {
+            return Cow::Borrowed(&file.lines);
+        }
+        let functions = self.functions_of(file).map(|(_, function)| function);
+        let mut lines: Vec<Line> = Vec::new();
+        for function in functions.filter(|function| function.line > 0) {
+            let (number, finding) = (function.line, function.entered);
+            match lines.last_mut().filter(|last| last.number == number) {
+                Some(last) => last.finding = last.finding.or(finding),
+                None => lines.push(Line { number, finding }),
+            }
+        }
+        Cow::Owned(lines)
+    }
+
+    /// What those formats have of these files.
+    #[must_use]
+    pub fn totals_of(&self, files: &[File]) -> Totals {
+        files.iter().fold(Totals::default(), |all, file| {
+            let lines = self.lines_of(file);
+            let lines = lines.iter().map(|line| line.finding).collect();
+            all + Totals {
+                lines,
+                ..file.totals
+            }
+        })
     }
 
     /// The functions of a file, with their modules.

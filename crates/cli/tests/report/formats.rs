@@ -24,20 +24,37 @@ fn the_table() {
 /// With functions only, nothing is said of lines.
 #[test]
 fn the_table_of_functions() {
-    let bench = Bench::new();
-    let program = bench.sample();
-    let mut seen = Seen::blocks(&RAN);
-    seen.level = Level::Function;
-    seen.probes
-        .retain(|(at, _)| [0x1000, 0x1017, 0x101f].contains(at));
-    bench.run("tomo-out", 1, &program, &seen);
+    let bench = Bench::with_functions();
     let shown = bench.tomo(&["report"]).well();
     insta::assert_snapshot!("table_of_functions", bench.table(&shown));
     let lcov = bench.tomo(&["report", "--format", "lcov"]).well();
     assert!(lcov.contains("FNDA:1,main") && lcov.contains("FNDA:0,unused"));
-    assert!(!lcov.contains("\nDA:") && !lcov.contains("\nBRDA:"));
-    let refused = bench.tomo(&["report", "--format", "drcov"]);
+    assert!(!lcov.contains("\nBRDA:"));
+}
+
+/// Formats that know lines alone have those that functions begin at, where only functions were asked for.
+#[test]
+fn functions_are_told_by_the_lines_that_they_begin_at() {
+    let bench = Bench::with_functions();
+    let files = lcov(&bench.tomo(&["report", "--format", "lcov"]).well());
+    let lines: Vec<_> = files.values().flatten().filter(|it| it.0 == "DA").collect();
+    let lines: Vec<_> = lines.iter().map(|it| it.1.join(",")).collect();
+    assert_eq!(lines, ["20,1", "3,1", "30,0"]);
+    let xml = bench.tomo(&["report", "--format", "cobertura"]).well();
+    let sums = of_cobertura(&xml);
+    assert_eq!((sums.lines, sums.branches), ((2, 3), (0, 0)));
+}
+
+/// What cannot be written as asked leaves what was there as it was.
+#[test]
+fn a_file_stays_when_its_format_is_refused() {
+    let bench = Bench::with_functions();
+    std::fs::write(bench.path("kept"), "precious").expect("written");
+    let refused = bench.tomo(&["report", "--format", "drcov", "-o", "kept"]);
     assert_eq!(refused.code, Some(2));
+    assert!(refused.err.contains("only functions"), "{}", refused.err);
+    let kept = std::fs::read_to_string(bench.path("kept")).expect("there");
+    assert_eq!(kept, "precious");
 }
 
 /// A stripped program is shown by function.
@@ -396,7 +413,157 @@ fn inferred_and_unknown_are_marked() {
         "{shown}"
     );
     let lcov = bench.tomo(&["report", "other", "--format", "lcov"]).well();
-    assert!(!lcov.contains("\nDA:23,") && lcov.contains("BRDA:20,0,0,-\nBRDA:20,0,1,-"));
+    // A reader of it takes a side without a number for one that was missed.
+    assert!(!lcov.contains("\nDA:23,") && !lcov.contains("BRDA:20,"));
+    assert_eq!(sums_of_all(&bench, &["other"]).branches, (1, 2));
+}
+
+/// How many ran, of how many of which it is known.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Sums {
+    pub(crate) lines: (u64, u64),
+    pub(crate) branches: (u64, u64),
+}
+
+fn of_lcov(text: &str) -> Sums {
+    let files = lcov(text);
+    let sum = |tag: &str| -> u64 {
+        let all = files.values().flatten().filter(|it| it.0 == tag);
+        all.map(|it| it.1[0].parse::<u64>().expect("a number"))
+            .sum()
+    };
+    Sums {
+        lines: (sum("LH"), sum("LF")),
+        branches: (sum("BRH"), sum("BRF")),
+    }
+}
+
+/// The sums that the document states, which are those of its lines.
+fn of_cobertura(text: &str) -> Sums {
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    let document = roxmltree::Document::parse_with_options(text, options).expect("XML");
+    let (mut lines, mut branches) = ((0, 0), (0, 0));
+    let is_class = |node: &roxmltree::Node<'_, '_>| {
+        let parent = node.parent().and_then(|lines| lines.parent());
+        parent.is_some_and(|class| class.has_tag_name("class"))
+    };
+    let all = document
+        .descendants()
+        .filter(|node| node.has_tag_name("line"));
+    for line in all.filter(is_class) {
+        lines.0 += u64::from(line.attribute("hits") != Some("0"));
+        lines.1 += 1;
+        let Some(share) = line.attribute("condition-coverage") else {
+            continue;
+        };
+        let share = share
+            .split_once('(')
+            .expect("a share")
+            .1
+            .trim_end_matches(')');
+        let (ran, all) = share.split_once('/').expect("a share");
+        branches.0 += ran.parse::<u64>().expect("a number");
+        branches.1 += all.parse::<u64>().expect("a number");
+    }
+    let root = document.root_element();
+    let stated = |name: &str| {
+        root.attribute(name)
+            .expect(name)
+            .parse::<u64>()
+            .expect("a number")
+    };
+    assert_eq!(lines, (stated("lines-covered"), stated("lines-valid")));
+    assert_eq!(
+        branches,
+        (stated("branches-covered"), stated("branches-valid"))
+    );
+    Sums { lines, branches }
+}
+
+/// What all formats say together; they agree, and no side of a branch is lost.
+pub(crate) fn sums_of_all(bench: &Bench, arguments: &[&str]) -> Sums {
+    let told = |format: &str| {
+        let said = bench.tomo(&[&["report", "--format", format], arguments].concat());
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        said.out
+    };
+    let document: Value = serde_json::from_str(&told("json")).expect("JSON");
+    let number = |totals: &Value, what: &str, how: &str| {
+        totals["totals"][what][how].as_u64().expect("a number")
+    };
+    let sum = |list: &str, what: &str, how: &[&str]| -> u64 {
+        let all = document[list].as_array().expect("a list").iter();
+        all.flat_map(|it| how.iter().map(move |how| number(it, what, how)))
+            .sum()
+    };
+    let known = |what: &str| {
+        (
+            sum("files", what, &["ran"]),
+            sum("files", what, &["ran", "missed"]),
+        )
+    };
+    let sums = Sums {
+        lines: known("lines"),
+        branches: known("branches"),
+    };
+    let all = ["ran", "missed", "unknown"];
+    let total: u64 = all
+        .iter()
+        .map(|how| number(&document, "branches", how))
+        .sum();
+    assert_eq!(sum("modules", "branches", &all), total, "a side is nowhere");
+    assert_eq!(of_lcov(&told("lcov")), sums);
+    assert_eq!(of_cobertura(&told("cobertura")), sums);
+    sums
+}
+
+/// Branches of line 0, and of lines at which no statement begins, are of no line that any format shows, and count
+/// all the same.
+#[test]
+fn branches_without_a_line_to_show_count_and_formats_agree() {
+    for (old, new, shown, all) in [
+        (
+            ".loc 1 5\n        jmp",
+            ".loc 1 0\n        je",
+            (2, 4),
+            (3, 3),
+        ),
+        (
+            "jg .Lmore\n        .loc 1 21",
+            ".loc 1 25 is_stmt 0\n        jg .Lmore\n        .loc 1 21 is_stmt 1",
+            (1, 2),
+            (2, 2),
+        ),
+    ] {
+        let bench = Bench::new();
+        let program = bench.sample_with(old, new);
+        bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
+        assert_eq!(sums_of_all(&bench, &[]).branches, shown, "{new}");
+        let totals = &json(&bench, &[])["totals"]["branches"];
+        let totals = ["ran", "missed"].map(|how| totals[how].as_u64().expect("a number"));
+        assert_eq!((totals[0], totals[1]), all, "{new}");
+    }
+}
+
+/// Of a branch of which one side is known that one counts, in all formats.
+#[test]
+fn a_branch_known_on_one_side_counts_once() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    // Into the middle of the function, so that no more follows from the probes than they say.
+    let mut seen = Seen::blocks(&RAN);
+    seen.level = Level::Edge;
+    seen.probes.retain(|(at, _)| *at == 0x1017);
+    seen.edges = vec![(0x1017, 0x101c, false)];
+    seen.unknown = BLOCKS.into_iter().filter(|at| *at != 0x1017).collect();
+    bench.run("tomo-out", 1, &program, &seen);
+    bench.carried_a_part("tomo-out/run-1");
+    assert_eq!(sums_of_all(&bench, &[]).branches, (0, 1));
+    let xml = bench.tomo(&["report", "--format", "cobertura"]).well();
+    assert!(xml.contains("condition-coverage=\"0% (0/1)\""), "{xml}");
 }
 
 /// Filler, in functions and between them, is no code; bytes that nothing known reaches are, and nobody can say whether they ran.

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::bench::{Bench, Program, Seen};
-use crate::formats::lcov;
+use crate::formats::{lcov, sums_of_all};
 use tomo_wire::plan::Level;
 
 const SOURCE: &str = r#"
@@ -114,6 +114,7 @@ fn check(flags: &[&str]) {
             }
         }
         assert_eq!(found, expected, "{flags:?}, seed {seed}");
+        sums_of_all(&bench, &[&folder]);
     }
 }
 

@@ -39,6 +39,8 @@ impl Picture {
 struct Draft {
     file: File,
     lines: Vec<(u32, Finding)>,
+    /// Sides of branches at lines at which no statement begins.
+    astray: Tally,
 }
 
 struct Builder<'a> {
@@ -130,8 +132,10 @@ impl<'a> Builder<'a> {
             totals.blocks = totals.blocks + function.totals.blocks;
             if let Some(functions) = functions {
                 functions.push((number, function.id));
-            } else {
-                totals.branches = totals.branches + read.nowhere;
+            }
+            if self.paths.takes_unknown() {
+                let elsewhere = &mut self.picture.elsewhere;
+                elsewhere.branches = elsewhere.branches + read.nowhere;
             }
         }
         for (position, finding) in read.lines {
@@ -156,6 +160,10 @@ impl<'a> Builder<'a> {
         if by_function_only {
             let totals = &mut self.picture.elsewhere;
             (totals.blocks, totals.branches) = Default::default();
+        }
+        for draft in &self.drafts {
+            let elsewhere = &mut self.picture.elsewhere;
+            elsewhere.branches = elsewhere.branches + draft.astray;
         }
         let modules = &mut self.picture.modules;
         let mut order: Vec<usize> = (0..self.drafts.len()).collect();
@@ -202,15 +210,41 @@ impl Draft {
         self.file.totals.lines = lines.iter().map(|(_, finding)| *finding).collect();
         let line = |(number, finding)| Line { number, finding };
         self.file.lines = lines.into_iter().map(line).collect();
+        // Optimised code branches at lines that have no code of their own: those have no place in any format.
+        let branches = std::mem::take(&mut self.file.branches).into_iter();
+        let (mut here, astray): (Vec<_>, Vec<_>) =
+            branches.partition(|branch| self.file.line(branch.line).is_some());
         let place = |branch: &Branch| (branch.line, branch.module, branch.address);
-        self.file.branches.sort_unstable_by_key(place);
-        let sides = self.file.branches.iter();
-        let sides = sides.flat_map(|branch| [branch.taken, branch.not_taken]);
-        self.file.totals.branches = sides.collect();
+        here.sort_unstable_by_key(place);
+        self.astray = astray.iter().flat_map(Branch::sides).collect();
+        self.file.totals.branches = here.iter().flat_map(|it| self.file.sides(it)).collect();
+        self.file.branches = here;
+    }
+}
+
+impl Branch {
+    /// Taken, and not.
+    #[must_use]
+    pub fn sides(&self) -> [Finding; 2] {
+        [self.taken, self.not_taken]
     }
 }
 
 impl File {
+    /// The line with this number, if it has code.
+    #[must_use]
+    pub fn line(&self, number: u32) -> Option<&Line> {
+        let at = self.lines.binary_search_by_key(&number, |line| line.number);
+        self.lines.get(at.ok()?)
+    }
+
+    /// The sides of a branch as they count: at a line of which nothing is known nothing is known of them.
+    #[must_use]
+    pub fn sides(&self, branch: &Branch) -> [Finding; 2] {
+        let line = self.line(branch.line).and_then(|line| line.finding.ran());
+        line.map_or([Finding::Unknown; 2], |_| branch.sides())
+    }
+
     fn is_empty(&self) -> bool {
         self.lines.is_empty() && self.branches.is_empty() && self.functions.is_empty()
     }

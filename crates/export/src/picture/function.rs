@@ -101,7 +101,7 @@ pub(super) fn read(
 
 impl Read {
     fn add_branch(&mut self, mut branch: Branch, place: Option<Position>, source: &Source<'_>) {
-        let sides: Tally = [branch.taken, branch.not_taken].into_iter().collect();
+        let sides: Tally = branch.sides().into_iter().collect();
         self.function.totals.branches = self.function.totals.branches + sides;
         match place {
             None => self.nowhere = self.nowhere + sides,
