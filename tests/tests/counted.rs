@@ -286,7 +286,20 @@ fn a_program_runs_that_cannot_be_counted() {
 /// Lines ran as often as the source says that they do.
 #[test]
 fn counts_of_lines_are_those_that_the_source_states() {
-    let program = compiled("gcc", "lines.c", &["-O0", "-g"]).expect("built");
+    let source = include_str!("../programs/lines.c");
+    assert_eq!(lines_as_stated(("gcc", "lines.c"), source), 11);
+}
+
+/// Copies of a line are that line: what ran in each of them is added up.
+#[test]
+fn counts_of_lines_are_those_of_all_their_copies() {
+    let source = include_str!("../programs/copies.cpp");
+    assert_eq!(lines_as_stated(("g++", "copies.cpp"), source), 4);
+}
+
+/// Holds the counts of lines against those that the source states behind them; how many there are.
+fn lines_as_stated((compiler, name): (&str, &str), source: &str) -> usize {
+    let program = compiled(compiler, name, &["-O0", "-g"]).expect("built");
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(tomo::path().expect("tomo"));
     command
@@ -296,7 +309,6 @@ fn counts_of_lines_are_those_that_the_source_states() {
     command.arg(&program);
     complete(command, b"").expect("run");
     let tracefile = std::fs::read_to_string(folder.path().join("lcov")).expect("a tracefile");
-    let source = include_str!("../programs/lines.c");
     let mut stated = 0;
     for (number, line) in (1..).zip(source.lines()) {
         let count = line
@@ -312,7 +324,7 @@ fn counts_of_lines_are_those_that_the_source_states() {
             "{expected}:\n{tracefile}"
         );
     }
-    assert_eq!(stated, 11);
+    stated
 }
 
 /// Counters that are chosen by an earlier run say the same, and fewer increments say it.

@@ -122,7 +122,8 @@ impl Counted {
         })
     }
 
-    /// How often each line ran, by file and line.
+    /// How often each line ran, by file and line: in all functions together that have code of it, be they copies of
+    /// one in several units, or callers that its body was put into.
     ///
     /// # Errors
     /// Where the model is damaged.
@@ -130,14 +131,26 @@ impl Counted {
         let graphs = self.graphs()?;
         let mut files: BTreeMap<&str, BTreeMap<u32, LineCount>> = BTreeMap::new();
         for function in self.functions(&graphs) {
-            for (block, count) in function.view.blocks().zip(&function.counts.blocks) {
-                for position in self.lines().found.statements(self.rank_of(block)) {
-                    let file = files.entry(self.file(*position)).or_default();
-                    let line = file.entry(position.line).or_insert(*count);
-                    *line = line.zip(*count).map(|(one, other)| one.max(other));
-                }
+            for (position, count) in self.line_counts_of(&function) {
+                let file = files.entry(self.file(position)).or_default();
+                let line = file.entry(position.line).or_insert(Some(0));
+                *line = line
+                    .zip(count)
+                    .map(|(one, other)| one.saturating_add(other));
             }
         }
         Ok(files)
+    }
+
+    /// How often each line of a function ran: as often as that of its blocks which ran most.
+    fn line_counts_of(&self, function: &Written<'_, '_>) -> BTreeMap<Position, LineCount> {
+        let mut lines = BTreeMap::new();
+        for (block, count) in function.view.blocks().zip(&function.counts.blocks) {
+            for position in self.lines().found.statements(self.rank_of(block)) {
+                let line: &mut LineCount = lines.entry(*position).or_insert(*count);
+                *line = line.zip(*count).map(|(one, other)| one.max(other));
+            }
+        }
+        lines
     }
 }
