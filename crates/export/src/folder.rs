@@ -136,14 +136,25 @@ pub fn single_processes(folders: &[PathBuf]) -> Vec<(String, PathBuf)> {
 }
 
 /// The entries of `folder` whose name pleases, sorted.
-pub(crate) fn files(folder: &Path, pleases: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+pub(crate) fn files(
+    folder: &Path,
+    pleases: impl Fn(&str) -> bool,
+) -> std::io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?.flatten();
     let mut paths: Vec<_> = entries
-        .filter(|entry| entry.file_name().to_str().is_some_and(&pleases))
+        .filter(|entry| pleases(&entry.file_name().to_string_lossy()))
         .map(|entry| entry.path())
         .collect();
     paths.sort();
-    paths
+    Ok(paths)
+}
+
+/// The content of a file. What only has the name of one, as a pipe that nobody writes to, is not waited for.
+fn content(path: &Path) -> std::io::Result<Vec<u8>> {
+    match fs::metadata(path)?.is_file() {
+        true => fs::read(path),
+        false => Err(std::io::Error::other("it is no file")),
+    }
 }
 
 /// What the files of a record's module and plan are called, without their endings.
@@ -153,7 +164,7 @@ fn stem(record: &Path) -> String {
 }
 
 fn read(candidate: &Candidate<'_>) -> Result<Sighting, String> {
-    let bytes = fs::read(&candidate.path).map_err(|error| error.to_string())?;
+    let bytes = content(&candidate.path).map_err(|error| plain(&error))?;
     let mut sighting = read_record(&bytes).map_err(|error| error.to_string())?;
     if let Some(signal) = candidate.manifest.signal() {
         sighting.kind.cut = true;
@@ -193,18 +204,21 @@ impl Collector {
             };
             return vec![self.place(folder, vec![given.into()])];
         }
-        if let Err(error) = fs::read_dir(given) {
-            self.refuse(given, plain(&error));
-            return Vec::new();
-        }
-        let runs = files(given, |name| name.starts_with("run-"));
-        let runs = runs.into_iter().filter(|path| path.is_dir());
+        let runs = match files(given, |name| name.starts_with("run-")) {
+            Ok(runs) => runs.into_iter().filter(|path| path.is_dir()),
+            Err(error) => {
+                self.refuse(given, plain(&error));
+                return Vec::new();
+            }
+        };
         let is_record = |name: &str| name.ends_with(ENDING);
-        let places: Vec<_> = [given.to_path_buf()]
-            .into_iter()
-            .chain(runs)
-            .map(|folder| self.place(&folder, files(&folder, is_record)))
-            .collect();
+        let mut places = Vec::new();
+        for folder in [given.to_path_buf()].into_iter().chain(runs) {
+            match files(&folder, is_record) {
+                Ok(records) => places.push(self.place(&folder, records)),
+                Err(error) => self.refuse(&folder, plain(&error)),
+            }
+        }
         if places.iter().all(|place| place.records.is_empty()) {
             self.refuse(given, "holds no records");
         }
@@ -265,7 +279,7 @@ impl Collector {
                 .ok_or(RecordError::Contradiction.to_string());
         }
         let path = record.with_file_name(format!("{}.plan", stem(record)));
-        let bytes = fs::read(&path)
+        let bytes = content(&path)
             .map_err(|error| format!("its plan {}: {}", path.display(), plain(&error)))?;
         read_plan(&bytes, sighting).map_err(|error| error.to_string())?;
         self.plans.insert(name, Plan { shape, bytes });

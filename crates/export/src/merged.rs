@@ -62,7 +62,7 @@ pub fn write_merged(collected: &Collected, out: &Path) -> Result<(), MergeError>
         let stem = name.strip_suffix(".record");
         stem.is_some_and(|name| stems.iter().all(|stem| stem != name))
     };
-    if !files(out, is_other).is_empty() {
+    if !files(out, is_other).map_err(failed(out))?.is_empty() {
         return Err(MergeError::Occupied(out.into()));
     }
     let mut modules = Vec::new();

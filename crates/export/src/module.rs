@@ -103,11 +103,12 @@ pub fn locate<'p>(
 
 /// Which module the file at `path` is.
 fn identify(path: &Path) -> std::io::Result<Option<ModuleId>> {
-    let mut file = File::open(path)?;
-    let metadata = file.metadata()?;
+    // Asked before it is opened: a pipe would wait for whoever writes to it.
+    let metadata = std::fs::metadata(path)?;
     if !metadata.is_file() {
         return Ok(None);
     }
+    let mut file = File::open(path)?;
     let Some(headers) = Headers::read(&file, metadata.len())? else {
         return Ok(None);
     };

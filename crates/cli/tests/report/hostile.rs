@@ -1,6 +1,8 @@
 //! Records that are cut, damaged or foreign: each is named and left out, and the rest is reported.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use tomo_wire::record::{Field, Reason, live_offset};
 
@@ -218,5 +220,41 @@ fn hostile_names_stay_names() {
             "{}",
             page.display()
         );
+    }
+}
+
+/// A pipe to which nobody writes would be waited for for ever.
+#[test]
+fn what_is_no_file_is_named_and_not_waited_for() {
+    let bench = Bench::with_a_run();
+    let expected = bench.tomo(&["report", "--format", "lcov"]).well();
+    let pipes = ["tomo-out/run-1/pipe.record", "tomo-out/pool.json"].map(|pipe| bench.path(pipe));
+    let made = Command::new("mkfifo").args(&pipes).status();
+    assert!(made.expect("mkfifo").success());
+    let said = bench.tomo(&["report", "--format", "lcov"]);
+    assert_eq!((said.code, said.out), (Some(0), expected));
+    assert_eq!(
+        said.err,
+        "tomo: tomo-out/pool.json: it is no file\ntomo: tomo-out/run-1/pipe.record: it is no file\n"
+    );
+}
+
+/// A run that may not be read is not one that there is not.
+#[test]
+fn runs_that_cannot_be_read_are_named() {
+    let bench = Bench::with_a_run();
+    let program = bench.sample();
+    for number in [2, 3] {
+        bench.run("tomo-out", number, &program, &Seen::blocks(&RAN));
+    }
+    for (path, mode) in [("run-2", 0), ("run-3/run.json", 0), ("run-1", 0o755)] {
+        let path = bench.path("tomo-out").join(path);
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+    }
+    let said = bench.tomo_as_nobody(&["report", "--format", "lcov"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    for path in ["tomo-out/run-2", "tomo-out/run-3/run.json"] {
+        let complaint = format!("tomo: {path}: permission denied\n");
+        assert!(said.err.contains(&complaint), "{}", said.err);
     }
 }

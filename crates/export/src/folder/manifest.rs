@@ -1,9 +1,12 @@
 //! What stands beside records: `run.json` of a run, `pool.json` of a pool or of a merged folder. It
 //! tells where the modules' files are and how the run ended; records are read without it, too.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+
+use super::{content, plain};
 
 /// The part of such a document that reports need.
 #[derive(Debug, Default, Deserialize)]
@@ -34,8 +37,10 @@ impl Manifest {
     /// The document in `folder`, or an empty one; and what is wrong with the one that is there.
     pub(super) fn read(folder: &Path) -> (Self, Option<(PathBuf, String)>) {
         for path in NAMES.map(|name| folder.join(name)) {
-            let Ok(bytes) = std::fs::read(&path) else {
-                continue;
+            let bytes = match content(&path) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return (Self::default(), Some((path, plain(&error)))),
             };
             return match serde_json::from_slice(&bytes) {
                 Ok(manifest) => (manifest, None),
