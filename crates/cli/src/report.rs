@@ -15,6 +15,7 @@ use tomo_export::{Paths, Picture, cobertura, drcov, html, json, lcov};
 
 use crate::bar::Bar;
 
+use gather::Gatherer;
 pub(crate) use gather::say_refused;
 
 /// Show which functions, lines, branches and blocks ran.
@@ -178,7 +179,7 @@ impl Show {
     pub(crate) fn run(&self, folders: &[PathBuf], programs: &[PathBuf]) -> Result<ExitCode> {
         let paths = Paths::new(&self.include, &self.exclude, &self.replace_src_path)?;
         let bar = Bar::new();
-        let picture = gather::gather(folders, programs, &paths, &bar)?;
+        let picture = Gatherer::new(programs, &paths, &bar).gather(folders)?;
         let pages = self.pages();
         let index = match &pages {
             Some(folder) => Some(html::write(folder, &picture, &bar)?),

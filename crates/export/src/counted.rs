@@ -1,7 +1,8 @@
 //! Execution counts put beside the source, and written as people know them.
 //!
-//! A line ran as often as the most often run of its blocks: what compilers make of one line is spread over
-//! blocks that run one after the other, and sums would count one pass several times.
+//! In one function a line ran as often as the most often run of its blocks: what compilers make of one line is
+//! spread over blocks that run one after the other, and sums would count one pass several times. Functions that
+//! have code of one line are copies of it, or callers into which it was put: what ran in each is added up.
 
 mod callgrind;
 mod pprof;
@@ -14,12 +15,10 @@ pub use source::write as write_source;
 pub use tracefile::write as write_tracefile;
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
-use tomo_program::dwarf::{BlockLines, Position, block_lines};
+use tomo_program::dwarf::Position;
 use tomo_program::{BlockView, FunctionView, Graphs, ModelError};
 
-use crate::picture::Sorted;
 use crate::{Counts, FunctionCounts, Located};
 
 /// How often a line ran; `None` where that is not known of one of its blocks.
@@ -32,16 +31,6 @@ pub struct Counted {
     pub located: Located,
     /// Its counts.
     pub counts: Counts,
-    /// Found when they are first asked for, which takes longer than all the rest.
-    lines: OnceLock<Lines>,
-}
-
-/// Which lines the blocks are made of.
-#[derive(Debug, Default)]
-struct Lines {
-    found: BlockLines,
-    /// For each block, which of the sorted ones it is.
-    rank: Vec<u32>,
 }
 
 /// A function as it is written.
@@ -56,25 +45,7 @@ impl Counted {
     /// The counts of this module beside its lines.
     #[must_use]
     pub fn of(located: Located, counts: Counts) -> Self {
-        Self {
-            located,
-            counts,
-            lines: OnceLock::new(),
-        }
-    }
-
-    fn lines(&self) -> &Lines {
-        self.lines.get_or_init(|| {
-            // The counts come from this very model, so it is readable.
-            let Ok(graphs) = self.graphs() else {
-                return Lines::default();
-            };
-            let sorted = Sorted::of(&graphs);
-            Lines {
-                found: block_lines(&self.located.sections(), &sorted.ranges),
-                rank: sorted.rank,
-            }
-        })
+        Self { located, counts }
     }
 
     /// Its graphs.
@@ -85,25 +56,14 @@ impl Counted {
         self.located.model.graphs()
     }
 
-    fn rank_of(&self, block: BlockView<'_>) -> usize {
-        let rank = self.lines().rank.get(block.id().index());
-        rank.map_or(usize::MAX, |rank| *rank as usize)
-    }
-
     /// The name of a file.
     pub(crate) fn file(&self, position: Position) -> &str {
-        let file = self.lines().found.files.get(position.file as usize);
-        file.map_or("", String::as_str)
+        self.located.lines().file(position)
     }
 
     /// Where a block starts in the source.
     pub(crate) fn start(&self, block: BlockView<'_>) -> Option<Position> {
-        self.lines()
-            .found
-            .first
-            .get(self.rank_of(block))
-            .copied()
-            .flatten()
+        self.located.lines().first(block)
     }
 
     /// Functions that are counted, with where they start.
@@ -122,8 +82,7 @@ impl Counted {
         })
     }
 
-    /// How often each line ran, by file and line: in all functions together that have code of it, be they copies of
-    /// one in several units, or callers that its body was put into.
+    /// How often each line ran, by file and line.
     ///
     /// # Errors
     /// Where the model is damaged.
@@ -146,7 +105,7 @@ impl Counted {
     fn line_counts_of(&self, function: &Written<'_, '_>) -> BTreeMap<Position, LineCount> {
         let mut lines = BTreeMap::new();
         for (block, count) in function.view.blocks().zip(&function.counts.blocks) {
-            for position in self.lines().found.statements(self.rank_of(block)) {
+            for position in self.located.lines().statements(block) {
                 let line: &mut LineCount = lines.entry(*position).or_insert(*count);
                 *line = line.zip(*count).map(|(one, other)| one.max(other));
             }

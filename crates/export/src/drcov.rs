@@ -27,7 +27,7 @@ pub fn write(out: &mut dyn Write, picture: &Picture) -> io::Result<()> {
     writeln!(out, "Columns: id, base, end, entry, path")?;
     let mut blocks = Vec::new();
     for (id, module) in modules.iter().enumerate() {
-        let path = module.path.to_string_lossy().replace(['\n', '\r'], "?");
+        let path = module.path().to_string_lossy().replace(['\n', '\r'], "?");
         let (base, end) = (module.base, module.end);
         writeln!(
             out,
@@ -56,7 +56,7 @@ struct Block {
 
 /// The blocks of a module that ran, by function, as offset and size.
 fn ran(module: &Module) -> impl Iterator<Item = (u32, u16)> {
-    let graphs = module.model.graphs().ok();
+    let graphs = module.model().graphs().ok();
     let mut ran = Vec::new();
     for function in graphs.iter().flat_map(|graphs| graphs.functions()) {
         for block in function.blocks() {

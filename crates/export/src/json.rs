@@ -91,8 +91,8 @@ written! {
     }
     Tally as it: { "ran": it.ran, "missed": it.missed, "unknown": it.unknown, }
     Module as it: {
-        "path": it.path.to_string_lossy(),
-        "build_id": it.model.build_id().map(hexadecimal),
+        "path": it.path().to_string_lossy(),
+        "build_id": it.model().build_id().map(hexadecimal),
         "level": level_name(it.findings.level),
         "totals": it.totals,
         "unobserved": it.unobserved,
@@ -152,7 +152,7 @@ impl Serialize for Line {
 impl Serialize for In<'_, &Function> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Self(module, function) = *self;
-        let graphs = module.model.graphs().map_err(serde::ser::Error::custom)?;
+        let graphs = module.model().graphs().map_err(serde::ser::Error::custom)?;
         let view = graphs.function(function.id);
         let mut fields = to.serialize_struct("", 1)?;
         fields.serialize_field("name", &view.and_then(|view| view.name()))?;

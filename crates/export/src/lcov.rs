@@ -42,7 +42,7 @@ fn write_functions(out: &mut dyn Write, picture: &Picture, file: &File) -> io::R
         let Some(ran) = function.entered.ran() else {
             continue;
         };
-        let graphs = module.model.graphs().ok();
+        let graphs = module.model().graphs().ok();
         let view = graphs
             .as_ref()
             .and_then(|graphs| graphs.function(function.id));

@@ -26,6 +26,7 @@ mod followed;
 pub mod html;
 pub mod json;
 pub mod lcov;
+mod lines;
 mod located;
 pub mod markup;
 mod merged;

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use tomo_program::debug_file::{self, DebugFile, Directories};
 use tomo_program::dwarf::Sections;
@@ -14,6 +15,7 @@ use tomo_program::{
 use tomo_wire::ModuleId;
 
 use crate::folder::plain;
+use crate::lines::Lines;
 
 /// A module's file with its model.
 #[derive(Debug)]
@@ -30,6 +32,7 @@ pub struct Located {
     pub model: Model,
     /// What went wrong with the cache and the like, a sentence each.
     pub warnings: Vec<String>,
+    lines: OnceLock<Lines>,
 }
 
 /// Why there is no model for a record.
@@ -164,6 +167,7 @@ fn open(
         debug,
         model: loaded.model,
         warnings,
+        lines: OnceLock::new(),
     })
 }
 
@@ -180,6 +184,14 @@ impl Located {
         let symbols = binary.symbols().iter();
         let indirect = symbols.filter(|symbol| symbol.kind == SymbolKind::IndirectFunction);
         slots.chain(indirect.map(|symbol| symbol.address)).collect()
+    }
+
+    /// The lines of its blocks; where the model is damaged, none.
+    pub(crate) fn lines(&self) -> &Lines {
+        self.lines.get_or_init(|| match self.model.graphs() {
+            Ok(graphs) => Lines::of(&graphs, &self.sections()),
+            Err(_) => Lines::default(),
+        })
     }
 
     /// The debug sections, of the file itself or of the one that they were moved to.

@@ -11,7 +11,8 @@ mod tally;
 mod unknown;
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 
 use tomo_profile::merge::Finding;
 use tomo_program::{Address, FunctionId, Model};
@@ -20,7 +21,6 @@ use tomo_wire::plan::Level;
 use crate::Findings;
 use crate::module::Located;
 
-pub(crate) use build::Sorted;
 pub use tally::{Row, Tally, Totals};
 
 /// What happened in all modules.
@@ -42,7 +42,7 @@ pub struct Picture {
 #[derive(Debug)]
 pub struct Observed {
     /// The module.
-    pub located: Located,
+    pub located: Arc<Located>,
     /// What is known of its units.
     pub findings: Findings,
 }
@@ -50,10 +50,8 @@ pub struct Observed {
 /// A module.
 #[derive(Debug)]
 pub struct Module {
-    /// Where its file is.
-    pub path: PathBuf,
-    /// Its model.
-    pub model: Model,
+    /// Its file and model.
+    pub located: Arc<Located>,
     /// What is known of its units.
     pub findings: Findings,
     /// Its functions, by number in the model.
@@ -174,6 +172,20 @@ impl From<Finding> for Brief {
             how,
             if_whole,
         }
+    }
+}
+
+impl Module {
+    /// Where its file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.located.path
+    }
+
+    /// Its model.
+    #[must_use]
+    pub fn model(&self) -> &Model {
+        &self.located.model
     }
 }
 

@@ -4,7 +4,7 @@
 mod ids;
 mod source;
 
-use tomo_program::dwarf::{BlockLines, block_lines};
+use tomo_program::dwarf::Position;
 use tomo_program::{
     ANALYSIS_VERSION, Address, BlockView, CallView, EdgeKind, FunctionView, Graphs, ModelError,
 };
@@ -12,7 +12,7 @@ use tomo_wire::Refusal;
 use tomo_wire::predicates::{Kind, Predicates, Recorded, Row, Told, Width, values};
 
 use crate::Located;
-use crate::picture::Sorted;
+use crate::lines::Lines;
 pub use ids::{BadId, Id, case_name};
 pub use source::{Line, Sources};
 
@@ -110,12 +110,9 @@ impl Sites {
     /// Where the model is damaged.
     pub fn place(&self, located: &Located, firsts: &[usize]) -> Result<Vec<Site>, PredicateError> {
         let graphs = located.model.graphs()?;
-        let sorted = Sorted::of(&graphs);
-        let lines = block_lines(&located.sections(), &sorted.ranges);
         let finder = Finder {
             graphs: &graphs,
-            rank: &sorted.rank,
-            lines: &lines,
+            lines: located.lines(),
         };
         let sites = firsts
             .iter()
@@ -135,8 +132,7 @@ impl Sites {
 /// Finds sites in a model and their lines.
 struct Finder<'f> {
     graphs: &'f Graphs<'f>,
-    rank: &'f [u32],
-    lines: &'f BlockLines,
+    lines: &'f Lines,
 }
 
 impl Finder<'_> {
@@ -150,14 +146,14 @@ impl Finder<'_> {
         let not_taken = self.way(block, |kind| kind == EdgeKind::NotTaken);
         let lead = |way: Address| {
             let to = self.graphs.block_at(way).filter(|_| kind == Kind::Branch)?;
-            self.position(to, &self.lines.first)
+            self.lines.first(to).map(|first| self.line(first))
         };
         Some(Site {
             kind,
             address: Address(row.site.get()),
             block: block.address(),
             function: function.title(),
-            line: self.position(block, &self.lines.last),
+            line: self.lines.last(block).map(|last| self.line(last)),
             ways: [taken, not_taken],
             leads: [lead(taken), lead(not_taken)],
             callee: callee(&function, block).filter(|_| kind == Kind::Result),
@@ -174,18 +170,11 @@ impl Finder<'_> {
         edge.map_or(Address(0), |edge| edge.address)
     }
 
-    fn position(
-        &self,
-        block: BlockView<'_>,
-        positions: &[Option<tomo_program::dwarf::Position>],
-    ) -> Option<Line> {
-        let rank = *self.rank.get(block.id().index())? as usize;
-        let position = (*positions.get(rank)?)?;
-        let file = self.lines.files.get(position.file as usize)?;
-        Some(Line {
-            file: file.clone(),
+    fn line(&self, position: Position) -> Line {
+        Line {
+            file: self.lines.file(position).to_owned(),
             line: position.line,
-        })
+        }
     }
 }
 

@@ -124,7 +124,7 @@ impl Picture {
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let of = |module: &Module| {
-            let path = module.path.display().to_string();
+            let path = module.path().display().to_string();
             let remarks = module.remarks().into_iter();
             remarks
                 .map(move |remark| format!("{path}: {remark}"))

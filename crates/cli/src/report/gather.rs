@@ -1,57 +1,137 @@
-//! From folders to a picture; what had to be left out is said on standard error, a line each.
+//! From folders to a picture; what had to be left out is said on standard error, a line each and once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use tomo_export::{Collected, Findings, Group, Observed, Paths, Picture, collect, locate};
-use tomo_program::{Cache, Progress, hexadecimal};
+use tomo_export::{Collected, Findings, Group, Located, Observed, Paths, Picture, collect, locate};
+use tomo_program::{Cache, Progress as _, hexadecimal};
 use tomo_wire::ModuleId;
 use tomo_wire::record::Reason;
 
 use crate::bar::Bar;
 
-/// The picture of all records in `folders`.
-pub(super) fn gather(
-    folders: &[PathBuf],
-    programs: &[PathBuf],
-    paths: &Paths,
-    bar: &Bar,
-) -> Result<Picture> {
-    let collected = collect(folders, bar);
-    say_refused(&collected);
-    for (path, builds) in collected.conflicts() {
-        say!(
-            "tomo: {}: records of {} builds of it; each is shown by itself",
-            path.display(),
-            builds.len()
-        );
-    }
-    let cache = Cache::from_environment(|name| std::env::var_os(name));
-    let mut observed = Vec::new();
-    let mut used: Vec<&Group> = Vec::new();
-    for module in modules(&collected) {
-        let groups: Vec<&Group> = of_module(&collected, module);
-        match read(module, &groups, programs, cache.as_ref(), bar) {
-            Ok((read, fitting)) => {
-                observed.push(read);
-                used.extend(fitting);
-            }
-            Err(error) => say!("tomo: {error:#}"),
+/// Makes pictures. A module is loaded once, however many pictures it is in.
+pub(super) struct Gatherer<'g> {
+    programs: &'g [PathBuf],
+    paths: &'g Paths,
+    bar: &'g Bar,
+    cache: Option<Cache>,
+    modules: HashMap<ModuleId, Arc<Located>>,
+    said: BTreeSet<String>,
+}
+
+impl<'g> Gatherer<'g> {
+    /// For programs that may be at these places, with the source files that `paths` chooses.
+    pub(super) fn new(programs: &'g [PathBuf], paths: &'g Paths, bar: &'g Bar) -> Self {
+        Self {
+            programs,
+            paths,
+            bar,
+            cache: Cache::from_environment(|name| std::env::var_os(name)),
+            modules: HashMap::new(),
+            said: BTreeSet::new(),
         }
     }
-    if observed.is_empty() {
-        bail!("there is nothing to report");
+
+    /// The picture of all records in `folders`.
+    pub(super) fn gather(&mut self, folders: &[PathBuf]) -> Result<Picture> {
+        let collected = collect(folders, self.bar);
+        say_refused(&collected);
+        for (path, builds) in collected.conflicts() {
+            say!(
+                "tomo: {}: records of {} builds of it; each is shown by itself",
+                path.display(),
+                builds.len()
+            );
+        }
+        match self.picture(&collected)? {
+            Some(picture) => Ok(picture),
+            None => bail!("there is nothing to report"),
+        }
     }
-    used.iter().for_each(|group| say_unarmed(group));
-    let mut picture = Picture::of(observed, paths, bar)?;
-    picture.records = used.iter().map(|group| group.records.len()).sum();
-    picture.created = used
-        .iter()
-        .map(|group| group.marks.created)
-        .min()
-        .unwrap_or(0);
-    Ok(picture)
+
+    /// The picture of these records, if any of them can be used.
+    pub(super) fn picture(&mut self, collected: &Collected) -> Result<Option<Picture>> {
+        let mut observed = Vec::new();
+        let mut used: Vec<&Group> = Vec::new();
+        for module in modules(collected) {
+            let groups: Vec<&Group> = of_module(collected, module);
+            match self.read(module, &groups) {
+                Ok((read, fitting)) => {
+                    observed.push(read);
+                    used.extend(fitting);
+                }
+                Err(error) => self.say(format!("tomo: {error:#}")),
+            }
+        }
+        if observed.is_empty() {
+            return Ok(None);
+        }
+        used.iter()
+            .filter_map(|group| unarmed(group))
+            .for_each(|words| self.say(words));
+        let mut picture = Picture::of(observed, self.paths, self.bar)?;
+        picture.records = used.iter().map(|group| group.records.len()).sum();
+        let created = used.iter().map(|group| group.marks.created);
+        picture.created = created.min().unwrap_or(0);
+        Ok(Some(picture))
+    }
+
+    /// Says what was not said before.
+    fn say(&mut self, words: String) {
+        if !self.said.contains(&words) {
+            say!("{words}");
+            self.said.insert(words);
+        }
+    }
+
+    /// Reads a module's records; gives those of them that fit.
+    fn read<'c>(
+        &mut self,
+        module: ModuleId,
+        groups: &[&'c Group],
+    ) -> Result<(Observed, Vec<&'c Group>)> {
+        let located = self.locate(module, groups)?;
+        self.bar.stage("inferring", groups.len() as u64);
+        let mut findings = Findings::none(&located);
+        let mut fitting = Vec::new();
+        for &group in groups {
+            match findings.add(&located.model, group) {
+                Ok(()) => fitting.push(group),
+                Err(error) => self.say(format!(
+                    "tomo: {}: {} records left out: {error}",
+                    located.path.display(),
+                    group.records.len()
+                )),
+            }
+            self.bar.advance(1);
+        }
+        if fitting.is_empty() {
+            bail!(
+                "{}: none of its records can be used",
+                located.path.display()
+            );
+        }
+        Ok((Observed { located, findings }, fitting))
+    }
+
+    /// The module, loaded.
+    fn locate(&mut self, module: ModuleId, groups: &[&Group]) -> Result<Arc<Located>> {
+        if let Some(known) = self.modules.get(&module) {
+            return Ok(Arc::clone(known));
+        }
+        let paths = groups.iter().flat_map(|group| &group.paths);
+        let stated: BTreeSet<&Path> = paths.map(PathBuf::as_path).collect();
+        let candidates = self.programs.iter().map(PathBuf::as_path).chain(stated);
+        let located = Arc::new(locate(module, candidates, self.cache.as_ref(), self.bar)?);
+        for warning in &located.warnings {
+            self.say(format!("tomo: warning: {warning}"));
+        }
+        self.modules.insert(module, Arc::clone(&located));
+        Ok(located)
+    }
 }
 
 /// Names what was left out.
@@ -77,48 +157,8 @@ fn of_module(collected: &Collected, module: ModuleId) -> Vec<&Group> {
     groups.filter(|group| group.module == module).collect()
 }
 
-/// Loads a module and reads its records; gives those of them that fit.
-fn read<'g>(
-    module: ModuleId,
-    groups: &[&'g Group],
-    programs: &[PathBuf],
-    cache: Option<&Cache>,
-    progress: &dyn Progress,
-) -> Result<(Observed, Vec<&'g Group>)> {
-    let stated: BTreeSet<&Path> = groups
-        .iter()
-        .flat_map(|group| group.paths.iter().map(PathBuf::as_path))
-        .collect();
-    let candidates = programs.iter().map(PathBuf::as_path).chain(stated);
-    let located = locate(module, candidates, cache, progress)?;
-    for warning in &located.warnings {
-        say!("tomo: warning: {warning}");
-    }
-    progress.stage("inferring", groups.len() as u64);
-    let mut findings = Findings::none(&located);
-    let mut fitting = Vec::new();
-    for &group in groups {
-        match findings.add(&located.model, group) {
-            Ok(()) => fitting.push(group),
-            Err(error) => say!(
-                "tomo: {}: {} records left out: {error}",
-                located.path.display(),
-                group.records.len()
-            ),
-        }
-        progress.advance(1);
-    }
-    if fitting.is_empty() {
-        bail!(
-            "{}: none of its records can be used",
-            located.path.display()
-        );
-    }
-    Ok((Observed { located, findings }, fitting))
-}
-
-/// Says of records that not all processes contributed to them.
-fn say_unarmed(group: &Group) {
+/// What is to be said of records that not all processes contributed to.
+fn unarmed(group: &Group) -> Option<String> {
     let live = &group.marks.live;
     let (refused, reason, errno) = live.refused;
     let name = match group.paths.first() {
@@ -133,10 +173,9 @@ fn say_unarmed(group: &Group) {
             Ok(number) if number > 0 => format!(" ({})", std::io::Error::from_raw_os_error(number)),
             _ => String::new(),
         };
-        say!(
+        return Some(format!(
             "tomo: {name}: not observed in {refused} of {all} processes of a run: {reason}{system}"
-        );
-    } else if live.armed == 0 {
-        say!("tomo: {name}: no process has been observed so far");
+        ));
     }
+    (live.armed == 0).then(|| format!("tomo: {name}: no process has been observed so far"))
 }

@@ -139,7 +139,11 @@ fn fill_with_functions(
     detail: Detail,
     notes: &mut Vec<String>,
 ) {
-    table.push(Kind::Folder, &module.path.to_string_lossy(), module.totals);
+    table.push(
+        Kind::Folder,
+        &module.path().to_string_lossy(),
+        module.totals,
+    );
     let shown = |function: &&Function| function.shown && function.file.is_none();
     let mut functions: Vec<&Function> = module.functions.iter().filter(shown).collect();
     let order = |it: &&Function| {
@@ -158,7 +162,7 @@ fn fill_with_functions(
         table.push(Kind::File, &function.title, function.totals);
     }
     if let more @ 1.. = functions.len().saturating_sub(most) {
-        let (more, path) = (grouped(more as u64), module.path.display());
+        let (more, path) = (grouped(more as u64), module.path().display());
         notes.push(format!(
             "{path} has {more} more functions; --functions lists all."
         ));

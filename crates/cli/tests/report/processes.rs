@@ -56,6 +56,20 @@ fn a_process_whose_record_is_cut_is_named_and_the_others_count() {
     assert_eq!(said.out, bench.tomo(&single).well());
 }
 
+/// What had to be left out is said once, not once a process; a process of which nothing is left has no row.
+#[test]
+fn what_was_left_out_is_said_once_however_many_processes_there_are() {
+    let bench = bench();
+    let whole = bench.tomo(&["report", "out", "--processes"]).well();
+    let program = bench.sample();
+    let (_, record) = Seen::blocks(&RAN).files(program.id, 1);
+    bench.process("out", 1, "4713", &record[..100]);
+    let said = bench.tomo(&["report", "out", "--processes"]);
+    assert_eq!((said.code, said.out), (Some(0), whole));
+    assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    assert!(said.err.contains("m.4713.record: it is cut short"));
+}
+
 /// Where processes share their records there is nothing to list.
 #[test]
 fn who_kept_no_processes_apart_is_told_how() {

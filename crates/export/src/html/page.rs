@@ -45,7 +45,7 @@ pub(super) fn index(picture: &Picture, names: &[String]) -> String {
     out.push_str(table::HEAD);
     for (index, module) in picture.modules.iter().enumerate() {
         let link = format!("{PAGES}/{}", module_page(index));
-        let name = module.path.display().to_string();
+        let name = module.path().display().to_string();
         row(&mut out, "folder", &name, Some(&link), &module.totals);
     }
     out.push_str(table::END);
@@ -63,7 +63,7 @@ fn remarks(out: &mut String, remarks: &[String]) {
 
 /// A module's functions.
 pub(super) fn functions(picture: &Picture, module: &Module) -> String {
-    let path = module.path.display().to_string();
+    let path = module.path().display().to_string();
     let mut out = head(&path);
     let _ = write!(
         out,

@@ -1,16 +1,18 @@
 //! Putting the picture together: modules one after the other, their functions in parallel, then files
 //! in parallel. Paths are compared once a file, not once a line.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tomo_profile::merge::Finding;
-use tomo_program::dwarf::{BlockLines, block_lines};
-use tomo_program::{Graphs, Model, ModelError, Progress, Range};
+use tomo_program::{Model, ModelError, Progress};
 use tomo_wire::plan::Level;
 
 use super::function::{Read, Source, keep_greatest, read};
 use super::unknown::unknown_bytes;
 use super::{Branch, File, Line, Module, Observed, Picture, Tally, Totals, Unobserved};
+use crate::lines::Lines;
 use crate::{Findings, Paths};
 
 impl Picture {
@@ -64,13 +66,10 @@ impl<'a> Builder<'a> {
     fn add(&mut self, observed: Observed) -> Result<(), ModelError> {
         let Observed { located, findings } = observed;
         let graphs = located.model.graphs()?;
-        let blocks = Sorted::of(&graphs);
-        let sections = located.sections();
-        let lines = block_lines(&sections, &blocks.ranges);
-        let files = self.number(&lines);
+        let lines = located.lines();
+        let files = self.number(lines);
         let source = Source {
-            lines: &lines,
-            rank: &blocks.rank,
+            lines,
             files: &files,
         };
         let number = self.picture.modules.len() as u32;
@@ -82,14 +81,13 @@ impl<'a> Builder<'a> {
             .collect();
         let (base, end) = extent(&located.bytes);
         let mut module = Module {
-            path: located.path,
             functions: Vec::with_capacity(read.len()),
             base,
             end,
             has_lines: !lines.is_empty(),
             unobserved: unobserved(&located.model, &findings),
             totals: Totals::default(),
-            model: located.model,
+            located: Arc::clone(&located),
             findings,
         };
         for read in read {
@@ -100,7 +98,7 @@ impl<'a> Builder<'a> {
     }
 
     /// For each file of a module, its number here; nothing if it is not shown.
-    fn number(&mut self, lines: &BlockLines) -> Vec<Option<u32>> {
+    fn number(&mut self, lines: &Lines) -> Vec<Option<u32>> {
         let mut number = |path: &String| {
             let path = self.paths.renamed(path);
             if !self.paths.takes(&path) {
@@ -114,7 +112,7 @@ impl<'a> Builder<'a> {
             }
             Some(number)
         };
-        lines.files.iter().map(&mut number).collect()
+        lines.files().iter().map(&mut number).collect()
     }
 
     fn take(&mut self, module: &mut Module, number: u32, read: Read) {
@@ -247,34 +245,6 @@ impl File {
 
     fn is_empty(&self) -> bool {
         self.lines.is_empty() && self.branches.is_empty() && self.functions.is_empty()
-    }
-}
-
-/// The blocks of a module by address, of which those that overlap are none.
-pub(crate) struct Sorted {
-    pub(crate) ranges: Vec<Range>,
-    /// For each block, its place among them.
-    pub(crate) rank: Vec<u32>,
-}
-
-impl Sorted {
-    pub(crate) fn of(graphs: &Graphs<'_>) -> Self {
-        let functions: Vec<_> = graphs.functions().collect();
-        let mut all: Vec<_> = functions
-            .par_iter()
-            .flat_map_iter(|function| function.blocks().map(|it| (it.range(), it.id())))
-            .collect();
-        all.par_sort_unstable_by_key(|(range, id)| (range.start(), *id));
-        let mut rank = vec![u32::MAX; all.len()];
-        let mut ranges: Vec<Range> = Vec::with_capacity(all.len());
-        for (range, id) in all {
-            let apart = ranges.last().is_none_or(|last| last.end() <= range.start());
-            if let Some(rank) = rank.get_mut(id.index()).filter(|_| apart) {
-                *rank = ranges.len() as u32;
-                ranges.push(range);
-            }
-        }
-        Self { ranges, rank }
     }
 }
 

@@ -1,45 +1,30 @@
 //! One function: its lines, branches and blocks.
 
 use tomo_profile::merge::Finding;
-use tomo_program::dwarf::{BlockLines, Position};
+use tomo_program::dwarf::Position;
 use tomo_program::{BlockView, EdgeKind, FunctionView};
 
 use super::{Branch, Function, Tally, Totals};
 use crate::Findings;
+use crate::lines::Lines;
 
 /// Where the blocks of a module come from.
 pub(super) struct Source<'a> {
-    pub(super) lines: &'a BlockLines,
-    /// For each block, which of the sorted ones it is.
-    pub(super) rank: &'a [u32],
+    pub(super) lines: &'a Lines,
     /// For each file of `lines`, the one in the picture, unless it is not shown.
     pub(super) files: &'a [Option<u32>],
 }
 
 impl Source<'_> {
-    fn rank_of(&self, block: BlockView<'_>) -> usize {
-        self.rank
-            .get(block.id().index())
-            .map_or(usize::MAX, |rank| *rank as usize)
-    }
-
     /// The lines that belong to a block, in files that are shown.
     fn statements(&self, block: BlockView<'_>) -> impl Iterator<Item = Position> {
-        let all = self.lines.statements(self.rank_of(block)).iter();
+        let all = self.lines.statements(block).iter();
         all.filter_map(|position| self.shown(*position))
     }
 
     fn shown(&self, position: Position) -> Option<Position> {
         let file = *self.files.get(position.file as usize)?;
         file.map(|file| Position { file, ..position })
-    }
-
-    fn first(&self, block: BlockView<'_>) -> Option<Position> {
-        self.lines.first.get(self.rank_of(block)).copied().flatten()
-    }
-
-    fn last(&self, block: BlockView<'_>) -> Option<Position> {
-        self.lines.last.get(self.rank_of(block)).copied().flatten()
     }
 }
 
@@ -68,7 +53,9 @@ pub(super) fn read(
         lines.extend(source.statements(block).map(|position| (position, found)));
     }
     keep_greatest(&mut lines);
-    let start = function.entry_block().and_then(|block| source.first(block));
+    let start = function
+        .entry_block()
+        .and_then(|block| source.lines.first(block));
     let place = start.and_then(|position| source.shown(position));
     let entered = finding(&findings.functions, function.id().index());
     let mut read = Read {
@@ -93,7 +80,7 @@ pub(super) fn read(
     };
     for block in function.blocks() {
         if let Some(branch) = branch(block, module, findings) {
-            read.add_branch(branch, source.last(block), source);
+            read.add_branch(branch, source.lines.last(block), source);
         }
     }
     read

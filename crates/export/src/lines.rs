@@ -1,0 +1,78 @@
+//! Which lines of the source the blocks of a module come from, asked for by block.
+//!
+//! Reading them takes longer than all the rest of a report, so a module reads them once, when they are first
+//! asked for ([`Located::lines`](crate::Located::lines)). Blocks that overlap have none. O(m log m).
+
+use rayon::prelude::*;
+use tomo_program::dwarf::{BlockLines, Position, Sections, block_lines};
+use tomo_program::{BlockView, Graphs, Range};
+
+/// The lines of all blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    found: BlockLines,
+    /// For each block, its place among those that do not overlap, by address.
+    rank: Vec<u32>,
+}
+
+impl Lines {
+    pub(crate) fn of(graphs: &Graphs<'_>, sections: &Sections<'_>) -> Self {
+        let functions: Vec<_> = graphs.functions().collect();
+        let mut all: Vec<_> = functions
+            .par_iter()
+            .flat_map_iter(|function| function.blocks().map(|it| (it.range(), it.id())))
+            .collect();
+        all.par_sort_unstable_by_key(|(range, id)| (range.start(), *id));
+        let mut rank = vec![u32::MAX; all.len()];
+        let mut ranges: Vec<Range> = Vec::with_capacity(all.len());
+        for (range, id) in all {
+            let apart = ranges.last().is_none_or(|last| last.end() <= range.start());
+            if let Some(rank) = rank.get_mut(id.index()).filter(|_| apart) {
+                *rank = ranges.len() as u32;
+                ranges.push(range);
+            }
+        }
+        Self {
+            found: block_lines(sections, &ranges),
+            rank,
+        }
+    }
+
+    fn rank_of(&self, block: BlockView<'_>) -> usize {
+        let rank = self.rank.get(block.id().index());
+        rank.map_or(usize::MAX, |rank| *rank as usize)
+    }
+
+    /// Whether no line belongs to any block.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// The lines that belong to a block.
+    pub(crate) fn statements(&self, block: BlockView<'_>) -> &[Position] {
+        self.found.statements(self.rank_of(block))
+    }
+
+    /// Where a block's first byte comes from.
+    pub(crate) fn first(&self, block: BlockView<'_>) -> Option<Position> {
+        let first = self.found.first.get(self.rank_of(block));
+        first.copied().flatten()
+    }
+
+    /// Where its last byte comes from: of a branch, since that is what ends it.
+    pub(crate) fn last(&self, block: BlockView<'_>) -> Option<Position> {
+        let last = self.found.last.get(self.rank_of(block));
+        last.copied().flatten()
+    }
+
+    /// The files, by the numbers that positions have.
+    pub(crate) fn files(&self) -> &[String] {
+        &self.found.files
+    }
+
+    /// The name of a position's file.
+    pub(crate) fn file(&self, position: Position) -> &str {
+        let file = self.files().get(position.file as usize);
+        file.map_or("", String::as_str)
+    }
+}
