@@ -93,12 +93,14 @@ fn functions() -> impl Strategy<Value = Function> {
 impl Function {
     fn source(&self, number: usize) -> String {
         let mut body = String::new();
-        for (value, deed, ends) in &self.cases {
+        let last = self.cases.len() - 1;
+        for (at, (value, deed, ends)) in self.cases.iter().enumerate() {
             let (label, end) = match self.choice {
                 Choice::Switch { .. } => (format!("case {value}"), "break;"),
                 Choice::Labels { .. } => (format!("L{value}"), "return v;"),
             };
-            let end = if *ends { end } else { "" };
+            // What is said never to be reached must not be run into.
+            let end = if *ends || at == last { end } else { "" };
             let _ = writeln!(body, "    {label}: {deed} {end}");
         }
         let (of, chosen) = match self.choice {
