@@ -27,6 +27,7 @@
 //! | `trap.rs` | the handler; all that may run in it |
 //! | `fatal.rs` | who handles fatal signals: first the agent, then the program |
 //! | `crash.rs` | what is kept of a thread that gets one |
+//! | `stacks.rs` | stacks for handlers, and whether ours may run there |
 //! | `signals.rs` | the C library's functions on signals, kept from hiding SIGTRAP |
 //! | `slabs.rs` | a slab of counters for each thread |
 //! | `shadow.rs` | a shadow of the thread's stacks behind it |
@@ -71,6 +72,7 @@ mod passage;
 mod shadow;
 mod signals;
 mod slabs;
+mod stacks;
 mod start;
 mod symbols;
 mod system;

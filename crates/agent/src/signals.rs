@@ -17,6 +17,7 @@ use crate::fatal;
 use crate::forked;
 use crate::given;
 use crate::slabs;
+use crate::stacks;
 use crate::symbols;
 use crate::system::{SIGTRAP, SIGTRAP_BIT, Stack};
 use crate::tracks;
@@ -345,10 +346,19 @@ stand_before! {
         unsafe { without_trap(set, |set| real(file, events, most, time, set)) }
     }
     SIGALTSTACK: sigaltstack(new: *const c_void, old: *mut c_void) -> c_int = -1, |real| {
+        // SAFETY: what `sigaltstack` asks of its callers.
+        let wanted = unsafe { new.cast::<Stack>().as_ref() }.copied();
+        let wanted = wanted.filter(|_| is_watching());
+        if let Some(wanted) = wanted {
+            stacks::before_naming(&wanted);
+        }
         let result = real(new, old);
         if result == 0 {
-            // SAFETY: what `sigaltstack` asks of its callers.
+            // SAFETY: as above.
             unsafe { fatal::hide_stack(old.cast::<Stack>()) };
+            if wanted.is_some_and(|wanted| wanted.flags & Stack::NONE != 0) {
+                stacks::forget();
+            }
         }
         result
     }

@@ -10,7 +10,7 @@
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
 use tomo_wire::PAGE;
 use tomo_wire::image::Window;
@@ -67,11 +67,31 @@ pub(crate) fn expect() {
     }
 }
 
+/// Whether the handler runs on the stack on which a trap comes, and not on those for handlers (`stacks.rs`).
+static OFF_STACKS: AtomicBool = AtomicBool::new(false);
+
+/// From now on the handler does so. Called once traps are expected.
+pub(crate) fn leave_stacks() {
+    if !OFF_STACKS.swap(true, Ordering::Relaxed) {
+        stand();
+    }
+}
+
 /// Installs the handler, and makes SIGTRAP deliverable to this thread.
 fn install() {
+    stand();
+    system::change_mask(How::Unblock, SIGTRAP_BIT);
+}
+
+/// Has the kernel call the handler.
+fn stand() {
+    let on_stack = match OFF_STACKS.load(Ordering::Relaxed) {
+        true => 0,
+        false => ON_STACK,
+    };
     let action = Action {
         handler: handle as *const () as usize,
-        flags: WITH_INFO | ON_STACK | NO_DEFER | RESTORER,
+        flags: WITH_INFO | on_stack | NO_DEFER | RESTORER,
         restorer: restorer(),
         mask: 0,
     };
@@ -79,7 +99,6 @@ fn install() {
     unsafe {
         let _ = system::set_action(SIGTRAP, &action);
     }
-    system::change_mask(How::Unblock, SIGTRAP_BIT);
 }
 
 /// What the program's `sigaction` asks for SIGTRAP, and what it had asked before.

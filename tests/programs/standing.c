@@ -1,0 +1,78 @@
+/* What programs ask of the C library that is stood before, each by its name: what comes of it is printed. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Thousands of blocks of two bytes, most of them out of reach of any filling: only a trap tells of them. */
+#define DENSE(name, repeated)                                                               \
+  __attribute__((noinline)) static unsigned name(unsigned x) {                              \
+    __asm__ volatile("test %0, %0\n.rept " #repeated "\n1: jz 1f\n.endr\n1:" : "+r"(x));    \
+    return x + 1;                                                                           \
+  }
+DENSE(crowded, 4000) DENSE(narrow, 200)
+
+static void say(const char *text, unsigned number) {
+  char line[128];
+  int length = snprintf(line, sizeof line, "%s %u\n", text, number);
+  if (write(1, line, length) < 0) _exit(99);
+}
+static void crash(int signal) { (void)signal; _exit(96); }
+static void handle_on_stack(int signal) {
+  struct sigaction action = {.sa_handler = crash, .sa_flags = SA_ONSTACK};
+  sigaction(signal, &action, 0);
+}
+
+/* A stack for the handler of a crash, which is smaller than a signal's frame with wide registers, and what is below it. */
+static int small_stack(void) {
+  static struct { unsigned char below[8192], stack[2048]; } memory;
+  stack_t small = {.ss_sp = memory.stack, .ss_size = sizeof memory.stack}, now;
+  memset(memory.below, 0x5a, sizeof memory.below);
+  say("set", sigaltstack(&small, 0));
+  handle_on_stack(SIGSEGV);
+  say("new", narrow(0) + narrow(3));
+  unsigned changed = 0;
+  for (size_t i = 0; i < sizeof memory.below; i++) changed += memory.below[i] != 0x5a;
+  say("changed", changed);
+  sigaltstack(0, &now);
+  say("asked", now.ss_sp == memory.stack);
+  return 3;
+}
+
+/* One stack for the handler of a crash, which all threads name. */
+enum { THREADS = 8 };
+static char shared[65536];
+static pthread_barrier_t barrier;
+static void *names(void *unused) {
+  stack_t all = {.ss_sp = shared, .ss_size = sizeof shared};
+  unsigned long sum = 0;
+  (void)unused;
+  sigaltstack(&all, 0);
+  pthread_barrier_wait(&barrier);
+  for (unsigned i = 0; i < 20; i++) sum += crowded(0) + crowded(i);
+  return (void *)sum;
+}
+static int shared_stack(void) {
+  pthread_t threads[THREADS];
+  unsigned long sum = 0;
+  void *more;
+  handle_on_stack(SIGSEGV);
+  pthread_barrier_init(&barrier, 0, THREADS);
+  for (int i = 0; i < THREADS; i++) if (pthread_create(threads + i, 0, names, 0)) return 98;
+  for (int i = 0; i < THREADS; i++) { pthread_join(threads[i], &more); sum += (unsigned long)more; }
+  say("sum", sum);
+  return 4;
+}
+
+static const struct { const char *name; int (*run)(void); } scenarios[] = {
+  {"small_stack", small_stack}, {"shared_stack", shared_stack},
+};
+
+int main(int count, char **arguments) {
+  for (size_t i = 0; count > 1 && i < sizeof scenarios / sizeof *scenarios; i++)
+    if (!strcmp(arguments[1], scenarios[i].name)) return scenarios[i].run();
+  return 95;
+}

@@ -1,0 +1,66 @@
+//! What programs ask of the C library comes out as without observation, also where the agent stands before it and has to do
+//! something about it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use tomo_testkit::corpus::compiled;
+use tomo_testkit::coverage::{Covering, complete};
+
+/// The program of scenarios.
+fn program() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| compiled("gcc", "standing.c", &["-O2", "-w", "-pthread"]).expect("built"))
+}
+
+fn run(mut command: Command, arguments: &[&str]) -> Output {
+    command.arg(program()).args(arguments);
+    complete(command, b"").expect("run")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// `tomo` with these words, which writes into this folder.
+fn observing(words: &str, folder: &Path) -> Command {
+    let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+    command.args(words.split(' '));
+    let output = folder.join(words.replace(' ', "-"));
+    command.arg("-o").arg(output).arg("--");
+    command
+}
+
+/// Alone and observed in each of these ways the program says the same, and ends so; gives what `tomo` says of it.
+fn says_the_same(ways: &[&str], arguments: &[&str], code: i32) -> Vec<String> {
+    let alone = run(Command::new("env"), arguments);
+    let what = text(&alone.stderr);
+    assert_eq!(alone.status.code(), Some(code), "{arguments:?}: {what}");
+    let covering = Covering::new().expect("a folder");
+    let observed = |words: &&str| {
+        let got = run(observing(words, &covering.output()), arguments);
+        let said = text(&got.stderr);
+        let what = format!("{words} {arguments:?}: {said}");
+        assert_eq!(text(&got.stdout), text(&alone.stdout), "{what}");
+        assert_eq!(got.status.code(), Some(code), "{what}");
+        said
+    };
+    ways.iter().map(observed).collect()
+}
+
+const COVERING: [&str; 3] = ["cover", "cover --level edge", "cover --fork separate"];
+
+/// There is no room on it for what a trap takes.
+#[test]
+fn a_stack_that_is_too_small_for_a_trap_is_left_alone() {
+    says_the_same(&COVERING, &["small_stack"], 3);
+}
+
+/// Traps come to several threads at once.
+#[test]
+fn a_stack_that_all_threads_name_is_left_alone() {
+    for _ in 0..3 {
+        says_the_same(&COVERING, &["shared_stack"], 4);
+    }
+}
