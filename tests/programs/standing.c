@@ -1,10 +1,13 @@
 /* What programs ask of the C library that is stood before, each by its name: what comes of it is printed. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Thousands of blocks of two bytes, most of them out of reach of any filling: only a trap tells of them. */
@@ -67,8 +70,40 @@ static int shared_stack(void) {
   return 4;
 }
 
+static int end_of(pid_t child) {
+  int status;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+/* A child of vfork has dispositions of its own, though its memory is its parent's. */
+static sigjmp_buf place;
+static volatile int *volatile nowhere = (volatile int *)8;
+static void jump(int signal) { siglongjmp(place, signal); }
+static int vforked(void) {
+  struct sigaction now;
+  signal(SIGTRAP, jump);
+  signal(SIGSEGV, jump);
+  pid_t child = vfork();
+  if (!child) {
+    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+    sigaction(SIGTRAP, 0, &now);
+    _exit(now.sa_handler == SIG_DFL ? 6 : 7);
+  }
+  say("ended", end_of(child));
+  for (int i = 0; i < 2; i++) {
+    int number = sigsetjmp(place, 1);
+    if (number) say("handled", number);
+    else if (i) *nowhere = 1;
+    else raise(SIGTRAP);
+  }
+  sigaction(SIGTRAP, 0, &now);
+  say("asked", now.sa_handler == jump);
+  return 5;
+}
+
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
-  {"small_stack", small_stack}, {"shared_stack", shared_stack},
+  {"small_stack", small_stack}, {"shared_stack", shared_stack}, {"vforked", vforked},
 };
 
 int main(int count, char **arguments) {

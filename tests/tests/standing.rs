@@ -64,3 +64,10 @@ fn a_stack_that_all_threads_name_is_left_alone() {
         says_the_same(&COVERING, &["shared_stack"], 4);
     }
 }
+
+/// A child of `vfork` writes into its parent's memory, and has other dispositions.
+#[test]
+fn what_a_vforked_child_asks_of_signals_is_not_its_parents() {
+    let ways = [COVERING.as_slice(), &["cover --crashes"]].concat();
+    says_the_same(&ways, &["vforked"], 5);
+}

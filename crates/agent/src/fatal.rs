@@ -22,6 +22,7 @@ use tomo_wire::crash::SIGNALS;
 
 use crate::crash::{self, Info};
 use crate::emulator;
+use crate::forked;
 use crate::system::{self, Action, Protection, Stack};
 use crate::trap::{self, DEFAULT, IGNORE, ON_STACK, RESET, RESTORER, WITH_INFO};
 
@@ -133,7 +134,7 @@ pub(crate) fn take_stack_back() {
 }
 
 /// The disposition of a signal is asked for or changed by `real`, which gives whether that went well; afterwards the
-/// handler there is ours again.
+/// handler there is ours again. Of a child of `vfork`, which has dispositions of its own and no memory, nothing is kept.
 pub(crate) fn change(
     signal: c_int,
     sets: bool,
@@ -144,7 +145,7 @@ pub(crate) fn change(
         wanted.handler.load(Ordering::Relaxed),
         wanted.flags.load(Ordering::Relaxed),
     );
-    if real() && sets {
+    if real() && sets && !forked::is_guest() {
         stand_before(signal, wanted);
     }
     Some(before)

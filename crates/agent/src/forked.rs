@@ -21,7 +21,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
 use core::slice;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use tomo_wire::PAGE;
 use tomo_wire::image::{Image, Region};
@@ -34,7 +34,7 @@ use crate::interrupted::Interrupted;
 use crate::loader::weak;
 use crate::own::{self, Own};
 use crate::system::{self, Errno, How, Protection};
-use crate::{door, kept};
+use crate::{door, kept, slabs};
 
 /// A module of which this process has a text and a record of its own.
 #[derive(Clone, Copy)]
@@ -96,20 +96,45 @@ fn modules() -> &'static [Module] {
 }
 
 /// A function that the C library calls.
-pub(crate) type Handler = extern "C" fn();
+type Handler = extern "C" fn();
 /// What registers functions for before a fork, after it, and after it in the child.
 type Register =
     unsafe extern "C" fn(Option<Handler>, Option<Handler>, Option<Handler>, *const c_void) -> c_int;
 
-/// From now on [`child`] is called in forked processes, before other libraries' handlers: ours is the
-/// first to be known.
+/// The process whose memory this is; 0 before the agent's start.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// Whether this is a child of `vfork`, which borrows its parent's memory. A process that nobody has told of is taken for one.
+pub(crate) fn is_guest() -> bool {
+    let owner = OWNER.load(Ordering::Relaxed);
+    owner != 0 && !is_closed() && system::process() != owner
+}
+
+/// From now on forked processes are known. Called at the start, while there is one thread.
 pub(crate) fn watch() {
+    OWNER.store(system::process(), Ordering::Relaxed);
+    tell(in_child);
+}
+
+/// From now on each is to have records of its own.
+pub(crate) fn separate() {
     SANDBOX.store(system::sandbox(), Ordering::Relaxed);
-    tell(child);
+}
+
+/// Called in a forked process, before other libraries' handlers: ours is the first to be known.
+extern "C" fn in_child() {
+    // Where a sandbox was closed nobody asks for guests either.
+    if !is_closed() {
+        OWNER.store(system::process(), Ordering::Relaxed);
+    }
+    slabs::in_child();
+    if !modules().is_empty() {
+        child();
+    }
 }
 
 /// Has the C library call `child` in forked processes.
-pub(crate) fn tell(child: Handler) {
+fn tell(child: Handler) {
     // glibc has the one, others the other; the fourth argument, the module that asks, is glibc's.
     let address = match weak!("__register_atfork") {
         0 => weak!("pthread_atfork"),
@@ -143,8 +168,8 @@ pub(crate) fn before_controlling(option: c_int) {
     }
 }
 
-/// Called by the C library in a forked process.
-extern "C" fn child() {
+/// Gives a forked process what is to be its own.
+fn child() {
     let before = system::change_mask(How::Block, u64::MAX);
     let is_same = !is_closed() && system::sandbox() == SANDBOX.load(Ordering::Relaxed);
     let interrupted = match is_same {

@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use tomo_wire::counting::{Contents, FORKS, LOST, MOST_SLABS, OWNERS, Slabs, USED};
 
 use crate::system::{self, Access, File, Protection};
-use crate::{chains, door, forked, shadow, tracks};
+use crate::{chains, door, shadow, tracks};
 
 /// Where in memory this process has mapped each slab; 0 where it has not.
 static PLACES: [AtomicUsize; MOST_SLABS as usize] =
@@ -82,7 +82,6 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
     }
     note_namespace();
     own();
-    forked::tell(in_child);
     Some(())
 }
 
@@ -292,7 +291,10 @@ fn put_at(slab: u32, place: usize) -> Option<()> {
 }
 
 /// Called in the child of a `fork`, before any handler of the program.
-extern "C" fn in_child() {
+pub(crate) fn in_child() {
+    if HEAD.load(Ordering::Relaxed) == 0 {
+        return;
+    }
     note_namespace();
     if DISTANCE.load(Ordering::Relaxed) == 0 {
         return own();

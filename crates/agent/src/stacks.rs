@@ -14,7 +14,7 @@ use core::arch::x86_64::{__cpuid, __cpuid_count};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 
 use crate::system::{self, Stack};
-use crate::trap;
+use crate::{forked, trap};
 
 /// What a thread has named.
 struct Named {
@@ -36,6 +36,10 @@ static NAMED: [Named; MOST] = [const {
 
 /// The calling thread is about to name this stack, or says that it has none.
 pub(crate) fn before_naming(stack: &Stack) {
+    // A child of `vfork` has one thread, and this memory is its parent's.
+    if forked::is_guest() {
+        return;
+    }
     if stack.flags & Stack::NONE == 0 && (stack.length < needed() || is_shared(stack)) {
         trap::leave_stacks();
     }
@@ -43,6 +47,9 @@ pub(crate) fn before_naming(stack: &Stack) {
 
 /// The calling thread has no stack for handlers any more.
 pub(crate) fn forget() {
+    if forked::is_guest() {
+        return;
+    }
     if let Some(own) = place_of(system::thread()) {
         own.end.store(0, SeqCst);
         own.thread.store(0, SeqCst);

@@ -88,10 +88,11 @@ fn arm_all(path: &CStr) -> Option<()> {
         late = roster.entries.iter().any(late::is_late);
         separate = roster.entries.iter().any(forked::is_separate);
         // Before anything is armed that counts, or that has to know.
+        forked::watch();
         let _ = roster.slabs().and_then(slabs::begin);
         let _ = roster.crashes().and_then(fatal::begin);
         if separate {
-            forked::watch();
+            forked::separate();
         }
         loader::for_each(|module| arm::arm(&module, &roster, path, |_| true));
     }

@@ -10,13 +10,14 @@
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
 use tomo_wire::PAGE;
 use tomo_wire::image::Window;
 use tomo_wire::record::Field;
 
 use crate::armed::{self, Region};
+use crate::forked;
 use crate::signals;
 use crate::system::{self, Action, How, SIGTRAP, SIGTRAP_BIT};
 
@@ -31,11 +32,41 @@ const NO_DEFER: u64 = 0x4000_0000;
 pub(crate) const RESET: u64 = 0x8000_0000;
 pub(crate) const RESTORER: u64 = 0x0400_0000;
 
-/// What the program wants done on SIGTRAP. The parts may be seen from two different calls of
+/// What a process wants done on SIGTRAP. The parts may be seen from two different calls of
 /// `sigaction` if one happens just now on another thread, as little as that is defined anyway.
-static HANDLER: AtomicUsize = AtomicUsize::new(DEFAULT);
-static FLAGS: AtomicU64 = AtomicU64::new(0);
-static MASK: AtomicU64 = AtomicU64::new(0);
+struct Wanted {
+    handler: AtomicUsize,
+    flags: AtomicU64,
+    mask: AtomicU64,
+}
+
+impl Wanted {
+    const fn new() -> Self {
+        Self {
+            handler: AtomicUsize::new(DEFAULT),
+            flags: AtomicU64::new(0),
+            mask: AtomicU64::new(0),
+        }
+    }
+}
+
+/// What the process wants whose memory this is.
+static OWN: Wanted = Wanted::new();
+/// What a child of `vfork` wants, which borrows that memory and has dispositions of its own; and which child.
+static OF_GUEST: Wanted = Wanted::new();
+static GUEST: AtomicU32 = AtomicU32::new(0);
+
+/// What this process wants. A guest begins with what its parent wants.
+fn wanted() -> &'static Wanted {
+    if !forked::is_guest() {
+        return &OWN;
+    }
+    let me = system::process();
+    if GUEST.swap(me, Ordering::Relaxed) != me {
+        Disposition::of(&OWN).set_to(&OF_GUEST);
+    }
+    &OF_GUEST
+}
 
 // Back from a handler. Debuggers and unwinders know a signal's frame by exactly these bytes.
 core::arch::global_asm!(
@@ -110,17 +141,25 @@ pub(crate) struct Disposition {
 
 impl Disposition {
     pub(crate) fn get() -> Self {
-        Self {
-            handler: HANDLER.load(Ordering::Relaxed),
-            flags: FLAGS.load(Ordering::Relaxed),
-            mask: MASK.load(Ordering::Relaxed),
-        }
+        Self::of(wanted())
     }
 
     pub(crate) fn set(&self) {
-        FLAGS.store(self.flags, Ordering::Relaxed);
-        MASK.store(self.mask, Ordering::Relaxed);
-        HANDLER.store(self.handler, Ordering::Relaxed);
+        self.set_to(wanted());
+    }
+
+    fn of(wanted: &Wanted) -> Self {
+        Self {
+            handler: wanted.handler.load(Ordering::Relaxed),
+            flags: wanted.flags.load(Ordering::Relaxed),
+            mask: wanted.mask.load(Ordering::Relaxed),
+        }
+    }
+
+    fn set_to(&self, wanted: &Wanted) {
+        wanted.flags.store(self.flags, Ordering::Relaxed);
+        wanted.mask.store(self.mask, Ordering::Relaxed);
+        wanted.handler.store(self.handler, Ordering::Relaxed);
     }
 }
 
@@ -334,7 +373,12 @@ type WithInfo = unsafe extern "C" fn(c_int, *const Info, *mut c_void);
 
 /// Does what the program wants done on a SIGTRAP that is none of ours.
 fn pass_on(signal: c_int, info: *const Info, context: *mut c_void) {
-    let wanted = Disposition::get();
+    // Nobody is asked who this is as long as there was no guest.
+    let place = match GUEST.load(Ordering::Relaxed) {
+        0 => &OWN,
+        _ => wanted(),
+    };
+    let wanted = Disposition::of(place);
     // SAFETY: the kernel hands over a full `siginfo_t`.
     let forced = unsafe { (*info).code } > 0;
     match wanted.handler {
@@ -342,7 +386,7 @@ fn pass_on(signal: c_int, info: *const Info, context: *mut c_void) {
         DEFAULT | IGNORE => end(SIGTRAP, info.cast()),
         handler => {
             if wanted.flags & RESET != 0 {
-                HANDLER.store(DEFAULT, Ordering::Relaxed);
+                place.handler.store(DEFAULT, Ordering::Relaxed);
             }
             let before = system::change_mask(How::Block, wanted.mask & !SIGTRAP_BIT);
             // SAFETY: the program gave this handler for this signal. One that takes fewer
