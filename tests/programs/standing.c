@@ -1,9 +1,11 @@
 /* What programs ask of the C library that is stood before, each by its name: what comes of it is printed. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,8 +104,47 @@ static int vforked(void) {
   return 5;
 }
 
+/* Whether it ignores SIGTRAP, and whether another program finds it ignored, whoever has executed that. */
+#define ASKED "grep", "-q", "^SigIgn:.*[13579bdf].$", "/proc/self/status", (char *)0
+static char *asking[] = {ASKED};
+static const char grep[] = "/bin/grep";
+static unsigned finds(int way) {
+  pid_t child;
+  if (way == 8 || way == 9)
+    return (way == 8 ? posix_spawn : posix_spawnp)(&child, grep, 0, 0, asking, environ) ? 97 : end_of(child);
+  child = way == 7 ? vfork() : fork();
+  if (child) return end_of(child);
+  switch (way) {
+    case 0: execve(grep, asking, environ); break;
+    case 1: execv(grep, asking); break;
+    case 2: execvp("grep", asking); break;
+    case 3: execvpe("grep", asking, environ); break;
+    case 4: execl(grep, ASKED); break;
+    case 5: execlp("grep", ASKED); break;
+    case 6: execle(grep, ASKED, environ); break;
+    case 7: execv(grep, asking); break;
+    default: fexecve(open(grep, O_RDONLY | O_CLOEXEC), asking, environ);
+  }
+  _exit(98);
+}
+static int ignores(void) {
+  struct sigaction now;
+  sigaction(SIGTRAP, 0, &now);
+  say("ignored", now.sa_handler == SIG_IGN);
+  if (now.sa_handler == SIG_IGN) raise(SIGTRAP);
+  execl("/nowhere", "nowhere", (char *)0);
+  say("new", narrow(0) + narrow(3));
+  for (int way = 0; way < 11; way++) say("found", finds(way));
+  signal(SIGTRAP, SIG_IGN);
+  for (int way = 0; way < 11; way++) say("asked for", finds(way));
+  signal(SIGTRAP, SIG_DFL);
+  for (int way = 0; way < 11; way++) say("not any more", finds(way));
+  return 7;
+}
+
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"small_stack", small_stack}, {"shared_stack", shared_stack}, {"vforked", vforked},
+  {"ignores", ignores},
 };
 
 int main(int count, char **arguments) {

@@ -19,6 +19,14 @@ fn run(mut command: Command, arguments: &[&str]) -> Output {
     complete(command, b"").expect("run")
 }
 
+/// The same, by a shell that says this before.
+fn run_behind(said: &str, command: &Command, arguments: &[&str]) -> Output {
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &format!("{said} exec \"$@\""), "-"]);
+    shell.arg(command.get_program()).args(command.get_args());
+    run(shell, arguments)
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -70,4 +78,20 @@ fn a_stack_that_all_threads_name_is_left_alone() {
 fn what_a_vforked_child_asks_of_signals_is_not_its_parents() {
     let ways = [COVERING.as_slice(), &["cover --crashes"]].concat();
     says_the_same(&ways, &["vforked"], 5);
+}
+
+/// Whoever starts a program may ignore it, and whom that starts finds it so.
+#[test]
+fn sigtrap_is_ignored_from_one_program_to_the_next() {
+    let covering = Covering::new().expect("a folder");
+    for before in ["", "trap '' TRAP;"] {
+        let expected = run_behind(before, &Command::new("env"), &["ignores"]);
+        for words in ["cover", "cover --fork separate", "count"] {
+            let observed = observing(words, &covering.output().join(before));
+            let got = run_behind(before, &observed, &["ignores"]);
+            let said = text(&got.stderr);
+            assert_eq!(text(&got.stdout), text(&expected.stdout), "{words}: {said}");
+            assert_eq!(got.status.code(), Some(7), "{words}: {said}");
+        }
+    }
 }

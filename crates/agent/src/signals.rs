@@ -3,12 +3,14 @@
 //! An `int3` that is met while SIGTRAP is blocked ends the program. So these functions stand before the C library's of the
 //! same names: they take SIGTRAP out of every set of signals that is to be blocked, and keep what
 //! the program wants done on SIGTRAP instead of telling the kernel; everything else goes
-//! on to the functions of the C library. Without an armed image they change nothing. Beside them stand a few functions after which
-//! text is to be the program's own again (`given.rs`).
+//! on to the functions of the C library. Without an armed image they change nothing. Beside them stand those that execute
+//! another program, which is to find SIGTRAP as without us, and a few functions after which text is to be the program's own
+//! again (`given.rs`).
 //!
 //! Not seen: masks that a program sets by system calls of its own, in the saved context of a
 //! signal or of `setcontext`.
 
+use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,7 +23,7 @@ use crate::stacks;
 use crate::symbols;
 use crate::system::{SIGTRAP, SIGTRAP_BIT, Stack};
 use crate::tracks;
-use crate::trap::{Disposition, IGNORE};
+use crate::trap::{self, Disposition, IGNORE};
 
 /// Whether traps may be met, now or later.
 static WATCHING: AtomicBool = AtomicBool::new(false);
@@ -31,7 +33,7 @@ pub(crate) fn watch() -> bool {
     !WATCHING.swap(true, Ordering::Relaxed)
 }
 
-fn is_watching() -> bool {
+pub(crate) fn is_watching() -> bool {
     WATCHING.load(Ordering::Relaxed)
 }
 
@@ -384,10 +386,78 @@ stand_before! {
         forked::before_controlling(option);
         real(option, a, b, c, d)
     }
+    EXECVE: execve(path: usize, arguments: usize, environment: usize) -> c_int = -1, |real| {
+        trap::hand_on(|| real(path, arguments, environment))
+    }
+    EXECV: execv(path: usize, arguments: usize) -> c_int = -1, |real| trap::hand_on(|| real(path, arguments))
+    EXECVP: execvp(path: usize, arguments: usize) -> c_int = -1, |real| trap::hand_on(|| real(path, arguments))
+    EXECVPE: execvpe(path: usize, arguments: usize, environment: usize) -> c_int = -1, |real| {
+        trap::hand_on(|| real(path, arguments, environment))
+    }
+    FEXECVE: fexecve(file: c_int, arguments: usize, environment: usize) -> c_int = -1, |real| {
+        trap::hand_on(|| real(file, arguments, environment))
+    }
+    EXECVEAT: execveat(folder: c_int, path: usize, arguments: usize, environment: usize, flags: c_int) -> c_int = -1, |real| {
+        trap::hand_on(|| real(folder, path, arguments, environment, flags))
+    }
+    SPAWN: posix_spawn(child: usize, path: usize, actions: usize, attributes: usize, arguments: usize, environment: usize) -> c_int = 38, |real| {
+        trap::hand_on(|| real(child, path, actions, attributes, arguments, environment))
+    }
+    SPAWNP: posix_spawnp(child: usize, path: usize, actions: usize, attributes: usize, arguments: usize, environment: usize) -> c_int = 38, |real| {
+        trap::hand_on(|| real(child, path, actions, attributes, arguments, environment))
+    }
     MLOCKALL: mlockall(flags: c_int) -> c_int = -1, |real| real(slabs::locked(flags))
     ATTRIBUTE_MASK: pthread_attr_setsigmask_np(attributes: *mut c_void, set: *const Set) -> c_int = 22, |real| {
         // SAFETY: what `pthread_attr_setsigmask_np` asks of its callers.
         unsafe { without_trap(set, |set| real(attributes, set)) }
+    }
+}
+
+/// Defines one of the functions that take a program's arguments one by one: all but the first lie one behind the other once those
+/// in registers are put in front of those on the stack.
+macro_rules! list {
+    ($name:ident => $function:path) => {
+        /// Stands before the C library's function of this name.
+        // SAFETY: called as the C library's function; the stack is aligned for the call, and as it was when this returns.
+        #[unsafe(naked)]
+        #[cfg_attr(feature = "carried", unsafe(no_mangle))]
+        unsafe extern "C" fn $name() {
+            naked_asm!(
+                "pop r11",
+                "push r9",
+                "push r8",
+                "push rcx",
+                "push rdx",
+                "push rsi",
+                "mov rsi, rsp",
+                "push r11",
+                "call {function}",
+                "pop r11",
+                "add rsp, 40",
+                "push r11",
+                "ret",
+                function = sym $function,
+            )
+        }
+    };
+}
+
+list! { execl => execv }
+list! { execlp => execvp }
+list! { execle => execute_in }
+
+/// `execve` with the environment that stands behind the arguments, after the zero at their end.
+///
+/// # Safety
+/// As for `execle`.
+unsafe extern "C" fn execute_in(path: usize, arguments: *const usize) -> c_int {
+    let mut end = arguments;
+    // SAFETY: the caller's: all arguments are there, the zero, and the environment.
+    unsafe {
+        while *end != 0 {
+            end = end.add(1);
+        }
+        execve(path, arguments as usize, *end.add(1))
     }
 }
 

@@ -14,6 +14,8 @@ const STRINGS: u64 = 5;
 const SYMBOLS: u64 = 6;
 const HASHES: u64 = 4;
 const GNU_HASHES: u64 = 0x6fff_fef5;
+/// By symbol: its version, and whether that is for programs of old alone.
+const VERSIONS: u64 = 0x6fff_fff0;
 
 /// A symbol of a 64-bit ELF file.
 #[repr(C)]
@@ -57,6 +59,8 @@ struct Table {
     bias: usize,
     strings: *const u8,
     symbols: *const Symbol,
+    /// Null where there are none.
+    versions: *const u16,
     hashes: Hashes,
 }
 
@@ -78,23 +82,33 @@ impl Table {
             None => Hashes::All(address(HASHES)? as *const u32),
         };
         let symbols = address(SYMBOLS)? as *const Symbol;
+        let versions = module.told_address(VERSIONS).unwrap_or(0) as *const u16;
+        let has_versions = module.holds(versions as usize) && versions.is_aligned();
         let strings = module.told_address(STRINGS)?;
         (module.holds(strings) && symbols.is_aligned()).then_some(Self {
             bias: module.bias,
             strings: strings as *const u8,
             symbols,
+            versions: match has_versions {
+                true => versions,
+                false => core::ptr::null(),
+            },
             hashes,
         })
     }
 
-    /// Where the function `name` is.
+    /// Where the function `name` is: the one that programs are linked to now, if there are several.
     fn address(&self, name: &CStr) -> Option<usize> {
         match self.hashes {
             Hashes::Gnu(table) => self.by_hash(table, name),
             Hashes::All(table) => {
                 // SAFETY: the second word of this table is the number of symbols.
                 let count = unsafe { *table.add(1) };
-                (1..count).find_map(|index| self.function(index, name))
+                let first = |old: bool| {
+                    let mut all = (1..count).filter(|index| self.is_old(*index) == old);
+                    all.find_map(|index| self.function(index, name))
+                };
+                first(false).or_else(|| first(true))
             }
         }
     }
@@ -112,20 +126,31 @@ impl Table {
             }
             let mut index = *start.add((hash % buckets) as usize);
             let chains = start.add(buckets as usize);
+            let mut old = None;
             while index >= first {
                 let here = *chains.add((index - first) as usize);
                 if (here ^ hash) >> 1 == 0
                     && let Some(address) = self.function(index, name)
                 {
-                    return Some(address);
+                    if !self.is_old(index) {
+                        return Some(address);
+                    }
+                    old = old.or(Some(address));
                 }
                 if here & 1 != 0 {
-                    return None;
+                    return old;
                 }
                 index += 1;
             }
         }
         None
+    }
+
+    /// Whether new programs are not linked to symbol `index`.
+    fn is_old(&self, index: u32) -> bool {
+        const OLD: u16 = 1 << 15;
+        // SAFETY: there is a version for each symbol.
+        !self.versions.is_null() && unsafe { *self.versions.add(index as usize) } & OLD != 0
     }
 
     /// The address of symbol `index` if it is a function of this name that the module defines.

@@ -131,7 +131,7 @@ pub(crate) fn memory_file(name: &CStr) -> Result<File, Errno> {
 pub(crate) struct Status {
     pub(crate) device: u64,
     pub(crate) inode: u64,
-    links: u64,
+    pub(crate) links: u64,
     pub(crate) mode: u32,
     pub(crate) user: u32,
     group: u32,
@@ -537,6 +537,12 @@ pub(crate) fn process() -> u32 {
 /// This thread.
 pub(crate) fn thread() -> u32 {
     number(THREAD)
+}
+
+/// Whether this process has one thread, as far as the system tells: each has a folder.
+pub(crate) fn is_alone() -> bool {
+    const OF_A_FOLDER: u64 = 2;
+    status(c"/proc/self/task").is_ok_and(|folder| folder.links == OF_A_FOLDER + 1)
 }
 
 /// Whom files must belong to.

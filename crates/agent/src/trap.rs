@@ -32,6 +32,30 @@ const NO_DEFER: u64 = 0x4000_0000;
 pub(crate) const RESET: u64 = 0x8000_0000;
 pub(crate) const RESTORER: u64 = 0x0400_0000;
 
+/// Has another program executed, by this process or a child. It finds SIGTRAP ignored if this one ignores it, of which the
+/// kernel is told as long as that takes: who trapped meanwhile would end the program, so where there are other threads it
+/// is not told.
+pub(crate) fn hand_on<R>(execute: impl FnOnce() -> R) -> R {
+    let ignores = |wanted: &Wanted| wanted.handler.load(Ordering::Relaxed) == IGNORE;
+    // Who this is is asked only where it matters.
+    let may_ignore = ignores(&OWN) || GUEST.load(Ordering::Relaxed) != 0;
+    let is_ignored = signals::is_watching() && may_ignore && ignores(wanted());
+    if !is_ignored || !(forked::is_guest() || system::is_alone()) {
+        return execute();
+    }
+    let ignored = Action {
+        handler: IGNORE,
+        flags: RESTORER,
+        restorer: restorer(),
+        mask: 0,
+    };
+    // SAFETY: to ignore a signal is no function.
+    let _ = unsafe { system::set_action(SIGTRAP, &ignored) };
+    let result = execute();
+    stand();
+    result
+}
+
 /// What a process wants done on SIGTRAP. The parts may be seen from two different calls of
 /// `sigaction` if one happens just now on another thread, as little as that is defined anyway.
 struct Wanted {
@@ -108,8 +132,17 @@ pub(crate) fn leave_stacks() {
     }
 }
 
-/// Installs the handler, and makes SIGTRAP deliverable to this thread.
+/// Installs the handler, and makes SIGTRAP deliverable to this thread. What was to be done so far is what the program wants:
+/// whoever has started it may ignore the signal.
 fn install() {
+    if let Ok(before) = system::action_of(SIGTRAP) {
+        let wanted = Disposition {
+            handler: before.handler,
+            flags: before.flags & !RESTORER,
+            mask: before.mask,
+        };
+        wanted.set();
+    }
     stand();
     system::change_mask(How::Unblock, SIGTRAP_BIT);
 }
