@@ -2,13 +2,16 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -142,9 +145,36 @@ static int ignores(void) {
   return 7;
 }
 
+/* Makes processes of which the C library tells nobody; each of them, and this one at the same time, enters one function often. */
+enum { OFTEN = 1000000 };
+__attribute__((noipa)) static unsigned counted(unsigned x) { return x % 3 ? x + 1 : x * 2; }
+__attribute__((always_inline)) static inline void enter(void) { for (unsigned i = 0; i < OFTEN; i++) counted(i); }
+static int cloned(void *code) { enter(); return (int)(long)code; }
+static int forks(void) {
+  static char stack[8192];
+  struct clone_args arguments = {.exit_signal = SIGCHLD};
+  for (int way = 0; way < 6; way++) {
+    pid_t child = 0;
+    switch (way) {
+      case 0: child = _Fork(); break;
+      case 1: child = clone(cloned, stack + sizeof stack - 24, SIGCHLD, (void *)7); break;
+      case 2: child = syscall(SYS_fork); break;
+      case 3: child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); break;
+      case 4: child = syscall(SYS_clone3, &arguments, sizeof arguments); break;
+      default: child = fork();
+    }
+    enter();
+    if (!child) _exit(7);
+    say("ended", end_of(child));
+  }
+  say("refused", syscall(SYS_clone3, 1, sizeof arguments) == -1 && errno == EFAULT);
+  say("same", syscall(SYS_getpid) == getpid());
+  return 8;
+}
+
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"small_stack", small_stack}, {"shared_stack", shared_stack}, {"vforked", vforked},
-  {"ignores", ignores},
+  {"ignores", ignores}, {"forks", forks},
 };
 
 int main(int count, char **arguments) {

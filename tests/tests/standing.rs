@@ -95,3 +95,22 @@ fn sigtrap_is_ignored_from_one_program_to_the_next() {
         }
     }
 }
+
+/// Of those that a program makes past `fork` the C library tells nobody; each has counters and a record of its own all the same.
+#[test]
+fn processes_that_no_fork_has_made_are_processes() {
+    let ways = ["cover", "count", "paths", "chains", "predicates", "trace"];
+    let said = says_the_same(&ways, &["forks"], 8);
+    let counts = said.iter().find_map(|said| {
+        let line = said.lines().find(|line| line.ends_with(" counted"))?;
+        line.split_whitespace().next()
+    });
+    assert_eq!(counts, Some("12000000"), "{said:?}");
+    let covering = Covering::new().expect("a folder");
+    let separate = covering.command(&["--fork", "separate"]);
+    let got = run(separate.expect("tomo"), &["forks"]);
+    assert_eq!(got.status.code(), Some(8), "{}", text(&got.stderr));
+    let processes = covering.processes().expect("records");
+    assert_eq!(processes.len(), 7, "{}", text(&got.stderr));
+    assert!(processes.iter().all(|units| units.hit.len() > 3));
+}

@@ -3,8 +3,9 @@
 //! A forked process inherits the mappings of its parent: text without the probes that were hit, a record
 //! that both write. Before it goes on from `fork`, it gets a text with all probes and an empty record, at the
 //! same places; so its record has all that it does itself, from the fork on. The C library calls
-//! [`child`] in it, whoever has called `fork`. It does not when a program makes processes by system calls of
-//! its own; these, and those that `vfork` makes, go on in their parent's record.
+//! [`in_child`] in it, whoever has called `fork`. It does not where a program calls `_Fork`, `clone` or `syscall`, so these are
+//! stood before. Those that a program makes by system calls of its own, and those that `vfork` makes, go on in their parent's
+//! record.
 //!
 //! **Why no one notices.** There is one thread, and it is here, with all signals blocked. It will go on in the
 //! program's text where calls return, at which blocks start and no probe has begun, and where signals have
@@ -17,6 +18,7 @@
 //! in the record of the run. After that nothing can fail that would not fail before: mappings are replaced
 //! by others of the same size, from a file of which one was made a moment ago.
 
+use core::arch::naked_asm;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
@@ -131,6 +133,95 @@ extern "C" fn in_child() {
     if !modules().is_empty() {
         child();
     }
+}
+
+/// `process` is what came back from a call that forks: 0 in a child, of which nobody else tells.
+pub(crate) fn came_back(process: isize) {
+    if process == 0 && OWNER.load(Ordering::Relaxed) != 0 {
+        in_child();
+    }
+}
+
+/// The flag of `clone` by which the child borrows or shares its parent's memory.
+const SHARES_MEMORY: usize = 0x100;
+
+/// Whether this system call makes a process that has memory of its own and comes back on a copy of the stack.
+pub(crate) fn forks(number: usize, first: usize, second: usize) -> bool {
+    const FORK: usize = 57;
+    const CLONE: usize = 56;
+    const CLONE_3: usize = 435;
+    let is_one = |flags: usize, stack: usize| flags & SHARES_MEMORY == 0 && stack == 0;
+    match number {
+        FORK => true,
+        CLONE => is_one(first, second),
+        CLONE_3 => {
+            // The first words of `struct clone_args`: the flags, and where the stack is, among others.
+            let mut words = [0; 6];
+            let read =
+                second >= size_of_val(&words) && system::peek(first, &mut words) == Ok(words.len());
+            read && is_one(words[0], words[5])
+        }
+        _ => false,
+    }
+}
+
+/// What a process that `clone` makes is to do.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Begin {
+    pub(crate) function: usize,
+    pub(crate) argument: usize,
+    pub(crate) stack: usize,
+}
+
+/// What `clone` is to be told so that a process with memory of its own begins with [`in_child`].
+///
+/// # Safety
+/// The child may use what is below the end of its stack, as `clone` asks of its callers.
+pub(crate) unsafe fn before_cloning(told: Begin, flags: usize) -> Begin {
+    let shares = flags & SHARES_MEMORY != 0;
+    if shares || told.function == 0 || told.stack == 0 || OWNER.load(Ordering::Relaxed) == 0 {
+        return told;
+    }
+    let here = 0_usize;
+    let all = [
+        told.function,
+        told.argument,
+        (&raw const here) as usize & !15,
+    ];
+    let place = (told.stack & !15).wrapping_sub(2 * size_of::<[usize; 2]>());
+    // SAFETY: the caller's, and the C library puts words there itself; the address is aligned.
+    unsafe { *(place as *mut [usize; 3]) = all };
+    Begin {
+        function: clone_begins as *const () as usize,
+        argument: place,
+        stack: place,
+    }
+}
+
+/// Where such a process begins, with the address of function, argument, and where its parent's stack was: on its copy of that,
+/// as a child of `fork` would, and not on its own, which may be small, it gets what is to be its own. It leaves no frame behind.
+// SAFETY: called with the stack as the ABI has it at a function's start. Nobody is on the copy of the parent's stack, below
+// the frame of who called `clone`; it is aligned for the call. All is as it was when this leaves by a jump to the function that
+// the program gave, with its argument in place.
+#[unsafe(naked)]
+extern "C" fn clone_begins(told: usize) -> c_int {
+    naked_asm!(
+        "push rbx",
+        "mov rbx, rdi",
+        "mov rax, rsp",
+        "mov rsp, [rdi + 16]",
+        "push rax",
+        "push rax",
+        "call {in_child}",
+        "pop rsp",
+        "mov rdi, rbx",
+        "pop rbx",
+        "mov rax, [rdi]",
+        "mov rdi, [rdi + 8]",
+        "jmp rax",
+        in_child = sym in_child,
+    )
 }
 
 /// Has the C library call `child` in forked processes.

@@ -3,9 +3,9 @@
 //! An `int3` that is met while SIGTRAP is blocked ends the program. So these functions stand before the C library's of the
 //! same names: they take SIGTRAP out of every set of signals that is to be blocked, and keep what
 //! the program wants done on SIGTRAP instead of telling the kernel; everything else goes
-//! on to the functions of the C library. Without an armed image they change nothing. Beside them stand those that execute
-//! another program, which is to find SIGTRAP as without us, and a few functions after which text is to be the program's own
-//! again (`given.rs`).
+//! on to the functions of the C library. Without an armed image they change nothing. Beside them stand those that execute another
+//! program, which is to find SIGTRAP as without us, those that fork, and a few functions after which text is to be the program's
+//! own again (`given.rs`).
 //!
 //! Not seen: masks that a program sets by system calls of its own, in the saved context of a
 //! signal or of `setcontext`.
@@ -16,7 +16,7 @@ use core::mem::transmute;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::fatal;
-use crate::forked;
+use crate::forked::{self, Begin};
 use crate::given;
 use crate::slabs;
 use crate::stacks;
@@ -103,14 +103,15 @@ pub(crate) fn look_up() {
 
 /// Defines the functions: how each changes its arguments before the real one gets them.
 macro_rules! stand_before {
-    ($($real:ident: $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $failed:expr, |$call:ident| $body:expr)*) => {
+    (besides $($other:ident),*; $($(#[$attribute:meta])* $real:ident: $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $failed:expr, |$call:ident| $body:expr)*) => {
         $(static $real: Real = Real::new(
             // SAFETY: one zero byte, at the end.
             unsafe { CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes()) }
         );)*
-        static REALS: [&Real; [$(stringify!($real)),*].len()] = [$(&$real),*];
+        static REALS: [&Real; [$(stringify!($other),)* $(stringify!($real)),*].len()] = [$(&$other,)* $(&$real),*];
         $(
             /// Stands before the C library's function of this name.
+            $(#[$attribute])*
             #[cfg_attr(feature = "carried", unsafe(no_mangle))]
             unsafe extern "C" fn $name($($argument: $type),*) -> $result {
                 type Function = unsafe extern "C" fn($($type),*) -> $result;
@@ -276,6 +277,7 @@ fn simple(signal: c_int, handler: usize, real: impl FnOnce(c_int, usize) -> usiz
 }
 
 stand_before! {
+    besides SYSCALL, CLONE, CLONE_2;
     SIGACTION: sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int = -1, |real| {
         // SAFETY: what `sigaction` asks of its callers.
         unsafe { any_action(signal, new, old, |new, old| real(signal, new, old)) }
@@ -386,6 +388,12 @@ stand_before! {
         forked::before_controlling(option);
         real(option, a, b, c, d)
     }
+    #[cfg_attr(not(feature = "carried"), expect(non_snake_case, reason = "it is called so"))]
+    FORK: _Fork() -> c_int = -1, |real| {
+        let process = real();
+        forked::came_back(process as isize);
+        process
+    }
     EXECVE: execve(path: usize, arguments: usize, environment: usize) -> c_int = -1, |real| {
         trap::hand_on(|| real(path, arguments, environment))
     }
@@ -411,6 +419,149 @@ stand_before! {
         // SAFETY: what `pthread_attr_setsigmask_np` asks of its callers.
         unsafe { without_trap(set, |set| real(attributes, set)) }
     }
+}
+
+static CLONE: Real = Real::new(c"clone");
+static CLONE_2: Real = Real::new(c"__clone");
+
+/// Defines a name of `clone`.
+macro_rules! clone {
+    ($name:ident) => {
+        /// Stands before the C library's function of this name.
+        // SAFETY: called as the C library's function. What may be an argument is saved around the call, at which the stack is
+        // aligned; it is left by a jump, so that whoever is called so finds what it would without us, or what is to be told.
+        #[unsafe(naked)]
+        #[cfg_attr(feature = "carried", unsafe(no_mangle))]
+        unsafe extern "C" fn $name() {
+            naked_asm!(
+                "push r9",
+                "push r8",
+                "push rcx",
+                "push rdx",
+                "push rsi",
+                "push rdi",
+                "sub rsp, 8",
+                "lea rdi, [rsp + 8]",
+                "call {before}",
+                "mov r11, rax",
+                "add rsp, 8",
+                "pop rdi",
+                "pop rsi",
+                "pop rdx",
+                "pop rcx",
+                "pop r8",
+                "pop r9",
+                "jmp r11",
+                before = sym before_cloning,
+            )
+        }
+    };
+}
+
+clone! { clone }
+clone! { __clone }
+
+/// What is to be called, and what it is to be told. It is glibc's if it has two names; other libraries have functions that are called
+/// `clone`, too.
+///
+/// # Safety
+/// As for `clone`, if it is that.
+unsafe extern "C" fn before_cloning(arguments: &mut [usize; 6]) -> usize {
+    let address = CLONE.address();
+    if address == 0 {
+        return fail as *const () as usize;
+    }
+    let [function, stack, flags, argument, ..] = arguments;
+    if address == CLONE_2.address() {
+        let told = Begin {
+            function: *function,
+            argument: *argument,
+            stack: *stack,
+        };
+        // SAFETY: the caller's.
+        let begin = unsafe { forked::before_cloning(told, *flags) };
+        (*function, *argument, *stack) = (begin.function, begin.argument, begin.stack);
+    }
+    address
+}
+
+extern "C" fn fail() -> c_int {
+    -1
+}
+
+static SYSCALL: Real = Real::new(c"syscall");
+
+/// Stands before the C library's function of this name, and goes on there with everything as it was, unless the call is one
+/// that forks.
+// SAFETY: called as the C library's function. What may be an argument is saved around the call, at which the stack is aligned; it is
+// left by a jump, so that the C library's function finds what it would without us, as does a child that comes back elsewhere.
+#[unsafe(naked)]
+#[cfg_attr(feature = "carried", unsafe(no_mangle))]
+unsafe extern "C" fn syscall() {
+    naked_asm!(
+        "cmp rdi, 56",
+        "je 3f",
+        "cmp rdi, 57",
+        "je 3f",
+        "cmp rdi, 435",
+        "je 3f",
+        "2: mov r11, [rip + {real} + {address}]",
+        "test r11, r11",
+        "jz 4f",
+        "jmp r11",
+        "3: push rdi",
+        "push rsi",
+        "push rdx",
+        "push rcx",
+        "push r8",
+        "push r9",
+        "sub rsp, 8",
+        "call {forks}",
+        "add rsp, 8",
+        "pop r9",
+        "pop r8",
+        "pop rcx",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "test al, al",
+        "jz 2b",
+        "4: jmp {followed}",
+        real = sym SYSCALL,
+        address = const core::mem::offset_of!(Real, address),
+        forks = sym forks,
+        followed = sym followed,
+    )
+}
+
+extern "C" fn forks(number: usize, first: usize, second: usize) -> bool {
+    forked::forks(number, first, second)
+}
+
+/// `syscall`, behind which a child begins.
+///
+/// # Safety
+/// As for `syscall`.
+unsafe extern "C" fn followed(
+    number: usize,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> isize {
+    type Function = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize) -> isize;
+    let address = SYSCALL.address();
+    if address == 0 {
+        return -1;
+    }
+    // SAFETY: the C library's function of this name takes so many numbers at most, and gets what the program gave.
+    let result = unsafe { transmute::<usize, Function>(address)(number, a, b, c, d, e, f) };
+    if forked::forks(number, a, b) {
+        forked::came_back(result);
+    }
+    result
 }
 
 /// Defines one of the functions that take a program's arguments one by one: all but the first lie one behind the other once those
