@@ -172,9 +172,25 @@ static int forks(void) {
   return 8;
 }
 
+/* Processes that come and go, more than there are counters for at once, beside some that stay. */
+enum { STAY = 80, COME = 4200 };
+static int crowd(void) {
+  pid_t staying[STAY], child;
+  for (int i = 0; i < STAY; i++)
+    if (!(staying[i] = fork())) for (;;) pause();
+  unsigned sum = 0;
+  for (unsigned i = 0; i < COME; i++) {
+    if (!(child = fork())) _exit(counted(i) & 1);
+    sum += end_of(child);
+  }
+  for (int i = 0; i < STAY; i++) { kill(staying[i], SIGKILL); end_of(staying[i]); }
+  say("sum", sum);
+  return 9;
+}
+
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"small_stack", small_stack}, {"shared_stack", shared_stack}, {"vforked", vforked},
-  {"ignores", ignores}, {"forks", forks},
+  {"ignores", ignores}, {"forks", forks}, {"crowd", crowd},
 };
 
 int main(int count, char **arguments) {

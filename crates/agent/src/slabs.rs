@@ -202,25 +202,34 @@ fn take(thread: u32) -> Option<(u32, usize)> {
     }
 }
 
-/// A slab that is the thread's from now on.
+/// A slab that is the thread's from now on: one whose owner is gone, if there is one near where the last one was found, or
+/// near a place at which other processes hardly look; a new one; or any whose owner is gone.
 fn claim(thread: u32) -> Option<u32> {
-    abandoned(thread).or_else(|| {
-        let next = shared(USED)?.fetch_add(1, Ordering::Relaxed);
-        let slab = u32::try_from(next).ok().filter(|slab| *slab < MOST_SLABS)?;
-        owner(slab)?.store(name(thread), Ordering::Relaxed);
-        Some(slab)
-    })
+    const SPREAD: u32 = 0x9e37_79b1;
+    let elsewhere = || system::process().wrapping_mul(SPREAD) >> 20;
+    abandoned(thread, NEXT.load(Ordering::Relaxed), TRIES)
+        .or_else(|| abandoned(thread, elsewhere(), TRIES))
+        .or_else(|| unused(thread))
+        .or_else(|| abandoned(thread, 0, MOST_SLABS))
 }
 
-/// How many slabs are asked for their owners, at most, from the one that was found last on.
+/// A slab that nobody ever had.
+fn unused(thread: u32) -> Option<u32> {
+    let next = shared(USED)?.fetch_add(1, Ordering::Relaxed);
+    let slab = u32::try_from(next).ok().filter(|slab| *slab < MOST_SLABS)?;
+    owner(slab)?.store(name(thread), Ordering::Relaxed);
+    Some(slab)
+}
+
+/// How many slabs are asked for their owners from one place on.
 const TRIES: u32 = 64;
+/// Behind the one that was found last.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A slab whose owner is gone.
-fn abandoned(thread: u32) -> Option<u32> {
+/// A slab whose owner is gone, among so many from the first on.
+fn abandoned(thread: u32, first: u32, tries: u32) -> Option<u32> {
     let used = shared(USED)?.load(Ordering::Relaxed).min(MOST_SLABS.into()) as u32;
-    let first = NEXT.load(Ordering::Relaxed);
-    (0..used.min(TRIES)).find_map(|step| {
+    (0..used.min(tries)).find_map(|step| {
         let slab = first.wrapping_add(step).checked_rem(used)?;
         let owner = owner(slab)?;
         let known = owner.load(Ordering::Relaxed);
@@ -244,7 +253,7 @@ fn abandoned(thread: u32) -> Option<u32> {
 /// Whether nobody has the slab any more. In another namespace numbers mean others, and nobody can ask.
 fn is_gone(owner: u64) -> bool {
     let (process, thread) = ((owner >> 32) as u32 & ((1 << 22) - 1), owner as u32);
-    let is_known = owner >> NAMESPACE_AT == name(0) >> NAMESPACE_AT;
+    let is_known = owner >> NAMESPACE_AT == NAMESPACE.load(Ordering::Relaxed).into();
     owner == 0 || (thread != SOON && is_known && !system::is_alive(process, thread))
 }
 
