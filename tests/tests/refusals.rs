@@ -658,3 +658,39 @@ fn options_and_patterns_say_where_records_go() {
     assert!(out.join("mine").exists() && !out.join("other").exists());
     assert!(run(&["-o", "a%q"], "").contains("only %p, %m and %%"));
 }
+
+/// Nobody has stood before their creation. Text is replaced only where they do not run yet, and without traps if no signal reaches
+/// them.
+#[test]
+fn threads_that_are_there_before_the_agent_are_no_danger() {
+    let staying = ["count", "paths", "chains", "trace"].map(|command| (command, true));
+    let all = ("cover --module all", true);
+    early_threads_are_no_danger(&[], &[&staying[..], &[("cover", false), all]].concat());
+    early_threads_are_no_danger(&["-DDEAF"], &[("count", true), ("cover", true), all]);
+}
+
+/// Each command does not disturb the program; whether it says why it does not observe it.
+fn early_threads_are_no_danger(flags: &[&str], commands: &[(&str, bool)]) {
+    let built = |flags: &[&str]| {
+        let flags = [&["-O2", "-pthread"], flags].concat();
+        compiled("gcc", "early.c", &flags).expect("built")
+    };
+    let first = ["-DLIBRARY", "-shared", "-fPIC", "-Wl,-z,initfirst"];
+    let library = built(&[&first, flags].concat());
+    let program = built(&["-Wl,--no-as-needed", &library.to_string_lossy()]);
+    let expected = complete(Command::new(&program), b"").expect("run");
+    assert_eq!(expected.status.code(), Some(3));
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = "another library starts threads before the agent can begin";
+    for (command, is_said) in commands {
+        let mut observing = Command::new(tomo::path().expect("tomo"));
+        observing.args(command.split(' ')).arg("-o");
+        observing.arg(folder.path().join(command)).arg("--");
+        observing.arg(&program);
+        let output = complete(observing, b"").expect("run");
+        let said = errors(&output);
+        assert_eq!(output.status.code(), Some(3), "{command}: {said}");
+        assert_eq!(output.stdout, expected.stdout, "{command}: {said}");
+        assert_eq!(said.contains(words), *is_said, "{command}: {said}");
+    }
+}

@@ -18,7 +18,7 @@ use crate::armed::{self, Counters, FileOfText};
 use crate::door::{self, Closed};
 use crate::loader::Module;
 use crate::system::{self, Access, Errno, File, Protection};
-use crate::{emulator, forked, own, slabs, tracer, trap};
+use crate::{emulator, forked, late, own, slabs, tracer, trap};
 
 /// Why a module was not armed.
 struct Refused {
@@ -209,6 +209,12 @@ impl Wanted<'_> {
             return Err(Reason::RecordRefused.into());
         }
         let counts = image.slab_end.get() > 0;
+        // Who started threads too early may have them run in any library that was there, but not yet in the program.
+        let may_run = !module.path.is_empty() && !late::is_watching();
+        let may_trap = slabs::has_deaf_threads() && image.window_count.get() > 0;
+        if slabs::has_early_threads() && (counts || may_run || may_trap) {
+            return Err(Reason::Early.into());
+        }
         let has_place = u64::from(image.slab_end.get()) <= slabs::size()
             && (image.shadowed.get() != 0) == slabs::have(Contents::Paths);
         if counts && !has_place {

@@ -63,6 +63,11 @@ pub(crate) fn watch() -> Option<()> {
     put_jump(place)
 }
 
+/// Whether modules that come are armed when they do: those that are there already were armed before that.
+pub(crate) fn is_watching() -> bool {
+    !WATCHED.load(Ordering::Relaxed).is_null()
+}
+
 fn is_glibc() -> bool {
     weak!("gnu_get_libc_version") != 0
 }

@@ -13,11 +13,11 @@
 
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use tomo_wire::counting::{Contents, FORKS, LOST, MOST_SLABS, OWNERS, Slabs, USED};
 
-use crate::system::{self, Access, File, Protection};
+use crate::system::{self, Access, File, How, Protection, SIGTRAP_BIT};
 use crate::{chains, door, shadow, tracks};
 
 /// Where in memory this process has mapped each slab; 0 where it has not.
@@ -55,6 +55,9 @@ pub(crate) fn have(contents: Contents) -> bool {
 
 /// Lets the calling thread, the first one, count in the slabs of the file at `path`.
 pub(crate) fn begin(path: &CStr) -> Option<()> {
+    if has_early_threads() {
+        return None;
+    }
     let (file, status) = door::open_private(path, Access::ReadWrite).ok()?;
     let mut bytes = [0; size_of::<Slabs>()];
     file.read_at(&mut bytes, 0).ok()?;
@@ -338,6 +341,32 @@ fn go_on() -> Option<()> {
     Some(())
 }
 
+/// Whether the agent has started.
+static STARTED: AtomicBool = AtomicBool::new(false);
+/// Whether threads are there that were created before.
+static EARLY: AtomicBool = AtomicBool::new(false);
+
+/// Whether some of these began with SIGTRAP blocked.
+static DEAF: AtomicBool = AtomicBool::new(false);
+
+/// The agent starts: it knows from now on whom it was not before.
+pub(crate) fn start() {
+    STARTED.store(true, Ordering::Relaxed);
+    if EARLY.load(Ordering::Relaxed) && system::is_alone() {
+        EARLY.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Whether there are threads that were created before the agent's start. None of them has a slab, nor memory that nobody reads.
+pub(crate) fn has_early_threads() -> bool {
+    EARLY.load(Ordering::Relaxed)
+}
+
+/// Whether some of them end the program where they trap.
+pub(crate) fn has_deaf_threads() -> bool {
+    DEAF.load(Ordering::Relaxed)
+}
+
 /// Creates a thread that has a slab of its own. `real` is the C library's `pthread_create`, given function and
 /// argument.
 pub(crate) fn create(
@@ -346,6 +375,11 @@ pub(crate) fn create(
     argument: *mut c_void,
 ) -> c_int {
     if HEAD.load(Ordering::Relaxed) == 0 {
+        if !STARTED.load(Ordering::Relaxed) {
+            EARLY.store(true, Ordering::Relaxed);
+            let mask = system::change_mask(How::Block, 0);
+            DEAF.fetch_or(mask & SIGTRAP_BIT != 0, Ordering::Relaxed);
+        }
         return real(start, argument);
     }
     let taken = take(SOON).and_then(|(slab, _)| Some((slab, STARTS.get(slab as usize)?)));

@@ -39,6 +39,7 @@ unsafe extern "C" fn start(_: c_int, _: *const *const c_char, environment: *cons
     if let Some(path) = unsafe { value_of(environment, environment::ROSTER.as_bytes()) } {
         // While no lock of the loader is held and nothing is armed.
         signals::look_up();
+        slabs::start();
         let _ = arm_all(path);
     }
 }

@@ -122,6 +122,8 @@ pub enum Reason {
     Unannounced = 15,
     /// The program makes its own text writable, to change it, or moves it to other memory.
     Patched = 16,
+    /// Threads were there before the agent's start, which runs first unless another library asks for the same.
+    Early = 17,
 }
 
 impl Reason {
@@ -134,7 +136,7 @@ impl Reason {
     }
 
     /// All reasons.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::NoImage,
         Self::ImageNotPrivate,
         Self::ImageRefused,
@@ -151,6 +153,7 @@ impl Reason {
         Self::Emulated,
         Self::Unannounced,
         Self::Patched,
+        Self::Early,
     ];
 
     /// How many processes there were of which so many were armed, and so many refused for this reason: those that have their text
@@ -188,6 +191,7 @@ impl Reason {
             Self::Emulated => {
                 "it runs in Valgrind or another emulator, which would not see its code change"
             }
+            Self::Early => "another library starts threads before the agent can begin",
             Self::NotSeparate => "it could have no record of its own, and adds to its parent's",
         }
     }
