@@ -101,6 +101,26 @@ fn a_program_that_changes_its_text_has_it_for_itself() {
     }
 }
 
+/// Such a program has no path, and what the system calls the executable is the loader.
+#[test]
+fn a_program_that_the_loader_was_told_to_start_has_its_own_text_back() {
+    let pool = Pool::new(program()).expect("a pool");
+    let armed = pool.command(program());
+    for scenario in ["patches", "traced"] {
+        let expected = alone(scenario);
+        let mut command = Command::new("/lib64/ld-linux-x86-64.so.2");
+        command.envs(
+            armed
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        let got = run(command, scenario);
+        assert_eq!(text(&got.stdout), text(&expected.stdout), "{scenario}");
+        assert_eq!(got.status.code(), expected.status.code(), "{scenario}");
+    }
+    assert!(pool.units().expect("a record").processes > 1);
+}
+
 /// The probes that it copied along with its text could not remove themselves from the copy.
 #[test]
 fn a_program_that_moves_its_text_runs_on() {

@@ -18,7 +18,7 @@ use crate::armed::{self, Counters, FileOfText};
 use crate::door::{self, Closed};
 use crate::loader::Module;
 use crate::system::{self, Access, Errno, File, Protection};
-use crate::{emulator, forked, late, own, slabs, tracer, trap};
+use crate::{emulator, forked, late, maps, own, slabs, tracer, trap};
 
 /// Why a module was not armed.
 struct Refused {
@@ -347,8 +347,16 @@ fn check_layout(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
 /// The module's text is the one that the image was made of: its file has not been touched since,
 /// or else the text in memory is the same.
 fn check_bytes(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
-    if system::status(path_of(module)).is_ok_and(|status| stamp_of(&status) == image.stamp) {
+    if stamp_in(module, image).is_some() {
         return Ok(());
+    }
+    if let Some(first) = image.regions().first()
+        && module.path.is_empty()
+    {
+        maps::find_program(text_at(module.bias, first));
+        if stamp_in(module, image).is_some() {
+            return Ok(());
+        }
     }
     if image.module.build_id().is_none() {
         return Err(Reason::ModuleChanged.into());
@@ -369,9 +377,15 @@ fn check_bytes(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
 /// Where the module's file is; a path that is there as long as the module.
 fn path_of<'m>(module: &Module<'m>) -> &'m CStr {
     match module.path.is_empty() {
-        true => c"/proc/self/exe",
+        true => maps::program().unwrap_or(c"/proc/self/exe"),
         false => module.path,
     }
+}
+
+/// The stamp of the module's file, if it is the one of which the image was made.
+fn stamp_in(module: &Module<'_>, image: &Image) -> Option<FileStamp> {
+    let status = system::status(path_of(module)).ok()?;
+    Some(stamp_of(&status)).filter(|stamp| *stamp == image.stamp)
 }
 
 /// What tells of a file that it is still the one that was looked at.
@@ -545,7 +559,7 @@ impl Place<'_> {
     fn publish(&self, module: &Module<'_>, windows: &'static [Window], counters: Counters) {
         let read_first = self.files.text.is_in_memory();
         let path = path_of(module);
-        let stamp = system::status(path).ok().map(|status| stamp_of(&status));
+        let stamp = stamp_in(module, self.image);
         for (index, region) in self.image.regions().iter().enumerate() {
             armed::add(armed::Region {
                 start: text_at(module.bias, region),
@@ -566,6 +580,7 @@ impl Place<'_> {
                 file: FileOfText {
                     path: path.as_ptr(),
                     stamp,
+                    original: region.original.get(),
                     offset: module.offset_of(region.address.get()),
                 },
             });

@@ -119,7 +119,10 @@ pub(crate) struct Region {
 pub(crate) struct FileOfText {
     /// Its path, which is there as long as the module.
     pub(crate) path: *const c_char,
+    /// What tells that it is the file of which the image was made, if that was so;
     pub(crate) stamp: Option<FileStamp>,
+    /// the checksum of the region's text does otherwise.
+    pub(crate) original: u64,
     pub(crate) offset: u64,
 }
 

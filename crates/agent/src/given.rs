@@ -18,8 +18,10 @@
 
 use core::ffi::{CStr, c_int};
 use core::ops::Range;
+use core::slice;
 
 use tomo_wire::record::Reason;
+use tomo_wire::{PAGE, checksum};
 
 use crate::armed::{self, Region};
 use crate::system::{self, Access, File, Protection};
@@ -124,13 +126,34 @@ fn map_own(region: &Region, file: &File, part: Range<usize>) -> bool {
     mapped.is_ok()
 }
 
-/// The module's file, if it is the one that was armed.
+/// The module's file, if it holds the text that was armed.
 fn file_of(region: &Region) -> Option<File> {
     // SAFETY: the path is there as long as the module, which was not unloaded.
     let path = unsafe { CStr::from_ptr(region.file.path) };
     let file = system::open(path, Access::Read, true).ok()?;
-    let now = file.status().ok().map(|status| arm::stamp_of(&status));
-    (now.is_some() && now == region.file.stamp).then_some(file)
+    let status = file.status().ok()?;
+    let is_it = match region.file.stamp {
+        Some(stamp) => arm::stamp_of(&status) == stamp,
+        None => holds_text(&file, status.length as u64, region),
+    };
+    is_it.then_some(file)
+}
+
+/// Whether a file of this length has the region's text where the module's has it.
+fn holds_text(file: &File, length: u64, region: &Region) -> bool {
+    let end = region.file.offset.saturating_add(region.length as u64);
+    if end > length.saturating_add(PAGE - 1) & !(PAGE - 1) {
+        return false;
+    }
+    let Ok(start) = system::map(region.length, Protection::Read, file, region.file.offset) else {
+        return false;
+    };
+    // SAFETY: mapped just now, all of it from the file, and unmapped when nobody looks at it any more.
+    unsafe {
+        let is_same = checksum(slice::from_raw_parts(start, region.length)) == region.file.original;
+        system::unmap(start as usize, region.length);
+        is_same
+    }
 }
 
 /// Where in the module's file the byte at this address is.

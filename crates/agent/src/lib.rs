@@ -15,6 +15,7 @@
 //! | `door.rs` | files are opened, and refused when others could have written them |
 //! | `loader.rs` | the modules that are loaded |
 //! | `listed.rs` | the same, for who may not ask the loader |
+//! | `maps.rs` | the files that are mapped, for who was not named |
 //! | `symbols.rs` | functions of other modules |
 //! | `kept.rs` | the roster, for what comes after the start |
 //! | `late.rs` | modules that are loaded after the start |
@@ -64,6 +65,7 @@ mod kept;
 mod late;
 mod listed;
 mod loader;
+mod maps;
 #[cfg(feature = "carried")]
 mod memory;
 mod names;
