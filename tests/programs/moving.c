@@ -1,5 +1,5 @@
 /* Moves part of its text to memory of its own, as programs do that want it on huge pages: copies it, maps new memory in its place,
-   copies it back and makes that executable. Then it runs code there that has not run before. */
+   copies it back and makes that executable; or (REMAPPED) moves the copy there, once that is executable. Then it runs code there that has not run before. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -43,9 +43,14 @@ int main(void) {
   size_t length = (&__stop_moved - start) & ~4095UL;
   char *copy = mmap(0, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memcpy(copy, start, length);
+#ifdef REMAPPED
+  if (mprotect(copy, length, PROT_READ | PROT_EXEC)) return 99;
+  if (mremap(copy, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, start) != start) return 98;
+#else
   if (mmap(start, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != start) return 98;
   memcpy(start, copy, length);
   if (mprotect(start, length, PROT_READ | PROT_EXEC) || munmap(copy, length)) return 99;
+#endif
   printf("%zu pages, %u\n", length >> 12, work(0, 60));
   printf("%u %u\n", dense(3), dense(0));
   printf("%u %u\n", last(4), last(9));

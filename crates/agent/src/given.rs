@@ -8,8 +8,9 @@
 //!   taken for the debugger's own, and go on behind them.
 //!
 //! A third kind is noticed only when it has done so: who puts its text onto huge pages copies it, maps new memory in its place, and
-//! copies it back, with the probes that were in it. Those that remove themselves would do so where nobody executes them any more,
-//! and lead to themselves for ever. Before the new memory is made executable, the module's own bytes are put into it.
+//! copies it back, with the probes that were in it, or moves the copy there. Those that remove themselves would do so where nobody
+//! executes them any more, and lead to themselves for ever. Before the new memory is made executable, or once it was moved there,
+//! the module's own bytes are put into it.
 //!
 //! Trampolines, marks and the writable text stay where they are: a thread that is in a trampoline comes back to the module's
 //! own bytes, and a trap on its way to the handler is found in the table as before. The records say that the process was not
@@ -36,15 +37,30 @@ const TRACE_ME: usize = 0;
 
 /// Memory at `address` gets this protection.
 pub(crate) fn before_protecting(address: usize, length: usize, protection: c_int) {
-    let end = address.saturating_add(length);
-    let part = |r: &Region| address.max(r.start)..end.min(r.start.saturating_add(r.length));
-    let meets = |r: &Region| !part(r).is_empty();
+    let part = |r: &Region| part_of(r, address, length);
     if protection & WRITE != 0 {
+        let meets = |r: &Region| !part(r).is_empty();
         armed::give_back(meets, |region| give(region, Reason::Patched));
     } else if protection & EXECUTE != 0 {
-        let vanishing = |r: &Region| r.vanishing && meets(r);
-        armed::give_back(vanishing, |region| clean(region, part(region)));
+        let vanishing = |r: &Region| r.vanishing && !part(r).is_empty();
+        armed::give_back(vanishing, |region| clean(region, part(region), fill));
     }
+}
+
+/// Memory was moved to `address`, over whatever was there, and may be executable already.
+pub(crate) fn after_moving(address: usize, length: usize) {
+    let part = |r: &Region| part_of(r, address, length);
+    let vanishing = |r: &Region| r.vanishing && !part(r).is_empty();
+    let put = |region: &Region, file: &File, part: &Range<usize>| {
+        fill(region, file, part) || map_own(region, file, part.clone())
+    };
+    armed::give_back(vanishing, |region| clean(region, part(region), put));
+}
+
+/// The part of the region that lies in these bytes.
+fn part_of(region: &Region, address: usize, length: usize) -> Range<usize> {
+    let end = address.saturating_add(length);
+    address.max(region.start)..end.min(region.start.saturating_add(region.length))
 }
 
 /// Something is asked of `ptrace`.
@@ -65,13 +81,17 @@ fn give(region: &Region, reason: Reason) -> bool {
     given
 }
 
-/// Puts the module's own bytes into `part` of the region, where the program has put memory of its own with a copy of ours, and
-/// maps them over the rest; whether that was so.
-fn clean(region: &Region, part: Range<usize>) -> bool {
+/// Puts the module's own bytes into `part` of the region by `put`, where the program has put memory of its own with a copy of
+/// ours, and maps them over the rest; whether that was so.
+fn clean(
+    region: &Region,
+    part: Range<usize>,
+    put: impl Fn(&Region, &File, &Range<usize>) -> bool,
+) -> bool {
     let Some(file) = file_of(region) else {
         return false;
     };
-    let is_moved = has_probe(region, &part, &file) && fill(region, &file, &part);
+    let is_moved = has_probe(region, &part, &file) && put(region, &file, &part);
     if is_moved {
         map_own(region, &file, region.start..part.start);
         map_own(region, &file, part.end..region.start + region.length);
@@ -84,12 +104,16 @@ fn clean(region: &Region, part: Range<usize>) -> bool {
 fn has_probe(region: &Region, part: &Range<usize>, file: &File) -> bool {
     let mut own = [0; 512];
     part.clone().step_by(own.len()).any(|address| {
+        let is_new = address == part.start || address.is_multiple_of(PAGE as usize);
+        if is_new && !system::is_readable(address) {
+            return false;
+        }
         let length = own.len().min(part.end - address);
         let read = file.read_at(&mut own[..length], offset_of(region, address));
         let read = read.unwrap_or(0).min(length);
         own[..read].iter().enumerate().any(|(at, own)| {
             let (text, alias) = ((address + at) as *const u8, region.alias.cast_const());
-            // SAFETY: the program is about to execute this part of the text; the alias is mapped as long as the module.
+            // SAFETY: the kernel has read from this page; the alias is mapped as long as the module.
             let (is, ours) = unsafe {
                 (
                     text.read_volatile(),

@@ -380,6 +380,14 @@ stand_before! {
         given::before_protecting(address, length, protection);
         real(address, length, protection, key)
     }
+    MREMAP: mremap(old: usize, old_length: usize, length: usize, flags: c_int, new: usize) -> usize = ERROR, |real| {
+        const FIXED: c_int = 2;
+        let place = real(old, old_length, length, flags, new);
+        if flags & FIXED != 0 && place != ERROR {
+            given::after_moving(place, length);
+        }
+        place
+    }
     PTRACE: ptrace(request: usize, process: usize, address: usize, data: usize) -> usize = ERROR, |real| {
         given::before_tracing(request as u32 as usize);
         real(request, process, address, data)
