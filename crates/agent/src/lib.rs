@@ -39,6 +39,7 @@
 //! | `emulator.rs` | whether it runs in an emulator |
 //! | `names.rs` | names that are put together without allocating |
 //! | `system.rs` | system calls |
+//! | `system/disk.rs` | those about room on the disk |
 //! | `memory.rs` | what compilers want of every library |
 
 #![cfg_attr(feature = "carried", no_std)]
