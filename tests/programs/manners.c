@@ -388,18 +388,58 @@ static int serves(void) {
 /* The same in a group of its own, which a terminal knows nothing of. */
 static int serves_apart(void) { return setpgid(0, 0) ? 98 : serves(); }
 
-/* Says which signals it gets, all that a program may wait for, until it gets a SIGTERM. */
-static int told(void) {
-  sigset_t all;
+/* Says which signals it gets, all that a program may wait for, until it gets the last one. */
+static sigset_t all;
+static void block_all(void) {
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, 0);
-  puts("waiting");
+}
+static int told_until(int last, const char *first) {
+  puts(first);
   fflush(stdout);
-  for (int signal = 0; signal != SIGTERM;) {
+  for (int signal = 0; signal != last;) {
     if (sigwait(&all, &signal)) return 98;
     printf("%d\n", signal);
     fflush(stdout);
   }
+  return 0;
+}
+static int told(void) {
+  block_all();
+  return told_until(SIGTERM, "waiting");
+}
+/* Sends to its group, to its parent, and by a child to its group, by signals of which each one counts. */
+static int sends(void) {
+  block_all();
+  kill(0, SIGRTMIN);
+  kill(getppid(), SIGRTMIN + 1);
+  pid_t child = fork();
+  if (child == 0) { kill(0, SIGRTMIN + 2); _exit(0); }
+  siginfo_t info;
+  waitid(P_PID, child, &info, WEXITED | WNOWAIT);
+  sigdelset(&all, SIGCHLD);
+  return told_until(SIGRTMAX, "sent");
+}
+/* Sends to its parent from a group of its own. */
+static int sends_apart(void) {
+  union sigval seven = {7};
+  say("sent", !setpgid(0, 0) && !sigqueue(getppid(), SIGRTMIN + 1, seven));
+  return 3;
+}
+/* Starts a command, and says what that has sent to it. */
+static int hears(char **command) {
+  block_all();
+  pid_t child = fork();
+  if (child == 0) {
+    sigprocmask(SIG_UNBLOCK, &all, 0);
+    execvp(command[0], command);
+    _exit(97);
+  }
+  say("ended", end_of(child));
+  siginfo_t info;
+  struct timespec none = {0, 0};
+  sigdelset(&all, SIGCHLD);
+  while (sigtimedwait(&all, &info, &none) > 0) say(info.si_signo == SIGRTMIN + 1 ? "heard" : "?", info.si_value.sival_int);
   return 0;
 }
 
@@ -413,6 +453,7 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"killed", killed}, {"jumps", jumps}, {"loads", loads}, {"serves", serves}, {"told", told},
   {"registers", registers}, {"disarmed_stack", disarmed_stack},
   {"trap_by_other_names", trap_by_other_names}, {"serves_apart", serves_apart},
+  {"sends", sends}, {"sends_apart", sends_apart},
 };
 
 int main(int count, char **arguments) {
@@ -422,6 +463,7 @@ int main(int count, char **arguments) {
     alarm(1);
     execvp(arguments[2], arguments + 2);
   }
+  if (count > 2 && !strcmp(arguments[1], "hears")) return hears(arguments + 2);
   for (size_t i = 0; count > 1 && i < sizeof scenarios / sizeof *scenarios; i++)
     if (!strcmp(arguments[1], scenarios[i].name)) return scenarios[i].run();
   for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) puts(scenarios[i].name);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -199,18 +199,55 @@ fn signals_are_passed_on() {
     assert!(covering.only().expect("a record").hit.len() > 5);
 }
 
+/// What the program sends to its group arrives once, and nothing that it sends to its parent comes back.
+#[test]
+fn what_a_program_sends_does_not_come_back() {
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&[]).expect("tomo");
+    command.arg(program()).arg("sends").stdout(Stdio::piped());
+    let mut sends = command.process_group(0).spawn().expect("started");
+    let lines = BufReader::new(sends.stdout.take().expect("a pipe")).lines();
+    let mut lines = lines.map(|line| line.expect("read"));
+    assert_eq!(lines.next().as_deref(), Some("sent"));
+    let pid = sends.id().to_string();
+    let sent = Command::new("kill").args(["-64", &pid]).status();
+    assert!(sent.expect("kill").success());
+    assert_eq!(lines.collect::<Vec<_>>(), ["34", "36", "64"]);
+    assert_eq!(sends.wait().expect("ended").code(), Some(0));
+}
+
+/// What it sends to its parent alone reaches who started `tomo`.
+#[test]
+fn what_a_program_sends_to_its_parent_arrives_there() {
+    let covering = Covering::new().expect("a folder");
+    let expected = {
+        let mut command = Command::new(program());
+        command.arg("hears").arg(program()).arg("sends_apart");
+        complete(command, b"").expect("run")
+    };
+    let output = complete(started_by(&covering, "hears", "sends_apart"), b"").expect("run");
+    let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text(&expected), "sent 1\nended 3\nheard 7\n");
+    assert_eq!(text(&output), text(&expected));
+}
+
+/// `tomo cover` of a scenario, started by another one.
+fn started_by(covering: &Covering, by: &str, scenario: &str) -> Command {
+    let covered = covering.command(&[]).expect("tomo");
+    let mut command = Command::new(program());
+    command.arg(by).arg(covered.get_program());
+    command.args(covered.get_args());
+    let set = |(name, value): (_, Option<_>)| Some((name, value?));
+    command.envs(covered.get_envs().filter_map(set));
+    command.arg(program()).arg(scenario);
+    command
+}
+
 /// An alarm that was set before `tomo` was executed rings for `tomo` alone.
 #[test]
 fn an_alarm_set_before_ends_the_program() {
     let covering = Covering::new().expect("a folder");
-    let covered = covering.command(&[]).expect("tomo");
-    let mut command = Command::new(program());
-    command.arg("alarm").arg(covered.get_program());
-    command.args(covered.get_args());
-    let set = |(name, value): (_, Option<_>)| Some((name, value?));
-    command.envs(covered.get_envs().filter_map(set));
-    command.arg(program()).arg("serves");
-    let output = complete(command, b"").expect("run");
+    let output = complete(started_by(&covering, "alarm", "serves"), b"").expect("run");
     assert_eq!(output.status.code(), Some(128 + 14));
     assert_eq!(covering.only().expect("a record").processes, 1);
 }

@@ -3,8 +3,12 @@
 //!
 //! Signals that whoever started this process wanted ignored stay ignored, here and in the program. Once no program is left
 //! everything is as it was.
+//!
+//! What a program sends to its group, or to its parent, comes to this process, too, and is not passed on: it was not meant
+//! for who sent it, and the group has it already. Without us its parent would have been ours; so that gets what comes from
+//! outside of our group, which nobody can have sent to the group.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::mem::zeroed;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -168,8 +172,76 @@ extern "C" fn pass_on(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     // SAFETY: the kernel hands handlers of this kind what it knows of the signal.
     let info = unsafe { &*info };
     let interrupted = Errno::last_raw();
-    PLACES.iter().for_each(|place| place.pass_on(signal, info));
+    match sent_from_below(info) {
+        Some(sender) => send_above(sender, signal, info),
+        None => PLACES.iter().for_each(|place| place.pass_on(signal, info)),
+    }
     Errno::set_raw(interrupted);
+}
+
+/// Who has sent a signal, if it is a program that this process has started, or has come of one.
+fn sent_from_below(info: &siginfo_t) -> Option<i32> {
+    /// More generations are not looked at.
+    const DEEPEST: usize = 64;
+    if !matches!(info.si_code, libc::SI_USER | libc::SI_QUEUE) {
+        return None;
+    }
+    // SAFETY: a signal with one of these codes has a sender; the other is a system call with nothing.
+    let (sender, me) = unsafe { (info.si_pid(), libc::getpid()) };
+    let parents = std::iter::successors(parent_of(sender), |process| parent_of(*process));
+    let mut parents = parents.take(DEEPEST);
+    parents.any(|process| process == me).then_some(sender)
+}
+
+/// The process that has made `process`, or now has it in its stead; nobody if it is the first one or gone.
+fn parent_of(process: i32) -> Option<i32> {
+    let mut stat = [0_u8; 512];
+    let length = read_stat(process, &mut stat)?;
+    // A name in parentheses, which may have some of its own, the state, and the parent.
+    let rest = stat.get(..length)?;
+    let name_ends = rest.iter().rposition(|byte| *byte == b')')?;
+    let digits = rest.get(name_ends + 4..)?.split(|byte| *byte == b' ');
+    let parent = digits.into_iter().next()?.iter().try_fold(0, |sum, digit| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        i32::checked_add(i32::checked_mul(sum, 10)?, digit.into())
+    });
+    parent.filter(|parent| *parent > 0)
+}
+
+/// Reads what the system tells of a process, as far as there is room; how much that is. Nothing is allocated.
+fn read_stat(process: i32, to: &mut [u8]) -> Option<usize> {
+    let mut path = [0_u8; 32];
+    let mut rest = path.as_mut_slice();
+    write!(rest, "/proc/{process}/stat\0").ok()?;
+    // SAFETY: system calls; the path ends with a zero byte, and the other has as much room as is said.
+    let length = unsafe {
+        let file = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return None;
+        }
+        let length = libc::read(file, to.as_mut_ptr().cast(), to.len());
+        libc::close(file);
+        length
+    };
+    usize::try_from(length).ok()
+}
+
+/// A signal that `sender`, who comes of this process, has sent to it alone goes to whom it would have gone to without us. Where
+/// both are in one group that is not known: it may have been sent to the group, which has it then.
+fn send_above(sender: i32, signal: c_int, info: &siginfo_t) {
+    // SAFETY: system calls with a number at most, which change nothing.
+    let (is_leader, group, ours, above) = unsafe {
+        let is_leader = libc::getsid(0) == libc::getpid();
+        (
+            is_leader,
+            libc::getpgid(sender),
+            libc::getpgrp(),
+            libc::getppid(),
+        )
+    };
+    if !is_leader && group >= 0 && group != ours && above > 0 {
+        send_on(above, signal, info);
+    }
 }
 
 /// Whether the program `process` is meant, which did not get the signal itself. What the kernel sends for a terminal it sends to
@@ -208,13 +280,18 @@ impl Place {
         let process = self.process.load(Ordering::SeqCst);
         let started = process > 0;
         if started && self.missed.fetch_and(!noted, Ordering::SeqCst) & noted != 0 {
-            if info.si_code == libc::SI_QUEUE {
-                // SAFETY: a system call with three numbers, of which a signal with this code has the third.
-                unsafe { libc::sigqueue(process, signal, info.si_value()) };
-            } else {
-                send(process, signal);
-            }
+            send_on(process, signal, info);
         }
+    }
+}
+
+/// Sends a signal that came to a process, with what came with it.
+fn send_on(process: i32, signal: c_int, info: &siginfo_t) {
+    if info.si_code == libc::SI_QUEUE {
+        // SAFETY: a system call with three numbers, of which a signal with this code has the third.
+        unsafe { libc::sigqueue(process, signal, info.si_value()) };
+    } else {
+        send(process, signal);
     }
 }
 
