@@ -498,6 +498,43 @@ fn broken_pipes_are_handled_as_without() {
     }
 }
 
+/// Whatever the system grants `tomo`, the program runs, with the limits that were set.
+#[test]
+fn where_there_is_little_memory_the_program_runs() {
+    let asks = "sh -c 'for what in d v s; do ulimit -S$what; ulimit -H$what; done; exit 3'";
+    for limit in ["-d 20000", "-S -d 3000", "-v 200000", "-s 32", "-S -s 48"] {
+        runs_within(limit, asks, 3);
+    }
+    // It has too many functions to be understood within that.
+    for limit in ["-d 20000", "-v 200000", "-S -d 20000"] {
+        runs_within(limit, "python3 -c 'print(1); exit(4)'", 4);
+    }
+}
+
+/// A command covered within a limit does what it does within that alone.
+fn runs_within(limit: &str, command: &str, expected: i32) {
+    let covering = Covering::new().expect("a folder");
+    let output = covering.output();
+    let shell = |command: &str| {
+        let line = format!("ulimit -c 0 {limit}; exec {command}");
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &line]).env("TOMO_CACHE_DIR", &output);
+        complete(shell, b"").expect("run")
+    };
+    let tomo = tomo_testkit::tomo::path().expect("tomo").display();
+    let covered = shell(&format!(
+        "{tomo} cover -o {} -- {command}",
+        output.display()
+    ));
+    let alone = shell(command);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let said = text(&covered.stderr);
+    assert_eq!(code(&alone), Some(expected), "{limit}");
+    assert_eq!(code(&covered), Some(expected), "{limit}: {said}");
+    let (covered, alone) = (text(&covered.stdout), text(&alone.stdout));
+    assert_eq!(covered, alone, "{limit}: {said}");
+}
+
 /// The program's C library is not glibc: other signals, other loader.
 #[test]
 fn programs_of_another_c_library_are_covered() {

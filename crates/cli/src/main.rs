@@ -43,10 +43,12 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Args as _, FromArgMatches as _, Parser, Subcommand};
+use mimalloc::MiMalloc;
+use tomo_launch::Sparing;
 
 /// The analysis makes and drops millions of small values; the system's allocator takes a fifth longer.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Sparing<MiMalloc> = Sparing(MiMalloc);
 
 /// Profile native programs as they are, in the field.
 ///
@@ -91,6 +93,26 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    let say_so = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        say_so(panic);
+        tomo_launch::become_the_program("this is a bug in tomo");
+    }));
+    /// Bytes of a stack as it usually is.
+    const USUAL: usize = 8 << 20;
+    if tomo_launch::is_stack_small() {
+        let elsewhere = std::thread::Builder::new()
+            .stack_size(USUAL)
+            .spawn(complete);
+        if let Ok(Ok(code)) = elsewhere.map(std::thread::JoinHandle::join) {
+            return code;
+        }
+    }
+    complete()
+}
+
+/// Does what the command line says.
+fn complete() -> ExitCode {
     let options = std::env::var_os(tomo_wire::environment::OPTIONS);
     let given = options::with_options(std::env::args_os().collect(), options.as_deref());
     let asked = asked(&given).unwrap_or_else(|| Arguments::parse_from(given).command);

@@ -185,6 +185,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.flush_only {
         bail!("--flush-only runs no program");
     }
+    tomo_launch::is_to_start(arguments.command.len());
     let instance = match instance(arguments) {
         Ok(instance) => instance,
         Err(error) => {

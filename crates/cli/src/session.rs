@@ -31,6 +31,7 @@ impl<'a> Started<'a> {
         then: impl FnOnce(Started<'a>) -> Result<ExitCode>,
     ) -> Result<ExitCode> {
         tomo_launch::keep_going();
+        tomo_launch::is_to_start(words.len());
         let Some(name) = words.first() else {
             return Ok(ExitCode::from(2));
         };

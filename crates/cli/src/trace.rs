@@ -180,6 +180,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn trace(arguments: &Traced) -> Result<ExitCode> {
     tomo_launch::keep_going();
+    tomo_launch::is_to_start(arguments.command.len());
     let [name, rest @ ..] = arguments.command.as_slice() else {
         return Ok(ExitCode::from(2));
     };

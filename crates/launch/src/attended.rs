@@ -50,7 +50,7 @@ use tomo_weave::Breakpoint;
 
 use crate::passing::Passing;
 use crate::start::Extra;
-use crate::{Ended, Observed, StartError, Target, inherited};
+use crate::{Ended, Observed, StartError, Target, inherited, scarce};
 use calm::Calming;
 use events::Attending;
 use space::Wanted;
@@ -110,6 +110,7 @@ pub fn attend(
     command.arg0(name).args(arguments);
     extra.hand_on(&mut command);
     inherited::hand_on(&mut command);
+    scarce::hand_on(&mut command);
     let (mut hear, tell) = io::pipe().map_err(failed)?;
     let (told, mut permit) = io::pipe().map_err(failed)?;
     let held = Held {
@@ -121,6 +122,7 @@ pub fn attend(
     };
     system::hold_back(&mut command, held);
     let passing = Passing::prepare().map_err(StartError::Lost)?;
+    scarce::is_started();
     std::thread::scope(|scope| {
         // It comes back when the program has started, which waits for this thread. With the command goes its end of the pipe.
         let mut spawning = Some(scope.spawn(move || command.spawn()));

@@ -43,3 +43,11 @@ pub(crate) fn hand_on(command: &mut Command) {
         });
     }
 }
+
+/// Has a program that is executed in the place of this process find what this one has found.
+pub(crate) fn put_back() {
+    if !PIPES_IGNORED.load(Ordering::Relaxed) {
+        // SAFETY: an async-signal-safe call; nobody has asked to be told of broken pipes.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    }
+}

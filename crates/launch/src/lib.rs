@@ -15,6 +15,7 @@
 //! | `unwound.rs` | where runs crashed, unwound afterwards |
 //! | `private.rs` | files and folders that nobody else can write |
 //! | `inherited.rs` | how broken pipes are to be handled |
+//! | `scarce.rs` | the program runs where there is too little memory for more |
 //! | `attended.rs` | a program that this process attends to: breakpoints, calm |
 //! | `passing.rs` | signals are passed on |
 //! | `start.rs` | the program runs, its end is waited for |
@@ -45,6 +46,11 @@ mod passing;
 mod pool;
 mod private;
 mod room;
+#[expect(
+    unsafe_code,
+    reason = "allocates, and executes the program where nothing can be allocated; SAFETY.md argues it"
+)]
+mod scarce;
 mod seen;
 mod start;
 mod target;
@@ -63,6 +69,7 @@ pub use passing::keep_going;
 pub use pool::{Pool, PoolError};
 pub use private::NotPrivate;
 pub use room::Placed;
+pub use scarce::{Sparing, become_the_program, is_stack_small, is_to_start};
 pub use seen::{Seen, read_live};
 pub use start::{Arming, Ended, Extra, StartError, Started, run, start, start_with};
 pub use target::{Target, TargetError};

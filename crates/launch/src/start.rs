@@ -14,7 +14,7 @@ use tomo_wire::environment;
 
 use crate::modules::is_sanitizer;
 use crate::passing::Passing;
-use crate::{Agent, Target, inherited};
+use crate::{Agent, Target, inherited, scarce};
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,14 +191,16 @@ pub fn start_with(
 ) -> Result<Started, StartError> {
     let mut command = Command::new(&target.command);
     command.arg0(name).args(arguments);
-    if let Some(arming) = armed {
+    if let Some(arming) = armed.filter(|_| scarce::has_room_for_agent()) {
         command.envs(arming.variables(|name| std::env::var_os(name)));
     }
     extra.hand_on(&mut command);
     inherited::hand_on(&mut command);
+    scarce::hand_on(&mut command);
     // Handled from before the program starts, so that none is missed; the program itself starts
     // with the default for each.
     let passing = Passing::prepare().map_err(StartError::Lost)?;
+    scarce::is_started();
     let failed = |error| StartError::NotStarted(target.command.clone(), error);
     let child = command.spawn().map_err(failed)?;
     passing.to(child.id() as i32);

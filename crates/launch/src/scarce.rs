@@ -1,0 +1,276 @@
+//! Where the system gives this process too little (`ulimit -d`, `-v`, `-s`), the program runs all the same.
+//!
+//! Three things are done, each for what the one before does not reach:
+//!
+//! - limits that this process may raise are raised before anything else happens, and put back in the programs that it starts;
+//! - where little memory may be had it comes from the system's allocator, which takes it bit by bit; ours takes
+//!   32 MB at once;
+//! - who finds none at all becomes the program, as it is, unless that has been started. What to execute stands in the
+//!   arguments that the kernel has put there, so nothing need be understood or allocated for it.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ffi::{CStr, c_char, c_int};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+use nix::libc::{self, rlimit};
+
+use crate::inherited;
+
+/// A limit that was raised, and what it was.
+struct Raised {
+    resource: libc::__rlimit_resource_t,
+    /// Up to which value it is too low; from there on nobody minds.
+    low: u64,
+    before: AtomicU64,
+}
+
+/// What stands for a limit that was not raised; no limit is.
+const NOT: u64 = libc::RLIM_INFINITY;
+
+static RAISED: [Raised; 3] = [
+    Raised::of(libc::RLIMIT_AS, NOT),
+    Raised::of(libc::RLIMIT_DATA, NOT),
+    Raised::of(libc::RLIMIT_STACK, 8 << 20),
+];
+
+impl Raised {
+    const fn of(resource: libc::__rlimit_resource_t, low: u64) -> Self {
+        Self {
+            resource,
+            low,
+            before: AtomicU64::new(NOT),
+        }
+    }
+
+    fn raise(&self) {
+        let limit = limit_of(self.resource);
+        if limit.rlim_cur >= self.low || limit.rlim_cur >= limit.rlim_max {
+            return;
+        }
+        let before = limit.rlim_cur;
+        let raised = rlimit {
+            rlim_cur: limit.rlim_max.min(self.low),
+            ..limit
+        };
+        if set(self.resource, &raised) {
+            self.before.store(before, Ordering::Relaxed);
+        }
+    }
+
+    fn put_back(&self) {
+        let before = self.before.load(Ordering::Relaxed);
+        if before != NOT {
+            let limit = rlimit {
+                rlim_cur: before,
+                ..limit_of(self.resource)
+            };
+            set(self.resource, &limit);
+        }
+    }
+}
+
+fn limit_of(resource: libc::__rlimit_resource_t) -> rlimit {
+    let mut limit = rlimit {
+        rlim_cur: NOT,
+        rlim_max: NOT,
+    };
+    // SAFETY: the kernel writes one limit.
+    unsafe { libc::getrlimit(resource, &raw mut limit) };
+    limit
+}
+
+fn set(resource: libc::__rlimit_resource_t, limit: &rlimit) -> bool {
+    // SAFETY: the kernel reads one limit.
+    unsafe { libc::setrlimit(resource, limit) == 0 }
+}
+
+/// The arguments of this process, as the kernel has put them there, and how many.
+static ARGUMENTS: AtomicPtr<*const c_char> = AtomicPtr::new(ptr::null_mut());
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Words of the command that is to be started, which are the last arguments; 0 as long as nobody has understood them.
+static WORDS: AtomicUsize = AtomicUsize::new(0);
+/// Whether it has been started.
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+// SAFETY: the C library calls what stands in this section before `main`, once; glibc does with the arguments of the process, which
+// stay where they are, and those of others are not looked at.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn(c_int, *mut *const c_char) = begin;
+
+extern "C" fn begin(count: c_int, arguments: *mut *const c_char) {
+    if cfg!(target_env = "gnu") {
+        ARGUMENTS.store(arguments, Ordering::Relaxed);
+        COUNT.store(count.unsigned_abs() as usize, Ordering::Relaxed);
+    }
+    RAISED.iter().for_each(Raised::raise);
+}
+
+/// Has the program that `command` starts find the limits that were before.
+pub(crate) fn hand_on(command: &mut Command) {
+    let is_raised = |raised: &Raised| raised.before.load(Ordering::Relaxed) != NOT;
+    if RAISED.iter().any(is_raised) {
+        // SAFETY: between fork and exec the closure only makes system calls, which are async-signal-safe.
+        unsafe {
+            command.pre_exec(|| {
+                put_back();
+                Ok(())
+            });
+        }
+    }
+}
+
+fn put_back() {
+    RAISED.iter().for_each(Raised::put_back);
+}
+
+/// The last `words` arguments are the command that is to be started.
+pub fn is_to_start(words: usize) {
+    WORDS.store(words, Ordering::Relaxed);
+}
+
+/// From now on the command is not executed in the place of this process.
+pub(crate) fn is_started() {
+    STARTED.store(true, Ordering::Relaxed);
+}
+
+/// Whether the first thread may have a stack that is too small for what is done on it.
+#[must_use]
+pub fn is_stack_small() -> bool {
+    limit_of(libc::RLIMIT_STACK).rlim_cur < 1 << 20
+}
+
+/// Whether the program's own stack has room for what the agent does before the program begins.
+pub(crate) fn has_room_for_agent() -> bool {
+    /// A few times what it needs.
+    const ENOUGH: u64 = 64 << 10;
+    let [.., stack] = &RAISED;
+    let before = stack.before.load(Ordering::Relaxed);
+    limit_of(libc::RLIMIT_STACK).rlim_cur.min(before) >= ENOUGH
+}
+
+/// Becomes the program that was to be started, and says that it is not observed, and `why`; returns if there is none, or it has
+/// been started. Allocates nothing.
+pub fn become_the_program(why: &str) {
+    if STARTED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let Some(command) = command() else {
+        return;
+    };
+    say(["tomo: the program was not observed: ", why, "\n"]);
+    put_back();
+    inherited::put_back();
+    // SAFETY: the arguments end with null, and none of them was changed.
+    unsafe { libc::execvp(*command, command) };
+    say(["tomo: it cannot be executed\n", "", ""]);
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(127) };
+}
+
+/// What is to be executed, among the arguments of this process.
+fn command() -> Option<*const *const c_char> {
+    /// Commands that start the one behind `--` whatever else they are told.
+    const STARTING: [&[u8]; 5] = [b"cover", b"count", b"paths", b"predicates", b"chains"];
+    let count = COUNT.load(Ordering::Relaxed);
+    let arguments = ARGUMENTS.load(Ordering::Relaxed);
+    let first = match WORDS.load(Ordering::Relaxed) {
+        0 => {
+            // SAFETY: there are so many arguments, each of which ends with a zero byte.
+            let argument = |at: usize| unsafe { CStr::from_ptr(*arguments.add(at)) }.to_bytes();
+            let starts = count > 1 && STARTING.contains(&argument(1));
+            let separator = (2..count).find(|at| argument(*at) == b"--")?;
+            starts.then_some(separator + 1)?
+        }
+        words => count.checked_sub(words)?,
+    };
+    // SAFETY: there are so many arguments.
+    (first > 1 && first < count).then(|| unsafe { arguments.add(first) }.cast_const())
+}
+
+fn say(parts: [&str; 3]) {
+    for part in parts {
+        // SAFETY: the kernel reads as many bytes as there are.
+        unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
+    }
+}
+
+/// An allocator for programs that start others: where little memory may be had it is the system's, and where there is none this
+/// process becomes the program.
+#[derive(Debug)]
+pub struct Sparing<A>(pub A);
+
+/// Whether little memory may be had, which does not change: 0 as long as nobody has asked.
+static LITTLE: AtomicU8 = AtomicU8::new(UNKNOWN);
+const UNKNOWN: u8 = 0;
+const PLENTY: u8 = 1;
+const SCARCE: u8 = 2;
+
+fn is_little() -> bool {
+    /// What is more than ever was needed.
+    const ENOUGH: u64 = 4 << 30;
+    let known = LITTLE.load(Ordering::Relaxed);
+    if known != UNKNOWN {
+        return known == SCARCE;
+    }
+    let limits = [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(limit_of);
+    let is_little = limits.iter().any(|limit| limit.rlim_max < ENOUGH);
+    let asked = if is_little { SCARCE } else { PLENTY };
+    // Who asks first decides: what was taken from one is not to be given back to the other.
+    let decided = LITTLE.compare_exchange(UNKNOWN, asked, Ordering::Relaxed, Ordering::Relaxed);
+    decided.map_or_else(|decided| decided, |_| asked) == SCARCE
+}
+
+/// What was found; where that is nothing it was the last that was looked for here, if there is a program.
+fn found(memory: *mut u8) -> *mut u8 {
+    if memory.is_null() {
+        become_the_program("there is too little memory (ulimit -d, -v)");
+    }
+    memory
+}
+
+// SAFETY: all that is asked for is asked of one of two allocators, which is the same for as long as the process lives.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Sparing<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's.
+        found(unsafe {
+            match is_little() {
+                true => System.alloc(layout),
+                false => self.0.alloc(layout),
+            }
+        })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's.
+        found(unsafe {
+            match is_little() {
+                true => System.alloc_zeroed(layout),
+                false => self.0.alloc_zeroed(layout),
+            }
+        })
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's.
+        found(unsafe {
+            match is_little() {
+                true => System.realloc(memory, layout, size),
+                false => self.0.realloc(memory, layout, size),
+            }
+        })
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's.
+        unsafe {
+            match is_little() {
+                true => System.dealloc(memory, layout),
+                false => self.0.dealloc(memory, layout),
+            }
+        }
+    }
+}
