@@ -140,15 +140,35 @@ fn a_program_that_moves_its_text_runs_on() {
     }
 }
 
-#[test]
-fn shadows_of_stacks_are_not_locked_into_memory() {
+/// With its paths counted a program does what it does alone.
+fn does_the_same_with_paths(scenario: &str) {
     let covering = Covering::new().expect("a folder");
     let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
     command.args(["paths", "-o"]).arg(covering.output());
     command.arg("--");
-    let (expected, got) = (alone("locks"), run(command, "locks"));
+    let (expected, got) = (alone(scenario), run(command, scenario));
     assert_eq!(text(&got.stdout), text(&expected.stdout));
     assert_eq!(got.status.code(), expected.status.code());
+    let said = text(&got.stderr);
+    assert!(!said.contains("not counted"), "{said}");
+}
+
+#[test]
+fn shadows_of_stacks_are_not_locked_into_memory() {
+    does_the_same_with_paths("locks");
+}
+
+/// Where the header of a program lies in its text, others find its file there.
+#[test]
+fn the_page_of_a_programs_header_stays_its_own() {
+    let flags = ["-O2", "-Wl,-z,noseparate-code", "-Wl,--build-id"];
+    let program = compiled("gcc", "named.c", &flags).expect("built");
+    let ways = ["cover", "cover --fork separate", "count", "paths"];
+    let said = of_program(&program, &ways, 4);
+    assert!(
+        said.iter().all(|said| !said.contains("not observed")),
+        "{said:?}"
+    );
 }
 
 /// What threads without a slab do is lost, which is said, and nothing else is.

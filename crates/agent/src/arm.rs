@@ -543,8 +543,13 @@ impl Place<'_> {
     pub(crate) fn map_texts(&self, bias: usize) -> Result<(), Errno> {
         let mut result = Ok(());
         for (index, region) in self.image.regions().iter().enumerate() {
-            let (length, from) = (region.length.get() as usize, region.offset.get());
-            let (to, access) = (text_at(bias, region), Protection::ReadExecute);
+            let access = Protection::ReadExecute;
+            let kept = self.kept_of(text_at(bias, region), region);
+            let (length, from) = (region.length.get() - kept, region.offset.get() + kept);
+            let (length, to) = (length as usize, text_at(bias, region) + kept as usize);
+            if length == 0 {
+                continue;
+            }
             // SAFETY: there is the text of which the image was made, in which no thread runs; the patched one does the same, and
             // where that leads is mapped already, or will be before anybody runs in it.
             let mapped = unsafe { system::map_over(to, length, access, self.files.text, from) };
@@ -554,6 +559,27 @@ impl Place<'_> {
             }
         }
         result
+    }
+
+    /// How many bytes of the region, which is at `start`, stay the module's own: the page with the header of the file, if the image
+    /// changes nothing in it. Where a process has mapped that page others look for the file (who tells of a program's stack, for
+    /// its symbols), and a text that is a file of ours would lead them astray. Elsewhere it makes no difference.
+    fn kept_of(&self, start: usize, region: &Region) -> u64 {
+        const HEADER: [u8; 4] = *b"\x7fELF";
+        // SAFETY: the module's text, a page at least, which is mapped.
+        let own = unsafe { slice::from_raw_parts(start as *const u8, PAGE as usize) };
+        if !own.starts_with(&HEADER) {
+            return 0;
+        }
+        // Piece by piece: a stack may be small.
+        let mut at = region.offset.get();
+        let same = own.chunks(256).all(|own| {
+            let mut piece = [0; 256];
+            let read = self.files.text.read_at(&mut piece, at);
+            at = at.wrapping_add(piece.len() as u64);
+            read == Ok(piece.len()) && piece == *own
+        });
+        if same { PAGE } else { 0 }
     }
 
     fn publish(&self, module: &Module<'_>, windows: &'static [Window], counters: Counters) {
