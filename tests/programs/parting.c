@@ -197,6 +197,19 @@ static int locks(void) {
   return 0;
 }
 
+/* Adds up the memory that some walk through to test it when they crash (Redis does): what is no file's and no stack. */
+static int walks(void) {
+  FILE *maps = fopen("/proc/self/maps", "r");
+  char line[512];
+  unsigned long start, end, sum = 0;
+  say("new", work1(9));
+  while (maps && fgets(line, sizeof line, maps))
+    if (strstr(line, "rw") && strstr(line, " 00:00 ") && !strstr(line, "stack") && sscanf(line, "%lx-%lx", &start, &end) == 2)
+      sum += end - start;
+  say("less than a gigabyte", sum < 1ul << 30);
+  return 0;
+}
+
 /* May write no file any more; then threads and their creator run the same code at once. */
 __attribute__((noinline, noclone)) static unsigned counted(unsigned x) { __asm__ volatile(""); return x + 1; }
 static void *counting(void *unused) {
@@ -263,6 +276,7 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"sandboxed", sandboxed}, {"sandboxed_child", sandboxed_child},
   {"called_back", called_back}, {"traced", traced}, {"patches", patches},
   {"locks", locks}, {"limited", limited},
+  {"walks", walks}, 
   {"leaves", leaves}, {"bordering", bordering}, {"namespaced", namespaced},
 };
 

@@ -158,6 +158,11 @@ fn shadows_of_stacks_are_not_locked_into_memory() {
     does_the_same_with_paths("locks");
 }
 
+#[test]
+fn who_walks_through_memory_leaves_shadows_alone() {
+    does_the_same_with_paths("walks");
+}
+
 /// Where the header of a program lies in its text, others find its file there.
 #[test]
 fn the_page_of_a_programs_header_stays_its_own() {

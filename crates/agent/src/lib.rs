@@ -40,6 +40,7 @@
 //! | `names.rs` | names that are put together without allocating |
 //! | `system.rs` | system calls |
 //! | `system/disk.rs` | those about room on the disk |
+//! | `system/large.rs` | large memory |
 //! | `memory.rs` | what compilers want of every library |
 
 #![cfg_attr(feature = "carried", no_std)]

@@ -1,12 +1,17 @@
 //! System calls, without the C library: its wrappers set `errno`, which belongs to the program.
 
+mod disk;
+mod large;
+
 use core::arch::asm;
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicUsize, Ordering};
 
 use tomo_wire::PAGE;
 
-mod disk;
+pub(crate) use large::{
+    leave_out_of_dumps, list_as, map_nothing, name_memory, prefer_small_pages, reserve_anywhere,
+    zeros,
+};
 
 /// The system's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +141,7 @@ pub(crate) struct Status {
     pub(crate) user: u32,
     group: u32,
     padding: u32,
-    special: u64,
+    pub(crate) special: u64,
     pub(crate) length: i64,
     block: i64,
     blocks: i64,
@@ -264,14 +269,6 @@ pub(crate) fn reserve(address: usize, length: usize) -> Result<(), Errno> {
     // SAFETY: the memory was mapped by the call above and is known to nobody.
     let _ = unsafe { call(UNMAP, [got, length, 0, 0, 0, 0]) };
     Err(EXISTS)
-}
-
-/// Takes `length` bytes wherever there is room, so that nothing else gets them.
-pub(crate) fn reserve_anywhere(length: usize) -> Result<usize, Errno> {
-    let flags = PRIVATE | ANONYMOUS | NO_RESERVE;
-    let none = Protection::None as usize;
-    // SAFETY: the kernel chooses a place where nothing is.
-    unsafe { call(MAP, [0, length, none, flags, usize::MAX, 0]) }
 }
 
 /// Maps memory of zeros over what is at `address`.
@@ -629,13 +626,6 @@ pub(crate) fn control_block() -> usize {
     address
 }
 
-/// Has memory given in pages of the usual size, where the system would give large ones.
-pub(crate) fn prefer_small_pages(address: usize, length: usize) {
-    const SMALL: usize = 15;
-    // SAFETY: what is in the memory stays as it is.
-    let _ = unsafe { call(ADVISE, [address, length, SMALL, 0, 0, 0]) };
-}
-
 /// Lets so many nanoseconds, less than a second, pass.
 pub(crate) fn pause(nanoseconds: u64) {
     let time = [0_u64, nanoseconds];
@@ -656,27 +646,4 @@ pub(crate) fn is_alive(process: u32, thread: u32) -> bool {
         )
     };
     asked != Err(NO_SUCH_PROCESS)
-}
-
-/// How far below this library large memory is taken, in bytes: the places right below it are those that images of
-/// libraries need.
-const FAR: usize = 64 << 30;
-
-/// Where such memory was taken last.
-static LARGE: AtomicUsize = AtomicUsize::new(0);
-
-/// New memory of zeros, never unmapped, far from all modules if there is room.
-pub(crate) fn map_nothing(length: usize) -> Result<usize, Errno> {
-    let flags = PRIVATE | ANONYMOUS | NO_RESERVE;
-    let access = Protection::ReadWrite as usize;
-    let here = map_nothing as fn(usize) -> Result<usize, Errno> as usize;
-    let above = match LARGE.load(Ordering::Relaxed) {
-        0 => here.saturating_sub(FAR),
-        last => last,
-    };
-    let hint = above.saturating_sub(length) & !(PAGE as usize - 1);
-    // SAFETY: the kernel chooses a place where nothing is.
-    let place = unsafe { call(MAP, [hint, length, access, flags, usize::MAX, 0]) }?;
-    LARGE.store(place, Ordering::Relaxed);
-    Ok(place)
 }
