@@ -210,6 +210,26 @@ static int walks(void) {
   return 0;
 }
 
+/* Allows itself 400 MB of each kind of memory, less of it afterwards, and all that it may in the end. */
+static int bounds(void) {
+  static const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
+  for (int i = 0; i < 2; i++) {
+    struct rlimit limit = {400 << 20, 500 << 20}, found = {0, 0};
+    say("set", !setrlimit(kinds[i], &limit) && !getrlimit(kinds[i], &found));
+    say("soft", found.rlim_cur >> 20), say("hard", found.rlim_max >> 20);
+    char *memory = malloc(8 << 20);
+    if (memory) memset(memory, work1(i), 8 << 20);
+    say("there", memory != 0);
+    say("more than that is not", malloc(500 << 20) == 0);
+    limit.rlim_cur = 300 << 20;
+    say("changed", !prlimit(getpid(), kinds[i], &limit, &found) && !prlimit(0, kinds[i], 0, &limit));
+    say("before", found.rlim_cur >> 20), say("soft", limit.rlim_cur >> 20), say("hard", limit.rlim_max >> 20);
+    limit.rlim_cur = limit.rlim_max;
+    say("raised", !setrlimit(kinds[i], &limit));
+  }
+  return 3;
+}
+
 /* May write no file any more; then threads and their creator run the same code at once. */
 __attribute__((noinline, noclone)) static unsigned counted(unsigned x) { __asm__ volatile(""); return x + 1; }
 static void *counting(void *unused) {
@@ -276,7 +296,7 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"sandboxed", sandboxed}, {"sandboxed_child", sandboxed_child},
   {"called_back", called_back}, {"traced", traced}, {"patches", patches},
   {"locks", locks}, {"limited", limited},
-  {"walks", walks}, 
+  {"walks", walks}, {"bounds", bounds}, 
   {"leaves", leaves}, {"bordering", bordering}, {"namespaced", namespaced},
 };
 

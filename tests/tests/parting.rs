@@ -163,6 +163,13 @@ fn who_walks_through_memory_leaves_shadows_alone() {
     does_the_same_with_paths("walks");
 }
 
+/// What is ours counts, too, and is not the program's.
+#[test]
+fn limits_that_a_program_sets_are_for_its_own_memory() {
+    does_the_same_with_paths("bounds");
+    does_the_same(&[], "bounds");
+}
+
 /// Where the header of a program lies in its text, others find its file there.
 #[test]
 fn the_page_of_a_programs_header_stays_its_own() {

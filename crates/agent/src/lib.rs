@@ -30,6 +30,7 @@
 //! | `crash.rs` | what is kept of a thread that gets one |
 //! | `stacks.rs` | stacks for handlers, and whether ours may run there |
 //! | `signals.rs` | the C library's functions on signals, kept from hiding SIGTRAP |
+//! | `limits.rs` | limits of memory that a program sets itself |
 //! | `slabs.rs` | a slab of counters for each thread |
 //! | `shadow.rs` | a shadow of the thread's stacks behind it |
 //! | `tracks.rs` | what threads record in order, and how it grows |
@@ -65,6 +66,7 @@ mod given;
 mod interrupted;
 mod kept;
 mod late;
+mod limits;
 mod listed;
 mod loader;
 mod maps;

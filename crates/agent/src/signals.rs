@@ -4,8 +4,8 @@
 //! same names: they take SIGTRAP out of every set of signals that is to be blocked, and keep what
 //! the program wants done on SIGTRAP instead of telling the kernel; everything else goes
 //! on to the functions of the C library. Without an armed image they change nothing. Beside them stand those that execute another
-//! program, which is to find SIGTRAP as without us, those that fork, and a few functions after which text is to be the program's
-//! own again (`given.rs`).
+//! program, which is to find SIGTRAP as without us, those that fork, a few functions after which text is to be the program's
+//! own again (`given.rs`), and some before which what is ours is to be told from what is the program's (`limits.rs`).
 //!
 //! Not seen: masks that a program sets by system calls of its own, in the saved context of a
 //! signal or of `setcontext`.
@@ -13,11 +13,13 @@
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::transmute;
+use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::fatal;
 use crate::forked::{self, Begin};
 use crate::given;
+use crate::limits::{self, Limit};
 use crate::slabs;
 use crate::stacks;
 use crate::symbols;
@@ -423,6 +425,36 @@ stand_before! {
         trap::hand_on(|| real(child, path, actions, attributes, arguments, environment))
     }
     MLOCKALL: mlockall(flags: c_int) -> c_int = -1, |real| real(slabs::locked(flags))
+    SET_LIMIT: setrlimit(resource: c_int, new: *const Limit) -> c_int = -1, |real| {
+        // SAFETY: what `setrlimit` asks of its callers.
+        unsafe { limits::change(resource, new, null_mut(), |new, _| real(resource, new)) }
+    }
+    SET_LIMIT_64: setrlimit64(resource: c_int, new: *const Limit) -> c_int = -1, |real| {
+        // SAFETY: as above: another name of it.
+        unsafe { limits::change(resource, new, null_mut(), |new, _| real(resource, new)) }
+    }
+    LIMIT: getrlimit(resource: c_int, to: *mut Limit) -> c_int = -1, |real| {
+        // SAFETY: what `getrlimit` asks of its callers.
+        unsafe { limits::change(resource, null(), to, |_, to| real(resource, to)) }
+    }
+    LIMIT_64: getrlimit64(resource: c_int, to: *mut Limit) -> c_int = -1, |real| {
+        // SAFETY: as above: another name of it.
+        unsafe { limits::change(resource, null(), to, |_, to| real(resource, to)) }
+    }
+    CHANGE_LIMIT: prlimit(process: c_int, resource: c_int, new: *const Limit, old: *mut Limit) -> c_int = -1, |real| {
+        if !limits::is_mine(process) {
+            return real(process, resource, new, old);
+        }
+        // SAFETY: what `prlimit` asks of its callers.
+        unsafe { limits::change(resource, new, old, |new, old| real(process, resource, new, old)) }
+    }
+    CHANGE_LIMIT_64: prlimit64(process: c_int, resource: c_int, new: *const Limit, old: *mut Limit) -> c_int = -1, |real| {
+        if !limits::is_mine(process) {
+            return real(process, resource, new, old);
+        }
+        // SAFETY: as above: another name of it.
+        unsafe { limits::change(resource, new, old, |new, old| real(process, resource, new, old)) }
+    }
     ATTRIBUTE_MASK: pthread_attr_setsigmask_np(attributes: *mut c_void, set: *const Set) -> c_int = 22, |real| {
         // SAFETY: what `pthread_attr_setsigmask_np` asks of its callers.
         unsafe { without_trap(set, |set| real(attributes, set)) }

@@ -9,9 +9,10 @@ use core::ffi::{CStr, c_int, c_void};
 use tomo_wire::PAGE;
 
 pub(crate) use large::{
-    leave_out_of_dumps, list_as, map_nothing, name_memory, prefer_small_pages, reserve_anywhere,
-    zeros,
+    leave_out_of_dumps, list_as, map_nothing, mapped, name_memory, prefer_small_pages,
+    reserve_anywhere, zeros,
 };
+use large::{note_mapped, note_unmapped};
 
 /// The system's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,14 +202,20 @@ impl File {
 fn may_grow_to(length: u64) -> Result<(), Errno> {
     const FILE_SIZE: usize = 1;
     const TOO_LARGE: Errno = Errno(27);
-    let mut limits = [0_u64; 2];
-    let to = (&raw mut limits) as usize;
-    // SAFETY: the kernel fills one `struct rlimit`, which is two words.
-    unsafe { call(LIMIT, [FILE_SIZE, to, 0, 0, 0, 0]) }?;
-    match length <= limits[0] {
+    let [most, _] = limit(FILE_SIZE)?;
+    match length <= most {
         true => Ok(()),
         false => Err(TOO_LARGE),
     }
+}
+
+/// A limit of this process, and up to where it may raise that.
+pub(crate) fn limit(resource: usize) -> Result<[u64; 2], Errno> {
+    let mut limits = [0_u64; 2];
+    let to = (&raw mut limits) as usize;
+    // SAFETY: the kernel fills one `struct rlimit`, which is two words.
+    unsafe { call(LIMIT, [resource, to, 0, 0, 0, 0]) }?;
+    Ok(limits)
 }
 
 /// What the system tells of the file at `path`, links followed.
@@ -263,6 +270,7 @@ pub(crate) fn reserve(address: usize, length: usize) -> Result<(), Errno> {
     // SAFETY: the kernel refuses to map over anything; new memory that nobody knows harms nobody.
     let got = unsafe { call(MAP, [address, length, none, flags, usize::MAX, 0]) }?;
     if got == address {
+        note_mapped(length);
         return Ok(());
     }
     // A kernel before 4.17 takes the address for a hint.
@@ -372,7 +380,9 @@ pub(crate) fn map(
         offset as usize,
     ];
     // SAFETY: the kernel chooses a place where nothing is.
-    unsafe { call(MAP, arguments) }.map(|address| address as *mut u8)
+    let address = unsafe { call(MAP, arguments) }?;
+    note_mapped(length);
+    Ok(address as *mut u8)
 }
 
 /// Gives memory back.
@@ -382,6 +392,7 @@ pub(crate) fn map(
 pub(crate) unsafe fn unmap(address: usize, length: usize) {
     // SAFETY: the caller's.
     let _ = unsafe { call(UNMAP, [address, length, 0, 0, 0, 0]) };
+    note_unmapped(length);
 }
 
 /// Changes what may be done with mapped pages.

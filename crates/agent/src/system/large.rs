@@ -1,7 +1,8 @@
-//! Large memory: far from all modules, given by the system as it is touched, and left alone by who walks through all there is.
+//! Large memory: far from all modules, given by the system as it is touched, and left alone by who walks through all there is. And
+//! how much there is of ours in all.
 
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tomo_wire::PAGE;
 
@@ -15,7 +16,9 @@ pub(crate) fn reserve_anywhere(length: usize) -> Result<usize, Errno> {
     let flags = PRIVATE | ANONYMOUS | NO_RESERVE;
     let none = Protection::None as usize;
     // SAFETY: the kernel chooses a place where nothing is.
-    unsafe { call(MAP, [0, length, none, flags, usize::MAX, 0]) }
+    let place = unsafe { call(MAP, [0, length, none, flags, usize::MAX, 0]) }?;
+    note_mapped(length);
+    Ok(place)
 }
 
 /// How far below this library large memory is taken, in bytes: the places right below it are those that images of
@@ -38,6 +41,8 @@ pub(crate) fn map_nothing(length: usize) -> Result<usize, Errno> {
     // SAFETY: the kernel chooses a place where nothing is.
     let place = unsafe { call(MAP, [hint, length, access, flags, usize::MAX, 0]) }?;
     LARGE.store(place, Ordering::Relaxed);
+    note_mapped(length);
+    MAPPED[1].fetch_add(length as u64, Ordering::Relaxed);
     Ok(place)
 }
 
@@ -86,4 +91,22 @@ pub(crate) fn name_memory(address: usize, length: usize, name: &CStr) {
     let name = name.as_ptr() as usize;
     // SAFETY: the name ends with a zero byte; what is in the memory stays as it is.
     let _ = unsafe { call(CONTROL, [MEMORY, NAME, address, length, name, 0]) };
+}
+
+/// Bytes that were mapped where there was nothing before, and how many of them are this process's alone to write.
+static MAPPED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// How many bytes are mapped; or of those that are this process's alone to write.
+pub(crate) fn mapped(alone: bool) -> u64 {
+    MAPPED[usize::from(alone)].load(Ordering::Relaxed)
+}
+
+/// Notes that as many bytes more are mapped.
+pub(super) fn note_mapped(length: usize) {
+    MAPPED[0].fetch_add(length as u64, Ordering::Relaxed);
+}
+
+/// Notes that as many bytes less are.
+pub(super) fn note_unmapped(length: usize) {
+    MAPPED[0].fetch_sub(length as u64, Ordering::Relaxed);
 }
