@@ -257,6 +257,15 @@ static int leaves(void) {
   return 97;
 }
 
+/* Has another root, and becomes a program there. */
+static int shuts_in(void) {
+  if (chroot(getenv("ROOT")) || chdir("/")) return 98;
+  say("new", work1(8));
+  fflush(stdout);
+  execl("/program", "program", "bounds", (char *)0);
+  return 97;
+}
+
 /* Forks on a stack on which large shared memory borders, and says how many pages of that there are. */
 enum { REGION = 64 << 20, PAGE = 4096 };
 static char *region;
@@ -296,7 +305,7 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"sandboxed", sandboxed}, {"sandboxed_child", sandboxed_child},
   {"called_back", called_back}, {"traced", traced}, {"patches", patches},
   {"locks", locks}, {"limited", limited},
-  {"walks", walks}, {"bounds", bounds}, 
+  {"walks", walks}, {"bounds", bounds}, {"shuts_in", shuts_in},
   {"leaves", leaves}, {"bordering", bordering}, {"namespaced", namespaced},
 };
 

@@ -233,6 +233,45 @@ fn who_gives_up_root_starts_programs_that_say_nothing_of_us() {
     same(run(covering.command(&options).expect("tomo"), "leaves"));
 }
 
+/// What is started after another root was entered is told to load the agent, and cannot.
+#[test]
+fn who_enters_another_root_starts_programs_that_say_nothing_of_us() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let root = tempfile::tempdir().expect("a folder");
+    let copy = |from: &str, to: &str| {
+        let to = root.path().join(to.trim_start_matches('/'));
+        fs::create_dir_all(to.parent().expect("a folder")).expect("made");
+        fs::copy(from, to).expect("copied");
+    };
+    let listed = Command::new("ldd").arg(program()).output().expect("ldd");
+    let listed = text(&listed.stdout);
+    let libraries = listed.split_whitespace();
+    libraries
+        .filter(|word| word.starts_with('/'))
+        .for_each(|library| copy(library, library));
+    copy(&program().to_string_lossy(), "program");
+    let inside = |mut command: Command| {
+        command.env("ROOT", root.path());
+        run(command, "shuts_in")
+    };
+    let covering = Covering::new().expect("a folder");
+    let (expected, got) = (
+        inside(Command::new("env")),
+        inside(covering.command(&[]).expect("tomo")),
+    );
+    assert_eq!(
+        expected.status.code(),
+        Some(3),
+        "{}",
+        text(&expected.stderr)
+    );
+    assert_eq!(text(&got.stderr), text(&expected.stderr));
+    assert_eq!(text(&got.stdout), text(&expected.stdout));
+    assert_eq!(got.status.code(), expected.status.code());
+}
+
 /// Alone and observed in each of these ways a program says the same; gives what `tomo` says of it.
 fn say_the_same(source: &str, ways: &[&str], expected: i32) -> Vec<String> {
     let program = compiled("gcc", source, &["-O2", "-w", "-pthread"]).expect("built");

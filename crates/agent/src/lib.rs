@@ -31,6 +31,7 @@
 //! | `stacks.rs` | stacks for handlers, and whether ours may run there |
 //! | `signals.rs` | the C library's functions on signals, kept from hiding SIGTRAP |
 //! | `limits.rs` | limits of memory that a program sets itself |
+//! | `preloaded.rs` | our name in the environment, where our file is out of reach |
 //! | `slabs.rs` | a slab of counters for each thread |
 //! | `shadow.rs` | a shadow of the thread's stacks behind it |
 //! | `tracks.rs` | what threads record in order, and how it grows |
@@ -75,6 +76,7 @@ mod memory;
 mod names;
 mod own;
 mod passage;
+mod preloaded;
 mod shadow;
 mod signals;
 mod slabs;

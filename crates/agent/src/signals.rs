@@ -5,7 +5,8 @@
 //! the program wants done on SIGTRAP instead of telling the kernel; everything else goes
 //! on to the functions of the C library. Without an armed image they change nothing. Beside them stand those that execute another
 //! program, which is to find SIGTRAP as without us, those that fork, a few functions after which text is to be the program's
-//! own again (`given.rs`), and some before which what is ours is to be told from what is the program's (`limits.rs`).
+//! own again (`given.rs`), and some before which what is ours is to be told from what is the program's (`limits.rs`,
+//! `preloaded.rs`).
 //!
 //! Not seen: masks that a program sets by system calls of its own, in the saved context of a
 //! signal or of `setcontext`.
@@ -20,6 +21,7 @@ use crate::fatal;
 use crate::forked::{self, Begin};
 use crate::given;
 use crate::limits::{self, Limit};
+use crate::preloaded;
 use crate::slabs;
 use crate::stacks;
 use crate::symbols;
@@ -425,6 +427,13 @@ stand_before! {
         trap::hand_on(|| real(child, path, actions, attributes, arguments, environment))
     }
     MLOCKALL: mlockall(flags: c_int) -> c_int = -1, |real| real(slabs::locked(flags))
+    CHROOT: chroot(path: *const c_void) -> c_int = -1, |real| {
+        let result = real(path);
+        if result == 0 {
+            preloaded::after_leaving_root();
+        }
+        result
+    }
     SET_LIMIT: setrlimit(resource: c_int, new: *const Limit) -> c_int = -1, |real| {
         // SAFETY: what `setrlimit` asks of its callers.
         unsafe { limits::change(resource, new, null_mut(), |new, _| real(resource, new)) }

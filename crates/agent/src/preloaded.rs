@@ -1,0 +1,108 @@
+//! Where the loader cannot find our file any more, it is not told to load it: it would say so, on the standard error of each program
+//! that is started.
+//!
+//! A program that calls `chroot` looks files up elsewhere from then on, and so do those that it starts. If our file is not
+//! there either, its name is taken out of the list of what is loaded first, in the environment that the program hands on.
+
+use core::ffi::{CStr, c_char};
+
+use crate::loader::{self, weak};
+use crate::system::{self, Access};
+
+/// How the variable with that list begins.
+const LIST: &[u8] = b"LD_PRELOAD=";
+
+/// The program has another root directory now.
+pub(crate) fn after_leaving_root() {
+    let here = after_leaving_root as *const () as usize;
+    loader::for_each(|module| {
+        if module.holds(here) && system::open(module.path, Access::Read, true).is_err() {
+            forget(module.path);
+        }
+    });
+}
+
+/// Takes the file at `path` out of the list.
+fn forget(path: &CStr) {
+    let variable = weak!("__environ") as *const *const *mut c_char;
+    if variable.is_null() {
+        return;
+    }
+    // SAFETY: the C library's variable of this name; a list of strings that ends with null, or null.
+    let mut next = unsafe { *variable };
+    if next.is_null() {
+        return;
+    }
+    loop {
+        // SAFETY: not behind the null at the end, at which this returns.
+        let entry = unsafe { *next };
+        if entry.is_null() {
+            return;
+        }
+        // SAFETY: an entry is a string that ends with a zero byte.
+        let bytes = unsafe { CStr::from_ptr(entry) }.to_bytes();
+        if let Some((start, end)) = place_of(path.to_bytes(), bytes) {
+            // SAFETY: the program's own string, which it can change; nobody has put our name into one that it cannot.
+            unsafe { close_up(entry.cast(), start, end) };
+        }
+        // SAFETY: as above.
+        next = unsafe { next.add(1) };
+    }
+}
+
+/// Where in this entry of an environment `name` is, with what tells it from the next one.
+fn place_of(name: &[u8], entry: &[u8]) -> Option<(usize, usize)> {
+    let list = entry.strip_prefix(LIST)?;
+    let mut start = LIST.len();
+    for one in list.split(|byte| matches!(byte, b':' | b' ')) {
+        let end = start.saturating_add(one.len());
+        if one == name {
+            return Some((start, end.saturating_add(1).min(entry.len())));
+        }
+        start = end.saturating_add(1);
+    }
+    None
+}
+
+/// Lets what stands from `end` on in a string stand from `start` on.
+///
+/// # Safety
+/// The string may be changed, and both are inside of it.
+unsafe fn close_up(string: *mut u8, mut start: usize, mut end: usize) {
+    loop {
+        // SAFETY: up to the zero byte at the end, with which this returns.
+        unsafe {
+            let byte = string.add(end).read();
+            string.add(start).write_volatile(byte);
+            if byte == 0 {
+                return;
+            }
+        }
+        (start, end) = (start.wrapping_add(1), end.wrapping_add(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{close_up, place_of};
+
+    fn without(name: &str, entry: &str) -> Option<String> {
+        let (start, end) = place_of(name.as_bytes(), entry.as_bytes())?;
+        let mut string = [entry.as_bytes(), b"\0"].concat();
+        // SAFETY: a string of this test, and a place in it.
+        unsafe { close_up(string.as_mut_ptr(), start, end) };
+        let length = string.iter().position(|byte| *byte == 0)?;
+        Some(String::from_utf8_lossy(&string[..length]).into_owned())
+    }
+
+    #[test]
+    fn our_name_is_taken_out_of_the_list_and_no_other() {
+        let after = |entry| without("/a/b.so", entry).unwrap_or_default();
+        assert_eq!(after("LD_PRELOAD=/a/b.so"), "LD_PRELOAD=");
+        assert_eq!(after("LD_PRELOAD=/a/b.so:/x.so"), "LD_PRELOAD=/x.so");
+        assert_eq!(after("LD_PRELOAD=/x.so /a/b.so /y"), "LD_PRELOAD=/x.so /y");
+        assert_eq!(after("LD_PRELOAD=/x.so:/a/b.so"), "LD_PRELOAD=/x.so:");
+        assert_eq!(without("/a/b.so", "LD_PRELOAD=/a/b.so.1:/x/a/b.so"), None);
+        assert_eq!(without("/a/b.so", "PRELOAD=/a/b.so"), None);
+    }
+}
