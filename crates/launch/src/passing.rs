@@ -172,9 +172,10 @@ extern "C" fn pass_on(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     // SAFETY: the kernel hands handlers of this kind what it knows of the signal.
     let info = unsafe { &*info };
     let interrupted = Errno::last_raw();
-    match sent_from_below(info) {
-        Some(sender) => send_above(sender, signal, info),
-        None => PLACES.iter().for_each(|place| place.pass_on(signal, info)),
+    match meant_for(info) {
+        Meant::Programs => PLACES.iter().for_each(|place| place.pass_on(signal, info)),
+        Meant::Above(process) => send_on(process, signal, info),
+        Meant::Nobody => {}
     }
     Errno::set_raw(interrupted);
 }
@@ -226,9 +227,22 @@ fn read_stat(process: i32, to: &mut [u8]) -> Option<usize> {
     usize::try_from(length).ok()
 }
 
-/// A signal that `sender`, who comes of this process, has sent to it alone goes to whom it would have gone to without us. Where
-/// both are in one group that is not known: it may have been sent to the group, which has it then.
-fn send_above(sender: i32, signal: c_int, info: &siginfo_t) {
+/// Whom a signal is meant for.
+enum Meant {
+    /// The programs that were started, unless that depends on the signal.
+    Programs,
+    /// The parent of this process.
+    Above(i32),
+    /// Nobody, or those who have it already.
+    Nobody,
+}
+
+/// A signal from who comes of this process was for whom it would have gone to without us. Where both are in one group that is not
+/// known: it may have been sent to the group, which has it then.
+fn meant_for(info: &siginfo_t) -> Meant {
+    let Some(sender) = sent_from_below(info) else {
+        return Meant::Programs;
+    };
     // SAFETY: system calls with a number at most, which change nothing.
     let (is_leader, group, ours, above) = unsafe {
         let is_leader = libc::getsid(0) == libc::getpid();
@@ -239,8 +253,12 @@ fn send_above(sender: i32, signal: c_int, info: &siginfo_t) {
             libc::getppid(),
         )
     };
-    if !is_leader && group >= 0 && group != ours && above > 0 {
-        send_on(above, signal, info);
+    match above {
+        _ if group < 0 || group == ours => Meant::Nobody,
+        // Who is the first of all processes has the number that the program would have.
+        0 => Meant::Programs,
+        _ if is_leader => Meant::Nobody,
+        above => Meant::Above(above),
     }
 }
 
