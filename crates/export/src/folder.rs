@@ -157,6 +157,19 @@ fn content(path: &Path) -> std::io::Result<Vec<u8>> {
     }
 }
 
+/// The command that has files of its own where coverage has a plan.
+fn of_another_command(plan: &Path) -> Option<&'static str> {
+    let all = [
+        ("counters", "tomo count"),
+        ("paths", "tomo paths"),
+        ("predicates", "tomo predicates"),
+        ("chains", "tomo chains"),
+    ];
+    let is_there = |ending: &str| plan.with_extension(ending).is_file();
+    let found = all.into_iter().find(|(ending, _)| is_there(ending));
+    found.map(|(_, command)| command)
+}
+
 /// What the files of a record's module and plan are called, without their endings.
 fn stem(record: &Path) -> String {
     let name = record.file_stem().unwrap_or_default().to_string_lossy();
@@ -263,7 +276,7 @@ impl Collector {
             }
         };
         group.by_parts |= candidate.manifest.is_by_parts();
-        group.paths.extend(path.map(Path::to_path_buf));
+        group.paths.extend(path);
         group.records.insert(id);
         Ok(())
     }
@@ -279,8 +292,10 @@ impl Collector {
                 .ok_or(RecordError::Contradiction.to_string());
         }
         let path = record.with_file_name(format!("{}.plan", stem(record)));
-        let bytes = content(&path)
-            .map_err(|error| format!("its plan {}: {}", path.display(), plain(&error)))?;
+        let bytes = content(&path).map_err(|error| match of_another_command(&path) {
+            Some(command) => format!("it is of `{command}`, not of coverage"),
+            None => format!("its plan {}: {}", path.display(), plain(&error)),
+        })?;
         read_plan(&bytes, sighting).map_err(|error| error.to_string())?;
         self.plans.insert(name, Plan { shape, bytes });
         Ok(())

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use tomo_profile::merge::Finding;
 
@@ -21,13 +23,24 @@ pub fn write(out: &mut dyn Write, picture: &Picture) -> io::Result<()> {
         writeln!(out, "# {}", one_line(&remark))?;
     }
     for file in &picture.files {
-        writeln!(out, "TN:\nSF:{}", one_line(&file.path))?;
+        write_name(out, &file.place)?;
         write_functions(out, picture, file)?;
         write_branches(out, file)?;
         write_lines(out, &picture.lines_of(file))?;
         writeln!(out, "end_of_record")?;
     }
     Ok(())
+}
+
+/// Begins the record of a file, whose name is written byte by byte.
+pub(crate) fn write_name(out: &mut dyn Write, file: &Path) -> io::Result<()> {
+    let mut name = file.as_os_str().as_bytes().to_vec();
+    name.iter_mut()
+        .filter(|byte| matches!(byte, b'\n' | b'\r'))
+        .for_each(|byte| *byte = b'?');
+    out.write_all(b"TN:\nSF:")?;
+    out.write_all(&name)?;
+    writeln!(out)
 }
 
 /// Names come from outside; a line break in one would be a record of its own.

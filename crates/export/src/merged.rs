@@ -10,7 +10,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tomo_program::hexadecimal;
+use tomo_program::{hexadecimal, text_of};
 
 use crate::folder::{files, plain};
 use crate::{Collected, Group};
@@ -75,7 +75,7 @@ pub fn write_merged(collected: &Collected, out: &Path) -> Result<(), MergeError>
         // Of several names for one file, the first: it does not depend on the order of records.
         if let Some(path) = group.paths.first() {
             modules.push(json!({
-                "path": path.to_string_lossy(),
+                "path": text_of(path),
                 "build_id": group.module.build_id().map(hexadecimal),
                 "stem": stem,
             }));

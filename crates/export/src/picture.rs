@@ -11,7 +11,7 @@ mod tally;
 mod unknown;
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tomo_profile::merge::Finding;
@@ -105,8 +105,10 @@ pub struct Function {
 /// A source file.
 #[derive(Clone, Debug, Default)]
 pub struct File {
-    /// Its name, after replacement.
+    /// Its name for people, after replacement.
     pub path: String,
+    /// Where it is, after replacement.
+    pub place: PathBuf,
     /// Lines with code, ascending.
     pub lines: Vec<Line>,
     /// Branches of these lines, by line and then by module and address.

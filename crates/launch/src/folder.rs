@@ -17,7 +17,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
 use serde_json::json;
-use tomo_program::{Progress, hexadecimal};
+use tomo_program::{Progress, hexadecimal, text_of};
 use tomo_wire::counting::{Contents, Slabs};
 use tomo_wire::crash::{self, Crashes};
 use tomo_wire::image::Image;
@@ -318,7 +318,7 @@ impl RunFolder {
         let text = |text: &OsStr| text.to_string_lossy().into_owned();
         let modules = self.modules.iter().map(|armed| {
             json!({
-                "path": armed.module.path.to_string_lossy(),
+                "path": text_of(&armed.module.path),
                 "build_id": armed.module.id.build_id().map(hexadecimal),
                 "stem": armed.module.stem,
             })
@@ -327,7 +327,7 @@ impl RunFolder {
             "schema": "tomo.run/1",
             "id": hexadecimal(&self.id),
             "command": run.command.iter().map(|word| text(word)).collect::<Vec<_>>(),
-            "program": target.executable.to_string_lossy(),
+            "program": text_of(&target.executable),
             "modules": modules.collect::<Vec<_>>(),
             "started": humantime::format_rfc3339_millis(run.started).to_string(),
             "outcome": ended.map(|ended| match ended {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::statvfs::{FsFlags, statvfs};
 use serde_json::{Value, json};
-use tomo_program::{Progress, hexadecimal};
+use tomo_program::{Progress, hexadecimal, text_of};
 use tomo_wire::image::Image;
 use tomo_wire::record::Record;
 use tomo_wire::roster::RosterView;
@@ -198,7 +198,7 @@ impl Pool {
                 Some(entry) if module.late => entry["late"] = true.into(),
                 Some(_) => {}
                 None => known.push(json!({
-                    "path": module.path.to_string_lossy(),
+                    "path": text_of(&module.path),
                     "build_id": module.id.build_id().map(hexadecimal),
                     "stem": stem,
                     "late": module.late,

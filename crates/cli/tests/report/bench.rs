@@ -9,7 +9,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 use tomo_program::{
-    ANALYSIS_VERSION, Cache, Headers, Key, Loaded, Model, Request, hexadecimal, load,
+    ANALYSIS_VERSION, Cache, Headers, Key, Loaded, Model, Request, hexadecimal, load, text_of,
 };
 use tomo_wire::ModuleId;
 use tomo_wire::plan::{Entry, Level, Plan, Tactic};
@@ -180,7 +180,11 @@ impl Bench {
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        let path = self.path(name);
+        self.opened(self.path(name))
+    }
+
+    /// A program that is there.
+    pub(crate) fn opened(&self, path: PathBuf) -> Program {
         let cache = Cache::at(self.path("cache"));
         let request = Request {
             path: &path,
@@ -230,9 +234,9 @@ impl Bench {
         let document = serde_json::json!({
             "schema": "tomo.run/1",
             "command": ["sample"],
-            "program": program.path,
+            "program": text_of(&program.path),
             "modules": [{
-                "path": program.path,
+                "path": text_of(&program.path),
                 "build_id": hexadecimal(program.id.name()),
                 "stem": "m",
             }],

@@ -1,6 +1,8 @@
 //! Records that are cut, damaged or foreign: each is named and left out, and the rest is reported.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
@@ -256,5 +258,62 @@ fn runs_that_cannot_be_read_are_named() {
     for path in ["tomo-out/run-2", "tomo-out/run-3/run.json"] {
         let complaint = format!("tomo: {path}: permission denied\n");
         assert!(said.err.contains(&complaint), "{}", said.err);
+    }
+}
+
+/// A folder of another command is told by the file that it has where coverage has a plan.
+#[test]
+fn records_of_other_commands_are_told() {
+    let bench = Bench::with_a_run();
+    let run = bench.path("tomo-out/run-1");
+    fs::rename(run.join("m.plan"), run.join("m.counters")).expect("ours");
+    let said = bench.tomo(&["report"]);
+    assert_eq!(said.code, Some(2));
+    let complaint = "m.record: it is of `tomo count`, not of coverage\n";
+    assert!(said.err.contains(complaint), "{}", said.err);
+}
+
+/// Folders and files may be called anything but text; sources and programs there are found all the same.
+#[test]
+fn paths_that_are_no_text_are_kept_to_the_byte() {
+    let bench = Bench::new();
+    let folder = bench.path(OsStr::from_bytes(b"nu-\xff"));
+    fs::create_dir(&folder).expect("made");
+    fs::write(folder.join("demo.c"), "int main(void) { return 7 - 7; }\n").expect("written");
+    let program = folder.join(OsStr::from_bytes(b"demo-\xfe"));
+    let mut compiler = Command::new("cc");
+    compiler.args(["-g", "-O0", "demo.c", "-o"]).arg(&program);
+    let built = compiler.current_dir(&folder).status().expect("cc");
+    assert!(built.success());
+    let program = bench.opened(program);
+    let graphs = program.model.graphs().expect("a model");
+    let blocks = graphs.functions().flat_map(|function| function.blocks());
+    let probes = blocks.map(|block| (block.address().0, true)).collect();
+    let seen = Seen {
+        probes,
+        ..Seen::blocks(&[])
+    };
+    bench.run("out", 1, &program, &seen);
+    bench.tomo(&["merge", "-o", "merged", "out"]).well();
+    for records in ["out", "merged"] {
+        let lcov = ["report", records, "--format", "lcov", "-o", "lcov"];
+        bench.tomo(&lcov).well();
+        let lcov = fs::read(bench.path("lcov")).expect("written");
+        let name = [b"\nSF:", folder.as_os_str().as_bytes(), b"/demo.c\n"].concat();
+        assert!(
+            lcov.windows(name.len()).any(|part| part == name),
+            "{records}"
+        );
+        let pages = format!("pages-{records}");
+        bench
+            .tomo(&["report", records, "--format", "html", "-o", &pages])
+            .well();
+        let mut pages = crate::pages::pages(&bench.path(&pages)).into_iter();
+        let shown = |page| {
+            fs::read_to_string(page)
+                .expect("a page")
+                .contains("return 7 - 7;")
+        };
+        assert!(pages.any(shown), "{records}");
     }
 }

@@ -4,6 +4,8 @@
 use std::fs;
 use std::io::{self, Write};
 
+use tomo_program::path_of;
+
 use super::Counted;
 
 /// Writes all files of which a line ran, one after the other; those that cannot be read by name only.
@@ -15,7 +17,9 @@ pub fn write(out: &mut dyn Write, counted: &Counted) -> io::Result<()> {
         if lines.values().all(|count| *count == Some(0)) {
             continue;
         }
-        let bytes = match fs::read(path) {
+        let place = path_of(path);
+        let path = place.display();
+        let bytes = match fs::read(&place) {
             Ok(bytes) => bytes,
             Err(error) => {
                 writeln!(out, "{:>12}:{:>5}:Source:{path} ({error})", "-", 0)?;

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use tomo_program::path_of;
+
 use super::Counted;
+use crate::lcov::write_name;
 
 /// Writes the tracefile.
 ///
@@ -24,7 +27,7 @@ pub fn write(out: &mut dyn Write, counted: &Counted) -> io::Result<()> {
         }
     }
     for (path, lines) in counted.line_counts().map_err(io::Error::other)? {
-        writeln!(out, "TN:\nSF:{}", path.replace(['\n', '\r'], "?"))?;
+        write_name(out, &path_of(path))?;
         let here = functions.get(path).map_or(&[][..], Vec::as_slice);
         for (line, name, _) in here {
             writeln!(out, "FN:{line},{name}")?;

@@ -21,7 +21,8 @@ pub(super) struct Manifest {
 
 #[derive(Debug, Deserialize)]
 struct Entry {
-    path: PathBuf,
+    /// As [`tomo_program::text_of`] writes it.
+    path: String,
     stem: String,
 }
 
@@ -51,9 +52,9 @@ impl Manifest {
     }
 
     /// Where the module was whose record has this stem. Merged folders append to a module's stem.
-    pub(super) fn path_of(&self, stem: &str) -> Option<&Path> {
+    pub(super) fn path_of(&self, stem: &str) -> Option<PathBuf> {
         let entry = self.modules.iter().find(|entry| entry.stem == stem)?;
-        Some(&entry.path)
+        Some(tomo_program::path_of(&entry.path))
     }
 
     /// Whether its runs carried different parts of the probes: see [`super::Group::by_parts`].

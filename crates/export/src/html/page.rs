@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 use tomo_profile::merge::Finding;
 
@@ -100,7 +101,7 @@ pub(super) fn source(picture: &Picture, file: &File) -> String {
     row(&mut out, "all", "this file", None, &file.totals);
     out.push_str(table::END);
     function_list(&mut out, picture, file);
-    let text = read(&file.path);
+    let text = read(&file.place);
     let lines = match &text {
         Ok(text) => text.lines().collect(),
         Err(why) => {
@@ -119,7 +120,7 @@ pub(super) fn source(picture: &Picture, file: &File) -> String {
     out + FOOT
 }
 
-fn read(path: &str) -> Result<String, String> {
+fn read(path: &Path) -> Result<String, String> {
     let metadata = fs::metadata(path).map_err(|error| crate::folder::plain(&error))?;
     if !metadata.is_file() {
         return Err("it is no file".into());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tomo_profile::merge::Finding;
-use tomo_program::{Model, ModelError, Progress};
+use tomo_program::{Model, ModelError, Progress, path_of};
 use tomo_wire::plan::Level;
 
 use super::function::{Read, Source, keep_greatest, read};
@@ -108,7 +108,9 @@ impl<'a> Builder<'a> {
             let number = *self.numbers.entry(path.clone()).or_insert(next);
             if number == next {
                 self.drafts.push(Draft::default());
-                self.drafts[number as usize].file.path = path;
+                let file = &mut self.drafts[number as usize].file;
+                file.place = path_of(&path);
+                file.path = file.place.to_string_lossy().into_owned();
             }
             Some(number)
         };

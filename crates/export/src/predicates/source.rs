@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
+use tomo_program::path_of;
+
 /// A line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Line {
@@ -44,7 +46,7 @@ struct Text {
 
 impl Text {
     fn read(file: &str) -> Option<Self> {
-        let bytes = std::fs::read(file).ok()?;
+        let bytes = std::fs::read(path_of(file)).ok()?;
         let mut ends: Vec<usize> = memchr::memchr_iter(b'\n', &bytes).collect();
         if bytes.last().is_some_and(|last| *last != b'\n') {
             ends.push(bytes.len());

@@ -6,13 +6,14 @@
 use super::sections::{Sections, Slice};
 use super::troubles::Troubles;
 use super::unit::{Context, Unit};
+use crate::text_of_bytes;
 use gimli::{LineProgramHeader, SectionId};
 use rustc_hash::FxHashMap;
 
 /// Longer paths are taken for garbage: the kernel's limit.
 const LONGEST_PATH: usize = 4096;
 
-/// The path of a file of a line program, by its number there.
+/// The path of a file of a line program, by its number there, as text that loses nothing.
 pub(super) fn path<'a>(
     context: &Context<'a>,
     unit: &Unit<'a>,
@@ -29,7 +30,7 @@ pub(super) fn path<'a>(
     for part in [if directory == base { &[] } else { base }, directory, name] {
         join(&mut path, part);
     }
-    (path.len() <= LONGEST_PATH).then(|| String::from_utf8_lossy(&path).into_owned())
+    (path.len() <= LONGEST_PATH).then(|| text_of_bytes(&path))
 }
 
 /// Appends `part` to a path, which it replaces if it is absolute.
