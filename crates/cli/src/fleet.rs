@@ -57,7 +57,8 @@ struct Status {
 /// programs, when what was seen was seen first and by how many instances, and for what was never seen, for
 /// how long and by how many instances it was watched. "Not run" means: never seen by those who
 /// watched. Of a campaign over paths it shows how often each ran, as `tomo paths` does, and of one over chains of calls
-/// which were called, as `tomo chains` does, and which can be inferred but may be false (text or JSON).
+/// which were called, as `tomo chains` does, and which can be inferred but may be false; of one over predicates which
+/// were true, as `tomo predicates` does (text or JSON).
 #[derive(Args)]
 struct Report {
     /// The campaign, or how its name begins.
@@ -153,12 +154,11 @@ fn show_report(client: &Client, asked: &Report) -> Result<ExitCode> {
         .iter()
         .all(|module| module.level == "predicate")
     {
-        write!(
-            stdout(),
-            "{}",
-            predicates::text(client, &campaign, &profile, folder.path())?
-        )?;
-        write!(stdout(), "{}", words::profile(&profile))?;
+        let seen = predicates::seen(client, &campaign, &profile, folder.path())?;
+        let text = || Ok(predicates::text(&seen) + &words::profile(&profile));
+        asked
+            .show
+            .write_plain(text, || Ok(predicates::json(&seen)))?;
         return Ok(ExitCode::SUCCESS);
     }
     let records = records::write(client, &campaign, &profile, folder.path())?;

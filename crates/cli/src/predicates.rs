@@ -20,7 +20,7 @@ use tomo_wire::record::RecordView;
 use crate::bar::Bar;
 use crate::observe::OneModule;
 use crate::session::{Session, Started, bytes, tell};
-pub(crate) use words::table;
+pub(crate) use words::{document, table};
 
 /// Run a program and record its predicates: which way each branch went, and whether what each call
 /// returned was negative, zero or positive.

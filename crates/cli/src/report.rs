@@ -127,6 +127,9 @@ impl Show {
         text: impl FnOnce() -> Result<String>,
         json: impl FnOnce() -> Result<String>,
     ) -> Result<()> {
+        if let Some(flag) = self.about_lines() {
+            bail!("there are no lines of it, so {flag} has nothing to go by");
+        }
         let written = match self.format {
             Format::Text => text()?,
             Format::Json => json()?,
@@ -136,6 +139,21 @@ impl Show {
             Some(path) => std::fs::write(path, written).with_context(|| path.display().to_string()),
             None => Ok(io::stdout().write_all(written.as_bytes())?),
         }
+    }
+}
+
+impl Show {
+    /// A flag that was given and is about source lines.
+    fn about_lines(&self) -> Option<&'static str> {
+        let given = [
+            ("--html", self.html.is_some()),
+            ("--open", self.open),
+            ("--include", !self.include.is_empty()),
+            ("--exclude", !self.exclude.is_empty()),
+            ("--fail-under-lines", self.fail_under_lines.is_some()),
+        ];
+        let flag = given.into_iter().find(|(_, given)| *given);
+        flag.map(|(name, _)| name)
     }
 }
 

@@ -3,22 +3,35 @@
 use std::path::Path;
 
 use anyhow::Result;
+use serde_json::json;
 use tomo_export::predicates::Sites;
 use tomo_protocol::{Campaign, Client, Profile};
 use tomo_wire::predicates::{Predicates, Recorded};
 
 use super::records::{Planned, planned, watched};
-use crate::predicates::{Seen, table};
+use crate::predicates::{Seen, document, table};
 
-/// The sites with one of their predicates true, module by module. What no observed run carried is not known.
-pub(super) fn text(
+/// The sites with one of their predicates true, module by module.
+pub(super) fn text(seen: &[Seen]) -> String {
+    seen.iter().map(table).collect()
+}
+
+/// All sites, each module as `tomo predicates --json` writes it.
+pub(super) fn json(seen: &[Seen]) -> String {
+    let modules: Vec<_> = seen.iter().map(document).collect();
+    let all = json!({ "schema": "tomo.fleet.predicates/1", "modules": modules });
+    format!("{all:#}\n")
+}
+
+/// What was seen of each module. What no observed run carried is not known.
+pub(super) fn seen(
     client: &Client,
     campaign: &Campaign,
     profile: &Profile,
     folder: &Path,
-) -> Result<String> {
+) -> Result<Vec<Seen>> {
     let watched = watched(campaign, profile);
-    let mut text = String::new();
+    let mut all = Vec::new();
     let mut first = 0;
     for module in &campaign.modules {
         let Planned { plan, located, .. } = planned(client, module, folder, |plan| {
@@ -37,7 +50,7 @@ pub(super) fn text(
                 *value = Some(1);
             }
         }
-        text += &table(&Seen {
+        all.push(Seen {
             located,
             sites,
             values,
@@ -45,5 +58,5 @@ pub(super) fn text(
         });
         first = end;
     }
-    Ok(text)
+    Ok(all)
 }

@@ -91,7 +91,7 @@ fn remarks(seen: &Seen) -> String {
 }
 
 /// Everything, schema tomo.predicates/1.
-pub(super) fn document(seen: &Seen) -> Value {
+pub(crate) fn document(seen: &Seen) -> Value {
     let mut sources = Sources::default();
     let sites: Vec<Value> = seen
         .sites

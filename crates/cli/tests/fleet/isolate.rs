@@ -168,4 +168,21 @@ fn predicates_are_observed_in_parts() {
         lines.map(str::to_owned).collect()
     };
     assert_eq!(sites(&report), sites(&whole));
+    // What is asked for is done, or refused.
+    let ask = ["fleet", "report", &fleet.id];
+    fleet
+        .site
+        .tomo(&[&ask[..], &["--format", "json", "-o", "seen.json"]].concat());
+    let document = std::fs::read(fleet.site.path("seen.json")).expect("written");
+    let document: Value = serde_json::from_slice(&document).expect("JSON");
+    assert_eq!(document["modules"][0]["schema"], "tomo.predicates/1");
+    for flag in [
+        "--format=lcov",
+        "--fail-under-lines=50",
+        "--html=pages",
+        "--include=src",
+    ] {
+        let refusal = fleet.site.refusal(&[&ask[..], &[flag]].concat());
+        assert!(refusal.contains("of it"), "{refusal}");
+    }
 }
