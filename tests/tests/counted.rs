@@ -281,6 +281,7 @@ fn a_program_runs_that_cannot_be_counted() {
     assert!(output.status.success());
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("was not counted"), "{said}");
+    assert!(said.contains("TOMO_CACHE_DIR names another"), "{said}");
 }
 
 /// Lines ran as often as the source says that they do.

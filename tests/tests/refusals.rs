@@ -105,6 +105,25 @@ fn an_output_that_cannot_be_written_hinders_nothing() {
     runs_and_says(&program.path(), &["--pool", &below], "Not a directory");
 }
 
+/// The agent of a pool lies in the pool, so its name is the one to change.
+#[test]
+fn a_pool_that_no_agent_can_be_loaded_from_is_refused() {
+    let program = Program::new();
+    let pool = program.folder("a b");
+    let mut command = Command::new(tomo::path().expect("tomo"));
+    command.env("TOMO_CACHE_DIR", program.folder("cache"));
+    command
+        .arg("env")
+        .arg("--pool")
+        .arg(&pool)
+        .arg(program.path());
+    let output = complete(command, b"").expect("run");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    let said = errors(&output);
+    assert!(said.contains("choose another folder, by --pool"), "{said}");
+}
+
 /// Neither a launcher that has something to say nor one that has nothing ends otherwise, nor does who prints a table.
 #[test]
 fn where_nobody_hears_what_is_said_the_exit_code_is_the_programs() {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use tomo_launch::{
     Choice, Chosen, Forks, Found, How, Images, Observed, Target, is_sanitized, modules,
@@ -194,7 +194,9 @@ impl Store {
         let cache = Cache::from_environment(|name| std::env::var_os(name));
         let cache = cache.context("there is no cache directory: set TOMO_CACHE_DIR")?;
         let folder = cache.directory().to_path_buf();
-        let images = Images::in_cache(&folder)?;
+        let images = Images::in_cache(&folder)
+            .map_err(|error| anyhow!("{error}; TOMO_CACHE_DIR names another folder"))?;
+
         Ok(Self { folder, images })
     }
 }

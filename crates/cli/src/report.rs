@@ -197,7 +197,13 @@ impl Show {
     pub(crate) fn run(&self, folders: &[PathBuf], programs: &[PathBuf]) -> Result<ExitCode> {
         let paths = Paths::new(&self.include, &self.exclude, &self.replace_src_path)?;
         let bar = Bar::new();
+        if self.format == Format::Html && self.output.is_some() && self.html.is_some() {
+            bail!("pages go to one folder: name it by --output or by --html");
+        }
         let picture = Gatherer::new(programs, &paths, &bar).gather(folders)?;
+        if !paths.takes_unknown() && picture.files.is_empty() {
+            say!("tomo: no source file matches --include");
+        }
         let pages = self.pages();
         let index = match &pages {
             Some(folder) => Some(html::write(folder, &picture, &bar)?),

@@ -3,7 +3,8 @@
 use std::fmt;
 
 /// Shows a text so that it is nothing but text, in content and in quoted attributes. What XML 1.0
-/// (§2.2) has no place for, escaped or not, becomes U+FFFD.
+/// (§2.2) has no place for, escaped or not, becomes U+FFFD; so does what would turn the text around it, since a
+/// source could hide behind that what it does.
 pub(crate) struct Text<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Text<'_> {
@@ -37,6 +38,7 @@ fn replacement(letter: char) -> Option<&'static str> {
         '\'' => "&#39;",
         '\t' | '\n' => return None,
         '\0'..='\u{1f}' | '\u{7f}' | '\u{fffe}' | '\u{ffff}' => "\u{fffd}",
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => "\u{fffd}",
         _ => return None,
     })
 }
@@ -47,6 +49,7 @@ mod tests {
 
     #[test]
     fn nothing_gets_out_of_its_quotes() {
+        assert_eq!(escaped("a\u{202e}b\u{2066}"), "a\u{fffd}b\u{fffd}");
         let text = Text("<a href=\"x\" onclick='y'>&amp;\0\u{b}\u{ffff}ä\t</a>").to_string();
         assert_eq!(
             text,

@@ -54,6 +54,9 @@ pub fn write_merged(collected: &Collected, out: &Path) -> Result<(), MergeError>
         let path = path.to_path_buf();
         move |error| MergeError::Io(path, error)
     };
+    if fs::metadata(out).is_ok_and(|found| !found.is_dir()) {
+        return Err(failed(out)(io::ErrorKind::NotADirectory.into()));
+    }
     let mut folder = fs::DirBuilder::new();
     folder.recursive(true).mode(0o700);
     folder.create(out).map_err(failed(out))?;

@@ -10,7 +10,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 #[derive(Debug, thiserror::Error)]
 pub enum BadPattern {
     /// A glob that cannot be read.
-    #[error("{0}")]
+    #[error(transparent)]
     Glob(#[from] globset::Error),
     /// A replacement without a colon.
     #[error("{0:?} is no replacement: write FROM:TO")]

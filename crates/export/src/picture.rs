@@ -64,7 +64,7 @@ pub struct Module {
     pub has_lines: bool,
     /// What could not be observed.
     pub unobserved: Unobserved,
-    /// Of those functions that are shown.
+    /// Of those functions that are shown, and of all lines that are.
     pub totals: Totals,
 }
 

@@ -37,7 +37,7 @@ pub enum AgentError {
     #[error("the agent's file {path}: {1}", path = .0.display())]
     Io(PathBuf, io::Error),
     /// The loader takes colons and spaces for the end of a name.
-    #[error("{}: the dynamic loader cannot load files whose path has a colon or a space; set TOMO_CACHE_DIR", .0.display())]
+    #[error("{}: the dynamic loader cannot load files whose path has a colon or a space; choose another folder, by --pool or TOMO_CACHE_DIR", .0.display())]
     Unloadable(PathBuf),
 }
 

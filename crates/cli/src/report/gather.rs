@@ -41,7 +41,7 @@ impl<'g> Gatherer<'g> {
         say_refused(&collected);
         for (path, builds) in collected.conflicts() {
             say!(
-                "tomo: {}: records of {} builds of it; each is shown by itself",
+                "tomo: {}: records of {} builds of it; their lines are put together by file and number",
                 path.display(),
                 builds.len()
             );

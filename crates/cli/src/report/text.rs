@@ -85,13 +85,19 @@ fn write_title(out: &mut dyn Write, picture: &Picture) -> io::Result<()> {
 fn unknown(picture: &Picture) -> Option<String> {
     let totals = picture.totals();
     let parts = [
-        (totals.lines.unknown, "lines"),
-        (totals.branches.unknown, "sides of branches"),
+        (totals.lines.unknown, ["line", "lines"]),
+        (
+            totals.branches.unknown,
+            ["side of a branch", "sides of branches"],
+        ),
     ];
     let parts: Vec<_> = parts
         .iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{} {what}", grouped(*count)))
+        .map(|(count, [one, many])| {
+            let what = if *count == 1 { one } else { many };
+            format!("{} {what}", grouped(*count))
+        })
         .collect();
     let hint = match totals.branches.unknown > 0 && picture.level() < Level::Edge {
         true => " (--level edge observes branches)",

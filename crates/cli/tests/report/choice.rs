@@ -25,7 +25,15 @@ fn files_are_chosen_and_renamed() {
         ]),
         ["/here/lib/b.h"]
     );
-    assert!(files(&["--include", "nothing"]).is_empty());
+    let nothing = bench.tomo(&["report", "--format", "lcov", "--include", "nothing"]);
+    assert_eq!(nothing.code, Some(0));
+    assert_eq!(nothing.err, "tomo: no source file matches --include\n");
+    assert!(lcov(&nothing.out).is_empty());
+    let bad = bench.tomo(&["report", "--include", "["]);
+    assert_eq!(bad.err.matches("parsing glob").count(), 1, "{}", bad.err);
+    let twice = ["report", "--format", "html", "-o", "one", "--html", "other"];
+    assert_eq!(bench.tomo(&twice).code, Some(2));
+    assert!(!bench.path("one").exists() && !bench.path("other").exists());
     for bad in [
         ["--include", "["],
         ["--replace-src-path", "nothing"],

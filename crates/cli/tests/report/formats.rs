@@ -515,6 +515,9 @@ pub(crate) fn sums_of_all(bench: &Bench, arguments: &[&str]) -> Sums {
         .map(|how| number(&document, "branches", how))
         .sum();
     assert_eq!(sum("modules", "branches", &all), total, "a side is nowhere");
+    let of_modules = |how: &[&str]| sum("modules", "lines", how);
+    let lines = (of_modules(&["ran"]), of_modules(&["ran", "missed"]));
+    assert_eq!(lines, sums.lines, "a line counts more than once");
     assert_eq!(of_lcov(&told("lcov")), sums);
     assert_eq!(of_cobertura(&told("cobertura")), sums);
     sums
@@ -546,6 +549,15 @@ fn branches_without_a_line_to_show_count_and_formats_agree() {
         let totals = ["ran", "missed"].map(|how| totals[how].as_u64().expect("a number"));
         assert_eq!((totals[0], totals[1]), all, "{new}");
     }
+}
+
+/// A line that two functions have code of is one line of the module, too.
+#[test]
+fn a_line_of_several_functions_counts_once() {
+    let bench = Bench::new();
+    let program = bench.sample_with(".loc 2 30", ".loc 2 12");
+    bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
+    assert_eq!(sums_of_all(&bench, &[]).lines, (7, 9));
 }
 
 /// Of a branch of which one side is known that one counts, in all formats.

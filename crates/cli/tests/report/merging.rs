@@ -139,7 +139,8 @@ fn builds_are_not_mixed() {
     // A report names the one that is gone, and shows the other.
     let said = bench.tomo(&["report", "out", "--format", "lcov"]);
     assert_eq!(said.code, Some(0));
-    assert!(said.err.contains("records of 2 builds"), "{}", said.err);
+    let together = "records of 2 builds of it; their lines are put together by file and number";
+    assert!(said.err.contains(together), "{}", said.err);
     assert!(
         said.out.contains("DA:4,1") && said.out.contains("DA:3,0"),
         "{}",
@@ -195,4 +196,15 @@ fn where_runs_carried_different_probes_silence_implies_nothing() {
     assert_eq!(state_of("out", 0x1017), "ran");
     assert_eq!(bench.tomo(&["merge", "-o", "merged", "out"]).well(), "");
     assert_eq!(state_of("merged", 0x101d), "unknown");
+}
+
+#[test]
+fn a_file_is_no_folder_to_merge_into() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("out", 1, &program, &Seen::blocks(&[0x1000]));
+    fs::write(bench.path("file"), "precious").expect("written");
+    let refused = bench.tomo(&["merge", "-o", "file", "out"]);
+    assert_eq!(refused.code, Some(2));
+    assert_eq!(refused.err, "tomo: file: not a directory\n");
 }

@@ -90,9 +90,13 @@ impl<'a> Builder<'a> {
             located: Arc::clone(&located),
             findings,
         };
+        // A line that several functions have code of is one line.
+        let mut lines: Vec<_> = read.iter().flat_map(|it| &it.lines).copied().collect();
+        keep_greatest(&mut lines);
         for read in read {
             self.take(&mut module, number, read);
         }
+        module.totals.lines = lines.iter().map(|(_, finding)| *finding).collect();
         self.picture.modules.push(module);
         Ok(())
     }
