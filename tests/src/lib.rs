@@ -6,6 +6,7 @@ pub mod corpus;
 pub mod coverage;
 pub mod graphs;
 pub mod held;
+pub mod inlined;
 pub mod paths;
 pub mod places;
 pub mod processor;

@@ -45,6 +45,11 @@ const PACKAGES: &[Package] = &[
         why: "counts coverage as clang does, beside which ours is measured",
     },
     command(
+        "llvm-19",
+        "llvm-dwarfdump-19",
+        "says which calls were inlined",
+    ),
+    command(
         "musl-tools",
         "musl-gcc",
         "links C programs to another C library",

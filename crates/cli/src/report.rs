@@ -96,9 +96,10 @@ Examples:
   tomo report tomo-out/run-*/*.4711.record     that, and no more, in full
   tomo report --fail-under-lines 80            exit code 1 if fewer ran
 
-A line ran if a block of machine code that begins a statement of it ran. What
-could not be observed counts neither as run nor as missed; each report says how
-much that is, and how much was inferred.
+A line ran if a block of machine code ran that begins a statement of it, or that
+enters the body of a call in it. What could not be observed counts neither as
+run nor as missed; each report says how much that is, and how much was inferred.
+Branches at lines without code count where no source line is known.
 
 Exit code: 0; 1 where fewer lines ran than demanded; 2 where nothing could be
 reported or written.";

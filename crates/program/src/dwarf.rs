@@ -21,6 +21,7 @@
 //! programs (`.gnu_debugaltlink`): names in it are missing.
 
 mod block_lines;
+mod inlined;
 mod line_program;
 mod lines;
 mod paths;

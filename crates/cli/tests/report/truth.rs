@@ -1,5 +1,6 @@
-//! Lines by their definition: a line ran if a block that holds a row of it ran. The rows come from
-//! `objdump`, the blocks from `tomo map`, the hits from chance, and nothing from the code under test.
+//! Lines by their definition: a line ran if a block that holds a row of it, or in which the body of a call in it is
+//! entered, ran. The rows come from `objdump`, the calls from `llvm-dwarfdump`, the blocks from `tomo map`, the hits
+//! from chance, and nothing from the code under test.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -8,6 +9,7 @@ use serde_json::Value;
 
 use crate::bench::{Bench, Program, Seen};
 use crate::formats::{lcov, sums_of_all};
+use tomo_testkit::inlined::calls;
 use tomo_wire::plan::Level;
 
 const SOURCE: &str = r#"
@@ -51,7 +53,7 @@ fn blocks(bench: &Bench) -> Vec<(u64, u64)> {
     .collect()
 }
 
-/// Address, file's last name and line of each row that begins a statement.
+/// Address, file's last name and line of each row that begins a statement, and of each call that was inlined.
 fn rows(program: &Program) -> Vec<(u64, String, u32)> {
     let mut command = Command::new("objdump");
     command
@@ -66,7 +68,8 @@ fn rows(program: &Program) -> Vec<(u64, String, u32)> {
         let number = words[1].parse().ok().filter(|number| *number > 0)?;
         (words.last() == Some(&"x")).then(|| (address, words[0].to_owned(), number))
     };
-    text.lines().filter_map(row).collect()
+    let calls = calls(&program.path).expect("read");
+    text.lines().filter_map(row).chain(calls).collect()
 }
 
 /// Numbers that look like chance, the same each time.

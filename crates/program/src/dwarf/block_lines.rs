@@ -1,26 +1,29 @@
 //! All source lines of every block, for coverage: not only where a block starts.
 //!
 //! DWARF 5 §6.2.2. A line *belongs to* a block if a row with `is_stmt` and this line has its address
-//! in the block, so inlined code counts where its rows are. Rows without `is_stmt` and rows of line 0
+//! in the block, so inlined code counts where its rows are; and the line of a call that was inlined belongs to the
+//! block in which the body is entered. Rows without `is_stmt` and rows of line 0
 //! belong to no block. Where compilers say several lines at one address, all of them count; where two
 //! programs claim one address (folded functions), both do. Discriminators are ignored.
 //!
 //! The line programs are run once each, several at a time, like those of [`lines()`](super::lines()).
-//! Linear in the section, plus sorting what is found.
+//! Linear in the sections, plus sorting what is found.
 
+use super::inlined::calls;
 use super::line_program::{Covered, Merger, Row, Sink, drive};
 use super::lines::{Answer, BATCH, Position, Program, programs};
 use super::paths::Files;
 use super::sections::Sections;
 use super::troubles::Troubles;
-use super::unit::{Broken, Context};
+use super::unit::{Broken, Context, offset_of};
 use crate::{Address, Range, Warning};
 use rayon::prelude::*;
 
 /// The source lines of blocks.
 #[derive(Clone, Debug, Default)]
 pub struct BlockLines {
-    /// Source files, as DWARF states them; relative ones behind the directory of compilation.
+    /// Source files, as DWARF states them, as [`text_of`](crate::text_of) writes them; relative ones behind the
+    /// directory of compilation.
     pub files: Vec<String>,
     /// For each block, where its lines start in `statements`; one more at the end.
     starts: Vec<u32>,
@@ -67,9 +70,14 @@ pub fn block_lines(sections: &Sections<'_>, blocks: &[Range]) -> BlockLines {
             .collect();
         for (result, program) in read.into_iter().zip(batch) {
             match result {
-                Ok((covered, stated)) => {
+                Ok((covered, stated, inlined)) => {
                     answer.add(&covered);
                     stated.add_to(&mut found, &mut answer.files);
+                    if let Err(error) = inlined {
+                        let at = offset_of(&program.open.unit.header) as u64;
+                        let what = "calls that were inlined cannot be read";
+                        troubles.add(".debug_info", at, what, &error);
+                    }
                 }
                 Err(error) => {
                     let what = "line program cannot be read";
@@ -126,16 +134,25 @@ fn starts(found: &[(u32, Position)], blocks: usize) -> Vec<u32> {
     starts
 }
 
-/// Runs one program, for the blocks' ends and for all rows at once.
+/// Runs one program, for the blocks' ends and for all rows at once, and reads which calls were inlined.
 fn read<'a>(
     context: &Context<'a>,
     program: &Program<'a>,
     blocks: &[Range],
     ends: &[Address],
-) -> Result<(Covered, Stated), Broken> {
+) -> Result<(Covered, Stated, Result<(), Broken>), Broken> {
     let sink = Both(Merger::new(ends), Statements::new(blocks));
     let (sink, path) = drive(context, &program.open, program.offset, sink)?;
-    Ok((sink.0.finish(&path), sink.1.finish(&path)))
+    let Both(covered, mut statements) = sink;
+    let inlined = calls(context, &program.open, |call| {
+        let row = Row {
+            file: call.file,
+            line: call.line,
+            is_statement: true,
+        };
+        statements.row(call.address, row);
+    });
+    Ok((covered.finish(&path), statements.finish(&path), inlined))
 }
 
 struct Both<'q>(Merger<'q>, Statements<'q>);

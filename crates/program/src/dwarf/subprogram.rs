@@ -324,7 +324,7 @@ fn reference(unit: &Unit<'_>, value: Value<'_>) -> Option<DebugInfoOffset> {
     }
 }
 
-fn address<'a>(
+pub(super) fn address<'a>(
     dwarf: &gimli::Dwarf<Slice<'a>>,
     unit: &Unit<'a>,
     value: Option<Value<'a>>,

@@ -1,9 +1,11 @@
-//! All lines of blocks, held against the rows that `objdump` (binutils) decodes.
+//! All lines of blocks, held against the rows that `objdump` (binutils) decodes and the inlined calls that
+//! `llvm-dwarfdump` (LLVM) finds.
 
 use crate::build::{Built, C, CPP, build, tool};
 use std::collections::BTreeSet;
 use tomo_program::dwarf::{BlockLines, Position, Sections, block_lines, functions, lines};
 use tomo_program::{Address, Range};
+use tomo_testkit::inlined::calls;
 
 /// Pieces of the program's functions, of all sizes up to 16 bytes, as if they were blocks.
 fn pieces(sections: &Sections<'_>) -> Vec<Range> {
@@ -32,7 +34,7 @@ fn pieces(sections: &Sections<'_>) -> Vec<Range> {
 /// What is stated of one address: the file's last name, and the line.
 type Statement = (u64, String, u32);
 
-/// All rows with a statement, as objdump shows them: name, line, address, view, `x`.
+/// All rows with a statement, as objdump shows them: name, line, address, view, `x`; and all inlined calls.
 fn expected(built: &Built) -> BTreeSet<Statement> {
     let text = tool("objdump", &["--dwarf=decodedline"], &built.program);
     let row = |line: &str| {
@@ -41,7 +43,8 @@ fn expected(built: &Built) -> BTreeSet<Statement> {
         let number = words[1].parse().ok().filter(|&number| number > 0)?;
         (words.last() == Some(&"x")).then(|| (address, words[0].to_owned(), number))
     };
-    text.lines().filter_map(row).collect()
+    let calls = calls(&built.program).expect("read");
+    text.lines().filter_map(row).chain(calls).collect()
 }
 
 fn name(path: &str) -> String {
@@ -55,6 +58,22 @@ fn shown(lines: &BlockLines, pieces: &[Range]) -> BTreeSet<Statement> {
         lines.statements(index).iter().map(show)
     };
     pieces.iter().enumerate().flat_map(of_piece).collect()
+}
+
+/// The line of a call that was inlined is a line with code, though no row states it.
+#[test]
+fn calls_that_were_inlined_have_their_lines() {
+    const CALLS: (&str, &str) = (
+        "calls.c",
+        "static inline int next(int x) { return x ? x * 3 : 7; }\nint main(int count, char **words) {\n    (void)words;\n    \
+         return\n    next(\n    count);\n}\n",
+    );
+    for compiler in ["gcc", "clang-19"] {
+        let built = build(compiler, &["-g", "-O2"], &[CALLS]);
+        let calls = calls(&built.program).expect("read");
+        assert!(!calls.is_empty(), "{compiler} inlines nothing");
+        check(&built);
+    }
 }
 
 /// Compares all pieces, and gives how many statements there were.
