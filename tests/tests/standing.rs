@@ -124,3 +124,43 @@ fn processes_that_come_and_go_are_counted_however_many_stay() {
     assert_eq!(entered(&said[0]), Some("4200"), "{}", said[0]);
     assert!(!said[0].contains("not counted"), "{}", said[0]);
 }
+
+/// Nobody has stood before their creation. Text is replaced only where they do not run yet, and without traps if no signal reaches
+/// them.
+#[test]
+fn threads_that_are_there_before_the_agent_are_no_danger() {
+    let staying = ["count", "paths", "chains", "trace"].map(|command| (command, true));
+    let all = ("cover --module all", true);
+    early_threads_are_no_danger(&[], &[&staying[..], &[("cover", false), all]].concat());
+    early_threads_are_no_danger(&["-DDEAF"], &[("count", true), ("cover", true), all]);
+}
+
+/// Each command does not disturb the program; whether it says why it does not observe it.
+fn early_threads_are_no_danger(flags: &[&str], commands: &[(&str, bool)]) {
+    let built = |flags: &[&str]| {
+        let flags = [&["-O2", "-pthread"], flags].concat();
+        compiled("gcc", "early.c", &flags).expect("built")
+    };
+    let first = ["-DLIBRARY", "-shared", "-fPIC", "-Wl,-z,initfirst"];
+    let library = built(&[&first, flags].concat());
+    let program = built(&["-Wl,--no-as-needed", &library.to_string_lossy()]);
+    let expected = complete(Command::new(&program), b"").expect("run");
+    assert_eq!(expected.status.code(), Some(3));
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = "another library starts threads before the agent can begin";
+    for (command, is_said) in commands {
+        let mut observing = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+        observing.args(command.split(' ')).arg("-o");
+        observing.arg(folder.path().join(command));
+        if *command == "cover" {
+            // The library, which may come with it, has been run.
+            observing.arg("--module").arg(&program);
+        }
+        observing.arg("--").arg(&program);
+        let output = complete(observing, b"").expect("run");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{command}: {said}");
+        assert_eq!(output.stdout, expected.stdout, "{command}: {said}");
+        assert_eq!(said.contains(words), *is_said, "{command}: {said}");
+    }
+}

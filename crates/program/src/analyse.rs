@@ -19,6 +19,7 @@ mod discover;
 mod explore;
 mod foreign;
 mod fragment;
+mod landmarks;
 mod names;
 mod padding;
 mod parts;

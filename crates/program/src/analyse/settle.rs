@@ -15,9 +15,10 @@ use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::code::Pos;
 use super::explore::Exit;
+use super::landmarks::Landmarks;
 use super::slice::search::Memory;
 use super::state::{BlockRef, Resolved, State};
-use super::tables::{self, Finding, Landmarks};
+use super::tables::{self, Finding};
 use super::{discover, parts, returns};
 use crate::{Address, Progress, Resolution};
 
