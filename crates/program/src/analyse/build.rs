@@ -264,7 +264,7 @@ impl<'s, 'a> Builder<'s, 'a> {
             Resolution::TailCall => self.measured |= block.exit == Exit::JumpIndirect,
         }
         let address = self.code.last_instruction(block.start, block.end);
-        if self.code.reads_target_from_code(address) {
+        if self.code.reads_words_of_code(block.start, block.end) {
             self.blame(Reason::Template);
         }
         self.function.indirect_jumps.push(IndirectJump {

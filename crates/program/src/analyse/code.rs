@@ -3,7 +3,7 @@
 //! The analysis handles millions of addresses; a [`Pos`] is half the size of an address and cannot
 //! be mixed up with one. Position 0 is the lowest executable byte of the file.
 
-use iced_x86::{Decoder, DecoderOptions, Instruction};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 
 use crate::Address;
 use crate::elf::{Binary, PltTarget};
@@ -143,15 +143,19 @@ impl<'a> Code<'a> {
         instruction.is_ip_rel_memory_operand() && instruction.ip_rel_memory_address() == address.0
     }
 
-    /// Whether the jump at `address` leads to what a word says that lies among the code, where nobody can have put an address.
-    pub(crate) fn reads_target_from_code(&self, address: Address) -> bool {
-        let bytes = self.binary.code_at(address).unwrap_or_default();
-        let instruction = Decoder::with_ip(64, bytes, address.0, DecoderOptions::NONE).decode();
-        instruction.is_jmp_near_indirect()
-            && instruction.is_ip_rel_memory_operand()
-            && self
-                .pos(Address(instruction.ip_rel_memory_address()))
-                .is_some()
+    /// Whether a block that ends in an indirect jump reads words that lie among the code, where nobody can have put an address.
+    pub(crate) fn reads_words_of_code(&self, start: Pos, end: Pos) -> bool {
+        let (bytes, address) = (self.bytes(start, end), self.address(start));
+        let mut decoder = Decoder::with_ip(64, bytes, address.0, DecoderOptions::NONE);
+        decoder.iter().any(|instruction| {
+            let is_read =
+                instruction.is_jmp_near_indirect() || instruction.mnemonic() == Mnemonic::Mov;
+            is_read
+                && instruction.is_ip_rel_memory_operand()
+                && self
+                    .pos(Address(instruction.ip_rel_memory_address()))
+                    .is_some()
+        })
     }
 
     fn region(&self, pos: Pos) -> Option<&(Pos, Pos, &'a [u8])> {
