@@ -359,22 +359,26 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// Whether an instruction holds an address inside of the function, and no known jump leads there: one of somebody else's may (out of
     /// a nested function, for instance). Behind what is reached there may be data, unless a table says that it is the function's.
     fn holds_open_label(&self) -> bool {
-        let ends = self.reached.iter().map(|(_, block)| block.end);
-        let jumps = ends.filter_map(|end| self.state.jumps.get(&end));
-        let known: FxHashSet<Pos> = jumps.flat_map(|jump| &jump.targets).copied().collect();
-        let is_open = |label: Pos| {
-            self.code.address(label) != self.function.entry
-                && !known.contains(&label)
-                && !self.code.holds_itself(label)
-        };
-        self.state.fragments_of(self.owner).any(|part| {
+        let fragments = self.state.fragments_of(self.owner);
+        let labels = fragments.flat_map(|part| {
             let fragment = &self.state.fragments[part as usize];
-            let is_reached = |label: &Pos| self.own_block(*label) == Some(true);
-            let own = fragment.taken.iter().filter(|label| is_reached(label));
+            let is_reached = |label: &&Pos| self.own_block(**label) == Some(true);
             let of_others = fragment.held.iter();
-            let of_others = of_others.filter(|label| fragment.sized || is_reached(label));
-            own.chain(of_others).any(|&label| is_open(label))
-        })
+            let of_others = of_others.filter(move |label| fragment.sized || is_reached(label));
+            fragment.taken.iter().filter(is_reached).chain(of_others)
+        });
+        let is_open = |label: &&Pos| {
+            let is_entry = self.code.address(**label) == self.function.entry;
+            !is_entry && !self.code.holds_itself(**label)
+        };
+        // Most functions hold none.
+        let mut open = labels.filter(is_open).peekable();
+        open.peek().is_some() && {
+            let ends = self.reached.iter().map(|(_, block)| block.end);
+            let jumps = ends.filter_map(|end| self.state.jumps.get(&end));
+            let known: FxHashSet<Pos> = jumps.flat_map(|jump| &jump.targets).copied().collect();
+            open.any(|label| !known.contains(label))
+        }
     }
 
     /// Whether all bytes of the function are reached, entries of its tables, or padding.

@@ -200,8 +200,8 @@ fn starts_the_program(code: &Code<'_>, fragment: &Fragment) -> bool {
         })
 }
 
-/// Notes that `target` is reached; calls in proven code make a start even in the middle of a fragment.
-fn note(state: &State<'_>, target: Pos, evidence: Evidence, is_call: bool, news: &mut News) {
+/// Notes that `target` is reached; whether it `starts` something there even in the middle of a fragment, as calls in proven code do.
+fn note(state: &State<'_>, target: Pos, evidence: Evidence, starts: bool, news: &mut News) {
     if state.tables.code.is_stub(target) {
         return;
     }
@@ -211,7 +211,7 @@ fn note(state: &State<'_>, target: Pos, evidence: Evidence, is_call: bool, news:
                 news.reached.push((target, evidence));
             }
         }
-        Some(_) if !is_call => news.inside.push(target),
+        Some(_) if !starts => news.inside.push(target),
         Some(_) | None => news.reached.push((target, evidence)),
     }
 }

@@ -62,13 +62,15 @@ pub(crate) fn splits_stack(code: &Code<'_>, fragment: &Fragment) -> bool {
         return false;
     };
     let bytes = code.bytes(block.start, block.end);
-    Decoder::new(64, bytes, DecoderOptions::NONE)
-        .iter()
-        .any(|instruction| {
-            instruction.mnemonic() == Mnemonic::Cmp
-                && instruction.segment_prefix() == Register::FS
-                && instruction.memory_displacement64() == END_OF_PIECE
-        })
+    // Without the prefix of the segment nothing need be decoded.
+    bytes.contains(&0x64)
+        && Decoder::new(64, bytes, DecoderOptions::NONE)
+            .iter()
+            .any(|instruction| {
+                instruction.mnemonic() == Mnemonic::Cmp
+                    && instruction.segment_prefix() == Register::FS
+                    && instruction.memory_displacement64() == END_OF_PIECE
+            })
 }
 
 /// Whether control leaves these instructions, at the start of a function, without the return address
@@ -131,7 +133,7 @@ fn lowered_by(instruction: &Instruction) -> Option<i64> {
 
 /// Whether the instruction writes to the eight bytes that are this far above the stack pointer.
 fn writes_at(instruction: &Instruction, depth: i64, factory: &mut InstructionInfoFactory) -> bool {
-    if instruction.is_stack_instruction() {
+    if instruction.memory_base() != Register::RSP || instruction.is_stack_instruction() {
         return false;
     }
     let memory = factory.info(instruction).used_memory().iter();

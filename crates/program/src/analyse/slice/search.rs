@@ -471,7 +471,7 @@ impl<'s, 'a> Slicer<'s, 'a> {
 
     /// Whether the target is a function of the index and of memory that never changes.
     fn is_closed(&self, path: &Path) -> bool {
-        let is_open = |atom: &Atom| match atom {
+        let mut is_open = |atom: &Atom| match atom {
             Atom::Register(_) | Atom::Opaque(_) => true,
             Atom::Load { address, .. } => {
                 let start = crate::Address(address.constant);
@@ -480,7 +480,7 @@ impl<'s, 'a> Slicer<'s, 'a> {
             }
             _ => false,
         };
-        !path.target.any(&mut { is_open })
+        !path.target.any(&mut is_open)
     }
 }
 
