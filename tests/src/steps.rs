@@ -13,6 +13,7 @@
 //! not for this oracle.
 
 pub mod chains;
+pub mod single;
 pub mod stack;
 mod tracee;
 

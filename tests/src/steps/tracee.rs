@@ -40,7 +40,7 @@ pub(super) enum Event {
 /// A stopped process, which ends when this is dropped.
 pub(super) struct Tracee {
     child: Child,
-    pid: Pid,
+    pub(super) pid: Pid,
     /// What was added to stated addresses.
     bias: u64,
     /// Stated addresses of the executable's code.
@@ -207,27 +207,30 @@ impl Tracee {
         } else {
             PROT_READ | PROT_EXEC
         };
-        let gate = self.gate()?;
-        let before = ptrace::getregs(self.pid)?;
-        for range in &self.code {
+        for range in self.code.clone() {
             let start = range.start.wrapping_add(self.bias) & !(PAGE - 1);
             let end = range.end.wrapping_add(self.bias).next_multiple_of(PAGE);
-            let mut call = before;
-            (call.rip, call.rax, call.orig_rax) = (gate, MPROTECT, u64::MAX);
-            (call.rdi, call.rsi, call.rdx) = (start, end - start, access);
-            ptrace::setregs(self.pid, call)?;
-            ptrace::step(self.pid, None)?;
-            let stopped = waitpid(self.pid, None)?;
-            let result = ptrace::getregs(self.pid)?.rax;
-            ensure!(
-                result == 0,
-                "mprotect: {stopped:?} {:?}",
-                result.cast_signed()
-            );
+            let result = self.call(MPROTECT, [start, end - start, access, 0, 0, 0])?;
+            ensure!(result == 0, "mprotect: {:?}", result.cast_signed());
         }
-        ptrace::setregs(self.pid, before)?;
         self.closed = closed;
         Ok(())
+    }
+
+    /// What a system call gives that it is made to do where it stands.
+    pub(super) fn call(&mut self, number: u64, arguments: [u64; 6]) -> Result<u64> {
+        let gate = self.gate()?;
+        let before = ptrace::getregs(self.pid)?;
+        let mut call = before;
+        (call.rip, call.rax, call.orig_rax) = (gate, number, u64::MAX);
+        [call.rdi, call.rsi, call.rdx, call.r10, call.r8, call.r9] = arguments;
+        ptrace::setregs(self.pid, call)?;
+        ptrace::step(self.pid, None)?;
+        let stopped = waitpid(self.pid, None)?;
+        let after = ptrace::getregs(self.pid)?;
+        ensure!(after.rip == gate + 2, "no system call: {stopped:?}");
+        ptrace::setregs(self.pid, before)?;
+        Ok(after.rax)
     }
 
     /// Where outside the executable there is a system call instruction.
@@ -292,8 +295,8 @@ impl Tracee {
 }
 
 const MPROTECT: u64 = 10;
-const PROT_READ: u64 = 1;
-const PROT_EXEC: u64 = 4;
+pub(super) const PROT_READ: u64 = 1;
+pub(super) const PROT_EXEC: u64 = 4;
 
 /// The range of a line of `/proc/PID/maps`, if it is executable.
 fn executable(line: &str) -> Option<Range<u64>> {

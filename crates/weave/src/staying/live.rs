@@ -345,6 +345,9 @@ fn elsewhere(graphs: &Graphs<'_>, address: Address) -> Option<BlockId> {
 }
 
 #[cfg(test)]
+mod processor;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
