@@ -431,7 +431,7 @@ fn map_all(
     };
     let mapped = place
         .map_companions()
-        .and_then(|()| place.map_texts(module.bias));
+        .and_then(|()| place.map_texts(module.bias, |region| module.offset_of(region) == 0));
     if let Err(Errno(errno)) = mapped {
         // SAFETY: no text leads there, because none was mapped.
         unsafe { system::unmap(start, length) };
@@ -539,12 +539,20 @@ impl Place<'_> {
     }
 
     /// The patched text over the module's own. Fails only if nothing was changed: a region that
-    /// the system will not map after another one was just stays as it is.
-    pub(crate) fn map_texts(&self, bias: usize) -> Result<(), Errno> {
+    /// the system will not map after another one was just stays as it is. The header of the module's file is only
+    /// where it `may_begin`, by stated address; elsewhere nothing is read, which for the first time costs as much as a tenth of arming.
+    pub(crate) fn map_texts(
+        &self,
+        bias: usize,
+        may_begin: impl Fn(u64) -> bool,
+    ) -> Result<(), Errno> {
         let mut result = Ok(());
         for (index, region) in self.image.regions().iter().enumerate() {
             let access = Protection::ReadExecute;
-            let kept = self.kept_of(text_at(bias, region), region);
+            let kept = match may_begin(region.address.get()) {
+                true => self.kept_of(text_at(bias, region), region),
+                false => 0,
+            };
             let (length, from) = (region.length.get() - kept, region.offset.get() + kept);
             let (length, to) = (length as usize, text_at(bias, region) + kept as usize);
             if length == 0 {

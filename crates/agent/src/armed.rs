@@ -9,6 +9,7 @@ use tomo_wire::FileStamp;
 use tomo_wire::image::Window;
 use tomo_wire::record::{self, Field};
 
+use crate::tables::tables;
 use crate::{loader, system};
 
 /// The counters of a record, mapped for as long as the process lives.
@@ -135,7 +136,9 @@ struct Table(UnsafeCell<[MaybeUninit<Region>; MOST]>);
 // it is only read. There is one writer at a time: the loader's lock is held while modules are armed.
 unsafe impl Sync for Table {}
 
-static TABLE: Table = Table(UnsafeCell::new([MaybeUninit::uninit(); MOST]));
+tables! {
+    static TABLE: Table = Table(UnsafeCell::new([MaybeUninit::uninit(); MOST]));
+}
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// By region: whether its module was unloaded.

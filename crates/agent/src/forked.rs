@@ -36,6 +36,7 @@ use crate::interrupted::Interrupted;
 use crate::loader::weak;
 use crate::own::{self, Own};
 use crate::system::{self, Errno, How, Protection};
+use crate::tables::tables;
 use crate::{door, kept, slabs};
 
 /// A module of which this process has a text and a record of its own.
@@ -64,7 +65,9 @@ struct Table(UnsafeCell<[MaybeUninit<Module>; MOST]>);
 // read. There is one writer at a time: the loader's lock is held while modules are armed.
 unsafe impl Sync for Table {}
 
-static TABLE: Table = Table(UnsafeCell::new([MaybeUninit::uninit(); MOST]));
+tables! {
+    static TABLE: Table = Table(UnsafeCell::new([MaybeUninit::uninit(); MOST]));
+}
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// What [`system::sandbox`] said at the start.
@@ -337,7 +340,7 @@ fn renew(module: &Module, interrupted: Result<&Interrupted, &Errno>) -> Result<b
         image: &image,
         files: &files,
     };
-    place.map_texts(module.bias)?;
+    place.map_texts(module.bias, |_| true)?;
     place.map_aliases()?;
     place.map_marks()?;
     // SAFETY: the page is that of the parent's record, which nobody here reads any more.

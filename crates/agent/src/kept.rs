@@ -8,9 +8,13 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use tomo_wire::roster::RosterView;
 
+use crate::tables::tables;
+
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
-static PATH: Path = Path(UnsafeCell::new([0; 4096]));
+tables! {
+    static PATH: Path = Path(UnsafeCell::new([0; 4096]));
+}
 
 /// A copy of the roster's path: programs write over their environment to change what they are
 /// called.

@@ -43,6 +43,7 @@
 //! | `system.rs` | system calls |
 //! | `system/disk.rs` | those about room on the disk |
 //! | `system/large.rs` | large memory |
+//! | `tables.rs` | large tables, apart from what each start touches |
 //! | `memory.rs` | what compilers want of every library |
 
 #![cfg_attr(feature = "carried", no_std)]
@@ -84,6 +85,7 @@ mod stacks;
 mod start;
 mod symbols;
 mod system;
+mod tables;
 mod tracer;
 mod tracks;
 mod trap;

@@ -8,12 +8,17 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::system::{self, Access, File};
+use crate::tables::tables;
 
-/// The path of the program's file, which is there as long as the process.
-static PATH: Path = Path(UnsafeCell::new([0; LONGEST]), AtomicBool::new(false));
+tables! {
+    /// The path of the program's file, which is there as long as the process.
+    static PATH: Path = Path(UnsafeCell::new([0; LONGEST]));
+}
+/// Whether it is there.
+static IS_KNOWN: AtomicBool = AtomicBool::new(false);
 const LONGEST: usize = 4096;
 
-struct Path(UnsafeCell<[u8; LONGEST]>, AtomicBool);
+struct Path(UnsafeCell<[u8; LONGEST]>);
 
 // SAFETY: written once, by `find_program`, before the flag is set; read only after.
 unsafe impl Sync for Path {}
@@ -21,7 +26,7 @@ unsafe impl Sync for Path {}
 /// Looks for the path of the program's file, which is mapped at `address`. Called while there is one thread, or with the loader's
 /// lock held.
 pub(crate) fn find_program(address: usize) {
-    if PATH.1.load(Ordering::Acquire) {
+    if IS_KNOWN.load(Ordering::Acquire) {
         return;
     }
     // SAFETY: nobody reads it before the flag is set, and there is one writer.
@@ -31,13 +36,13 @@ pub(crate) fn find_program(address: usize) {
         path.is_ok_and(|path| system::status(path).is_ok())
     };
     if find(address, path).is_some() && is_there(path) {
-        PATH.1.store(true, Ordering::Release);
+        IS_KNOWN.store(true, Ordering::Release);
     }
 }
 
 /// The path of the program's file, if somebody has looked for it and it was there.
 pub(crate) fn program() -> Option<&'static CStr> {
-    PATH.1.load(Ordering::Acquire).then_some(())?;
+    IS_KNOWN.load(Ordering::Acquire).then_some(())?;
     // SAFETY: written before the flag was set, and never again.
     let path = unsafe { &*PATH.0.get() };
     CStr::from_bytes_until_nul(path).ok()

@@ -72,14 +72,14 @@ unsafe fn without_trap<R>(set: *const Set, with: impl FnOnce(*const Set) -> R) -
 
 /// The next definition of a function after ours, looked up before the program's own start.
 struct Real {
-    name: &'static CStr,
+    name: symbols::Name,
     address: AtomicUsize,
 }
 
 impl Real {
     const fn new(name: &'static CStr) -> Self {
         Self {
-            name,
+            name: symbols::Name::of(name),
             address: AtomicUsize::new(0),
         }
     }
@@ -97,7 +97,7 @@ impl Real {
 
 /// Looks everything up that no earlier call has.
 pub(crate) fn look_up() {
-    let names = REALS.map(|real| real.name);
+    let names = REALS.map(|real| &real.name);
     symbols::after_ours(&names, |number, address| {
         if let Some(real) = REALS.get(number) {
             real.address.store(address, Ordering::Relaxed);

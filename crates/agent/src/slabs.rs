@@ -18,14 +18,17 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 use tomo_wire::counting::{Contents, FORKS, LOST, MOST_SLABS, OWNERS, Slabs, USED};
 
 use crate::system::{self, Access, File, How, Protection, SIGTRAP_BIT};
+use crate::tables::tables;
 use crate::{chains, door, shadow, tracks};
 
-/// Where in memory this process has mapped each slab; 0 where it has not.
-static PLACES: [AtomicUsize; MOST_SLABS as usize] =
-    [const { AtomicUsize::new(0) }; MOST_SLABS as usize];
-/// What each new thread is to do: function and argument, by slab.
-static STARTS: [[AtomicUsize; 2]; MOST_SLABS as usize] =
-    [const { [const { AtomicUsize::new(0) }; 2] }; MOST_SLABS as usize];
+tables! {
+    /// Where in memory this process has mapped each slab; 0 where it has not.
+    static PLACES: [AtomicUsize; MOST_SLABS as usize] =
+        [const { AtomicUsize::new(0) }; MOST_SLABS as usize];
+    /// What each new thread is to do: function and argument, by slab.
+    static STARTS: [[AtomicUsize; 2]; MOST_SLABS as usize] =
+        [const { [const { AtomicUsize::new(0) }; 2] }; MOST_SLABS as usize];
+}
 /// The head of the file, mapped; 0 as long as nothing counts.
 static HEAD: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of a slab.
@@ -36,8 +39,10 @@ static CONTENTS: AtomicU64 = AtomicU64::new(Contents::Counters as u64);
 static NOWHERE: AtomicUsize = AtomicUsize::new(0);
 /// Bytes from where a slab is to where the `gs` base points: 0 where there are no shadows.
 static DISTANCE: AtomicUsize = AtomicUsize::new(0);
-/// The file's path, for slabs to come: no file stays open, whose number the program could meet.
-static PATH: [AtomicU64; PATH_WORDS] = [const { AtomicU64::new(0) }; PATH_WORDS];
+tables! {
+    /// The file's path, for slabs to come: no file stays open, whose number the program could meet.
+    static PATH: [AtomicU64; PATH_WORDS] = [const { AtomicU64::new(0) }; PATH_WORDS];
+}
 const PATH_WORDS: usize = 512;
 
 /// The owner of a slab whose thread has not begun, in place of the thread.

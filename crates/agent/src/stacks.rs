@@ -14,6 +14,7 @@ use core::arch::x86_64::{__cpuid, __cpuid_count};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 
 use crate::system::{self, Stack};
+use crate::tables::tables;
 use crate::{forked, trap};
 
 /// What a thread has named.
@@ -26,13 +27,15 @@ struct Named {
 
 /// Threads at most.
 const MOST: usize = 512;
-static NAMED: [Named; MOST] = [const {
-    Named {
-        thread: AtomicU32::new(0),
-        start: AtomicUsize::new(0),
-        end: AtomicUsize::new(0),
-    }
-}; MOST];
+tables! {
+    static NAMED: [Named; MOST] = [const {
+        Named {
+            thread: AtomicU32::new(0),
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+        }
+    }; MOST];
+}
 
 /// The calling thread is about to name this stack, or says that it has none.
 pub(crate) fn before_naming(stack: &Stack) {

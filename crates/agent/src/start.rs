@@ -60,14 +60,34 @@ unsafe fn value_of<'e>(environment: *const *const c_char, name: &[u8]) -> Option
             return None;
         }
         // SAFETY: an entry is a string that ends with a zero byte.
-        let entry = unsafe { CStr::from_ptr(entry) };
-        let rest = entry.to_bytes_with_nul().strip_prefix(name);
-        if let Some(value) = rest.and_then(|rest| rest.strip_prefix(b"=")) {
-            return CStr::from_bytes_with_nul(value).ok();
+        if let Some(rest) = unsafe { behind(entry, name) } {
+            // SAFETY: the rest of such a string.
+            let value = unsafe { CStr::from_ptr(rest) }.to_bytes_with_nul();
+            if let Some(value) = value.strip_prefix(b"=") {
+                return CStr::from_bytes_with_nul(value).ok();
+            }
         }
         // SAFETY: as above.
         next = unsafe { next.add(1) };
     }
+}
+
+/// What stands in `string` behind `start`, if it begins so; of a long one that does not little is read.
+///
+/// # Safety
+/// `string` ends with a zero byte, and `start` has none.
+unsafe fn behind(string: *const c_char, start: &[u8]) -> Option<*const c_char> {
+    let mut at = string;
+    for byte in start {
+        // SAFETY: not behind the zero byte, which is none of `start`.
+        unsafe {
+            if at.cast::<u8>().read() != *byte {
+                return None;
+            }
+            at = at.add(1);
+        }
+    }
+    Some(at)
 }
 
 /// Arms every loaded module that the roster at `path` names.

@@ -30,13 +30,32 @@ struct Symbol {
 
 const FUNCTION: u8 = 2;
 
+/// A symbol's name, with its hash.
+pub(crate) struct Name {
+    text: &'static CStr,
+    hash: u32,
+}
+
+impl Name {
+    /// This one, before anything runs.
+    pub(crate) const fn of(text: &'static CStr) -> Self {
+        let bytes = text.to_bytes();
+        let (mut hash, mut at) = (5381u32, 0);
+        while at < bytes.len() {
+            hash = hash.wrapping_mul(33).wrapping_add(bytes[at] as u32);
+            at += 1;
+        }
+        Self { text, hash }
+    }
+}
+
 /// Calls `found` with the number and address of each of `names` that a module after ours defines, in
 /// the order of the loader: the first definition counts.
-pub(crate) fn after_ours(names: &[&CStr], mut found: impl FnMut(usize, usize)) {
+pub(crate) fn after_ours(names: &[&Name], mut found: impl FnMut(usize, usize)) {
     let mut left = [true; 64];
     let mut behind = false;
     loader::for_each(|module| {
-        if module.holds(hash as *const () as usize) {
+        if module.holds(Table::of as *const () as usize) {
             behind = true;
             return;
         }
@@ -98,7 +117,7 @@ impl Table {
     }
 
     /// Where the function `name` is: the one that programs are linked to now, if there are several.
-    fn address(&self, name: &CStr) -> Option<usize> {
+    fn address(&self, name: &Name) -> Option<usize> {
         match self.hashes {
             Hashes::Gnu(table) => self.by_hash(table, name),
             Hashes::All(table) => {
@@ -113,8 +132,8 @@ impl Table {
         }
     }
 
-    fn by_hash(&self, table: *const u32, name: &CStr) -> Option<usize> {
-        let hash = hash(name);
+    fn by_hash(&self, table: *const u32, name: &Name) -> Option<usize> {
+        let hash = name.hash;
         // SAFETY: the loader uses this very table for each symbol that it binds. It has four words, a
         // filter of `filter` double words, `buckets` buckets, and the chains, whose last element has
         // its lowest bit set.
@@ -154,7 +173,7 @@ impl Table {
     }
 
     /// The address of symbol `index` if it is a function of this name that the module defines.
-    fn function(&self, index: u32, name: &CStr) -> Option<usize> {
+    fn function(&self, index: u32, name: &Name) -> Option<usize> {
         // SAFETY: the index is of a symbol of the module, as its tables say, and the name of each lies
         // in its table of strings, and ends with a zero byte.
         let (symbol, called) = unsafe {
@@ -163,14 +182,7 @@ impl Table {
             (symbol, CStr::from_ptr(called))
         };
         let defined = symbol.section != 0 && symbol.kind & 15 == FUNCTION;
-        let wanted = defined && called.to_bytes() == name.to_bytes();
+        let wanted = defined && called == name.text;
         wanted.then(|| self.bias.wrapping_add(symbol.value as usize))
     }
-}
-
-fn hash(name: &CStr) -> u32 {
-    let bytes = name.to_bytes().iter();
-    bytes.fold(5381, |hash: u32, byte| {
-        hash.wrapping_mul(33).wrapping_add(u32::from(*byte))
-    })
 }

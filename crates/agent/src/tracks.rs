@@ -26,6 +26,7 @@ use tomo_wire::tracing::{
 use crate::armed::{self, Region};
 use crate::slabs;
 use crate::system::{self, How, Protection};
+use crate::tables::tables;
 
 /// Addresses of a track that grows.
 const AREA: usize = 1 << 36;
@@ -38,9 +39,11 @@ const BYTES: usize = UNIT as usize;
 const PATIENCE: u32 = 20_000;
 const STEP: u64 = 50_000;
 
-/// The serial numbers of threads to come, by slab.
-static SERIALS: [AtomicUsize; tomo_wire::counting::MOST_SLABS as usize] =
-    [const { AtomicUsize::new(0) }; tomo_wire::counting::MOST_SLABS as usize];
+tables! {
+    /// The serial numbers of threads to come, by slab.
+    static SERIALS: [AtomicUsize; tomo_wire::counting::MOST_SLABS as usize] =
+        [const { AtomicUsize::new(0) }; tomo_wire::counting::MOST_SLABS as usize];
+}
 
 /// Whether slabs are those of tracks.
 pub(crate) fn are_kept() -> bool {
