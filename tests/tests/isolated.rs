@@ -367,3 +367,31 @@ fn a_program_that_changes_meanwhile_is_noticed() {
     );
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn cases_that_are_hard_on_who_runs_them_are_run_to_their_end() {
+    use std::os::unix::process::CommandExt as _;
+    let program = compiled("gcc", "wayward.c", &["-O1", "-g"]).expect("built");
+    let search = |name: &str, cases: &str| {
+        let bench = Bench::new("-O1");
+        fs::write(bench.path("cases"), cases).expect("cases");
+        let mut command = bench.tomo(&["isolate", "--cases", "cases", "-j", "1", "-o", name]);
+        command.arg("--").arg(&program);
+        // Whatever a case does to its group, it is to meet this one's alone.
+        command.process_group(0);
+        command.output().expect("run")
+    };
+    // One sends signals to all of its group; the other crashes twice, and waits for ever when it is run again.
+    for (name, cases) in [
+        ("group", "group 1\ngroup 2\ngroup 8\ngroup 9\n"),
+        ("wait", "%timeout 1\nwait 1\nwait 2\nwait 8\n"),
+    ] {
+        let output = search(name, cases);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code().is_some(),
+            "{name}: {:?} {said}",
+            output.status
+        );
+    }
+}

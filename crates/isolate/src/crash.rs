@@ -8,16 +8,20 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use nix::sys::ptrace;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use tomo_graph::NodeId;
 use tomo_program::{Address, Graphs};
 
 use crate::cases::Case;
+use crate::run::ends_within;
 
 /// Signals that programs bring upon themselves.
 const FATAL: [Signal; 6] = [
@@ -68,7 +72,7 @@ pub(crate) fn place(
     }))
 }
 
-/// Runs the case up to the signal that ends it.
+/// Runs the case, in a group of its own, up to the signal that ends it, or until its time is over.
 fn observe(program: &[OsString], case: &Case, entry: u64) -> io::Result<Option<Stopped>> {
     let input = match &case.input {
         Some(path) => Stdio::from(File::open(path)?),
@@ -85,8 +89,28 @@ fn observe(program: &[OsString], case: &Case, entry: u64) -> io::Result<Option<S
         .stdin(input)
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let mut child = command.spawn()?;
-    let seen = follow(Pid::from_raw(child.id() as i32), entry);
+    let mut child = command.process_group(0).spawn()?;
+    let id = rustix::process::Pid::from_child(&child);
+    let process = rustix::process::pidfd_open(id, rustix::process::PidfdFlags::empty());
+    let group = Pid::from_raw(child.id() as i32);
+    let seen = process.map_err(io::Error::from).and_then(|process| {
+        std::thread::scope(|scope| {
+            // It may crash no more, and wait.
+            scope.spawn(|| {
+                if !matches!(
+                    ends_within(process.as_fd(), Duration::from_secs(limit)),
+                    Ok(true)
+                ) {
+                    let _ = killpg(group, Signal::SIGKILL);
+                }
+            });
+            let seen = follow(group, entry);
+            let _ = killpg(group, Signal::SIGKILL);
+            let _ = child.kill();
+            seen
+        })
+    });
+    let _ = killpg(group, Signal::SIGKILL);
     let _ = child.kill();
     let _ = child.wait();
     seen

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -105,18 +105,22 @@ fn complete(mut command: Command, input: Stdio, seconds: u64) -> io::Result<Ran>
 fn wait(child: &mut Child, most: Duration) -> io::Result<End> {
     let id = rustix::process::Pid::from_child(child);
     let process = rustix::process::pidfd_open(id, rustix::process::PidfdFlags::empty())?;
+    if ends_within(process.as_fd(), most)? {
+        return child.wait().map(End::of);
+    }
+    let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
+    child.kill()?;
+    child.wait()?;
+    Ok(End::Hung)
+}
+
+/// Waits until the process ends, but no longer than that; whether it did.
+pub(crate) fn ends_within(process: BorrowedFd<'_>, most: Duration) -> io::Result<bool> {
     let millis = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
-    let mut watched = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    let mut watched = [PollFd::new(process, PollFlags::POLLIN)];
     loop {
         match poll(&mut watched, millis) {
-            Ok(0) => {
-                let group = Pid::from_raw(child.id() as i32);
-                let _ = killpg(group, Signal::SIGKILL);
-                child.kill()?;
-                child.wait()?;
-                return Ok(End::Hung);
-            }
-            Ok(_) => return child.wait().map(End::of),
+            Ok(ended) => return Ok(ended != 0),
             Err(nix::Error::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
