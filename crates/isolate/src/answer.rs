@@ -104,6 +104,14 @@ pub(crate) fn importance(known: &Known) -> Interval {
     }
 }
 
+/// Whether no predicate can be more important: it was true in all failing runs and in no other, and all others met its site.
+/// So its Context is the share of runs that fail, below which none is that is true in all of them (ABI §4.3).
+pub(crate) fn is_perfect(known: &Known) -> bool {
+    let predicts = known.failed_true == known.failed && known.passed_true == 0;
+    let is_met = known.passed_seen == known.passed;
+    known.failed > 0 && known.passed > 0 && predicts && is_met
+}
+
 /// Rows that predict failure at all, the best first; of equals that which more successful runs could have met.
 pub(crate) fn best(known: &BTreeMap<usize, Known>) -> Vec<(usize, Interval)> {
     let mut found: Vec<(usize, Interval, u64)> = known
