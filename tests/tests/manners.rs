@@ -309,6 +309,32 @@ fn processes_of_one_program_share_a_record() {
 }
 
 #[test]
+fn a_long_command_line_changes_nothing() {
+    let words: Vec<String> = (0..12_000).map(|word| word.to_string()).collect();
+    for tomo in ["cover", "count"] {
+        let covering = Covering::new().expect("a folder");
+        let mut command = match tomo {
+            "cover" => covering.command(&[]).expect("tomo"),
+            _ => {
+                let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+                command.current_dir(covering.output().parent().expect("a folder"));
+                command.args([tomo, "--"]);
+                command
+            }
+        };
+        command.arg(program()).arg("exits_at_once").args(&words);
+        let output = complete(command, b"").expect("run");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            code(&output),
+            code(&alone("exits_at_once")),
+            "{tomo}: {said}"
+        );
+        assert!(!said.contains("panicked"), "{tomo}: {said}");
+    }
+}
+
+#[test]
 fn a_static_program_is_refused_with_its_reason() {
     let program = built("gcc", &["-O1", "-static", "-pthread", "-w"]);
     let covering = Covering::new().expect("a folder");

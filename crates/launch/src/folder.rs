@@ -367,7 +367,9 @@ fn conclude(path: &Path, document: &str) -> io::Result<()> {
     if document.len() > room {
         return private::replace(path, &[document.as_bytes()]);
     }
-    file.write_all_at(format!("{document:room$}").as_bytes(), 0)
+    let mut bytes = document.as_bytes().to_vec();
+    bytes.resize(room, b' ');
+    file.write_all_at(&bytes, 0)
 }
 
 /// A new record without marks, with room on the disk for all of them.

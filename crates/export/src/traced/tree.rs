@@ -94,19 +94,13 @@ impl Tree {
         } else {
             String::new()
         };
-        writeln!(
-            to,
-            "{:width$}{}{often}{place}",
-            "",
-            named.title,
-            width = 2 * level
-        )?;
+        writeln!(to, "{}{}{often}{place}", "  ".repeat(level), named.title)?;
         if level + 1 < shown.depth {
             for &called in &node.called {
                 self.line(names, called, level + 1, shown, left, to)?;
             }
         } else if !node.called.is_empty() {
-            writeln!(to, "{:width$}…", "", width = 2 * level + 2)?;
+            writeln!(to, "{}…", "  ".repeat(level + 1))?;
         }
         Ok(())
     }
