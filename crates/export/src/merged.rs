@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tomo_program::{hexadecimal, text_of};
+use tomo_wire::record::MARKS;
 
 use crate::folder::{files, plain};
 use crate::{Collected, Group};
@@ -31,17 +32,20 @@ pub enum MergeError {
     /// The folder has records that would be mixed up with the merged ones.
     #[error("{}: holds other records than those that are merged; choose another folder", .0.display())]
     Occupied(PathBuf),
+    /// The folder has marks that would be lost.
+    #[error("{}: has seen what the runs that are merged have not; merge it, too (tomo merge -o FOLDER FOLDER RUN…), or choose another folder", .0.display())]
+    Lost(PathBuf),
     /// A file cannot be written.
     #[error("{}: {}", .0.display(), plain(.1))]
     Io(PathBuf, io::Error),
 }
 
 /// Writes `collected` into the folder `out`, which is made if need be. Earlier merges of the same plans
-/// are replaced.
+/// are replaced, if nothing is lost by that.
 ///
 /// # Errors
-/// Where several builds of one program would be mixed, `out` holds other records, or a file cannot be
-/// written.
+/// Where several builds of one program would be mixed, `out` holds other records or has seen more, or a file
+/// cannot be written.
 pub fn write_merged(collected: &Collected, out: &Path) -> Result<(), MergeError> {
     if let Some((path, builds)) = collected.conflicts().first() {
         return Err(MergeError::Builds {
@@ -68,10 +72,18 @@ pub fn write_merged(collected: &Collected, out: &Path) -> Result<(), MergeError>
     if !files(out, is_other).map_err(failed(out))?.is_empty() {
         return Err(MergeError::Occupied(out.into()));
     }
+    let records = collected.groups.iter();
+    let records = records.map(|group| group.marks.to_record(group.module, group.kind.plan));
+    let records: Vec<Vec<u8>> = records.collect();
+    for (record, stem) in records.iter().zip(&stems) {
+        let before = fs::read(out.join(format!("{stem}.record"))).unwrap_or_default();
+        if loses(&before, record) {
+            return Err(MergeError::Lost(out.into()));
+        }
+    }
     let mut modules = Vec::new();
-    for (group, stem) in collected.groups.iter().zip(&stems) {
-        let record = group.marks.to_record(group.module, group.kind.plan);
-        for (kind, bytes) in [("plan", &group.plan), ("record", &record)] {
+    for ((group, stem), record) in collected.groups.iter().zip(&stems).zip(&records) {
+        for (kind, bytes) in [("plan", &group.plan), ("record", record)] {
             let path = out.join(format!("{stem}.{kind}"));
             replace(out, &path, bytes).map_err(failed(&path))?;
         }
@@ -91,6 +103,14 @@ pub fn write_merged(collected: &Collected, out: &Path) -> Result<(), MergeError>
     }
     let path = out.join("pool.json");
     replace(out, &path, format!("{document:#}\n").as_bytes()).map_err(failed(&path))
+}
+
+/// Whether a record of the same plan has marks that the other has not.
+fn loses(before: &[u8], record: &[u8]) -> bool {
+    let marks = |record| <[u8]>::get(record, MARKS as usize..).unwrap_or_default();
+    let mut before = marks(before).iter().enumerate();
+    let has = |at: usize| marks(record).get(at).is_some_and(|mark| *mark != 0);
+    before.any(|(at, mark)| *mark != 0 && !has(at))
 }
 
 /// What names a group's files: the module, the plan, and whether the runs were cut.

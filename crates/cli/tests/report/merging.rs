@@ -112,6 +112,28 @@ fn records_of_two_machines_merge_whatever_their_paths() {
 }
 
 #[test]
+fn what_was_merged_before_is_not_lost() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("one", 1, &program, &Seen::blocks(&BLOCKS[..4]));
+    bench.run("two", 2, &program, &Seen::blocks(&BLOCKS[2..]));
+    bench.tomo(&["merge", "-o", "merged", "one"]).well();
+    let before = bench.tomo(&["report", "merged", "--format", "lcov"]).well();
+    let refused = bench.tomo(&["merge", "-o", "merged", "two"]);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""));
+    assert!(refused.err.contains("merge it, too"), "{}", refused.err);
+    let report = |folder: &str| bench.tomo(&["report", folder, "--format", "lcov"]).well();
+    assert_eq!(report("merged"), before);
+    // With it nothing is lost, and what has seen no less may take its place.
+    bench
+        .tomo(&["merge", "-o", "merged", "merged", "two"])
+        .well();
+    bench.tomo(&["merge", "-o", "merged", "one", "two"]).well();
+    bench.tomo(&["merge", "-o", "both", "one", "two"]).well();
+    assert_eq!(report("merged"), report("both"));
+}
+
+#[test]
 fn builds_are_not_mixed() {
     let bench = Bench::new();
     let program = bench.sample();
