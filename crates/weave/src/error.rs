@@ -50,6 +50,21 @@ pub enum WeaveError {
         /// Which path, counted from 0 in the order of paths.
         path: usize,
     },
+    /// A run may have fewer witnesses than tell the ways of one branch apart.
+    #[error(
+        "one run must have {needs} witnesses, by which a branch of {function} is told: allow as many (--limit, which is {bound}), or trace other functions (--function)"
+    )]
+    BoundTooSmall {
+        /// The function.
+        function: String,
+        /// How many at least.
+        needs: usize,
+        /// How many a run may have.
+        bound: u32,
+    },
+    /// Witnesses cannot be shared among runs, for this reason.
+    #[error("its witnesses cannot be distributed: {0}")]
+    NotDistributed(String),
     /// The model is damaged.
     #[error("its model cannot be used: {0}")]
     Model(#[from] ModelError),

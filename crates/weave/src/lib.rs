@@ -294,7 +294,7 @@ pub fn weave_traces(
     tracing: &Tracing<'_>,
 ) -> Result<WovenTraces, WeaveError> {
     let ground = Ground::of(binary, bytes, model)?;
-    let traced = tracing::all(&ground.around(), &ground.graphs, tracing);
+    let traced = tracing::all(&ground.around(), &ground.graphs, tracing)?;
     let drawn = traced.chart(&ground.around());
     let (chart, name) = drawn.file(
         (module, ground.text.origin()),
@@ -345,7 +345,7 @@ pub fn breakpoints(
     tracing: &Tracing<'_>,
 ) -> Result<Breakpoints, WeaveError> {
     let ground = Ground::of(binary, bytes, model)?;
-    let traced = tracing::all(&ground.around(), &ground.graphs, tracing);
+    let traced = tracing::all(&ground.around(), &ground.graphs, tracing)?;
     let drawn = traced.chart(&ground.around());
     let (chart, _) = drawn.file(
         (module, ground.text.origin()),

@@ -27,12 +27,13 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use tomo_graph::Weight;
 use tomo_plan::witnesses::{
-    Distribution, Effort, Ends, Flow, FunctionId, Machines, Place, Program, Strategy, WitnessId,
-    distribute, place,
+    Distribution, DistributionError, Effort, Ends, Flow, FunctionId, Machines, Place, Program,
+    Strategy, WitnessId, distribute, place,
 };
 use tomo_program::{Address, FunctionView, Graphs};
 use tomo_wire::tracing::{self as wire, block};
 
+use crate::WeaveError;
 use crate::counting::Weights;
 use crate::place::Surroundings;
 use crate::staying::action::What;
@@ -105,7 +106,7 @@ pub(crate) fn all<'f>(
     around: &Surroundings<'f>,
     graphs: &'f Graphs<'f>,
     tracing: &Tracing<'_>,
-) -> Traced<'f> {
+) -> Result<Traced<'f>, WeaveError> {
     let live = Liveness::of(around.text, graphs);
     let functions: Vec<_> = graphs.functions().collect();
     let twice = subject::come_back_twice(&functions);
@@ -140,8 +141,8 @@ pub(crate) fn all<'f>(
         _ => 0,
     };
     let (counted, besides) = counted(&subjects, tracing, arrivals);
-    let distribution = distribution(&subjects, tracing, &besides);
-    Traced {
+    let distribution = distribution(&subjects, tracing, &besides)?;
+    Ok(Traced {
         subjects,
         distribution,
         counted,
@@ -150,7 +151,7 @@ pub(crate) fn all<'f>(
         collect: tracing.collect,
         first_run: first_run(tracing),
         untraced,
-    }
+    })
 }
 
 /// Whether loops are counted: by code between the program's own, in as many runs as are asked for.
@@ -289,12 +290,14 @@ fn counted(
 }
 
 /// Shares the witnesses on ways; each run has something to do `besides`.
-fn distribution(subjects: &[Subject<'_>], tracing: &Tracing<'_>, besides: &[u64]) -> Distribution {
-    let none = || Distribution::new(&vec![(0, Vec::new()); tracing.runs.max(1) as usize]);
+fn distribution(
+    subjects: &[Subject<'_>],
+    tracing: &Tracing<'_>,
+    besides: &[u64],
+) -> Result<Distribution, WeaveError> {
     let loose = subjects.iter().map(Subject::loose).collect();
-    let Ok(program) = Program::of_loose(loose) else {
-        return none();
-    };
+    let program = Program::of_loose(loose);
+    let program = program.map_err(|error| WeaveError::NotDistributed(error.to_string()))?;
     let kinds: Vec<Kind> = subjects
         .par_iter()
         .map(|subject| is_told(subject, tracing.kind).unwrap_or_default())
@@ -308,7 +311,19 @@ fn distribution(subjects: &[Subject<'_>], tracing: &Tracing<'_>, besides: &[u64]
         besides,
     };
     let distribution = distribute(&program, weight, tracing.strategy, machines, Ends::Returns);
-    distribution.unwrap_or_else(|_| none())
+    distribution.map_err(|error| match error {
+        DistributionError::BoundTooSmall {
+            function,
+            needs,
+            bound,
+            ..
+        } => WeaveError::BoundTooSmall {
+            function: subjects[function.index()].function.title(),
+            needs,
+            bound,
+        },
+        other => WeaveError::NotDistributed(other.to_string()),
+    })
 }
 
 /// What one run executes elsewhere.

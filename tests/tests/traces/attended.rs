@@ -53,17 +53,22 @@ fn breakpoints_tell_of_rust_panics_what_happens() {
 fn no_run_has_more_breakpoints_than_allowed() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
-    let mut command = Command::new(tomo::path().expect("tomo"));
-    command
-        .env("TOMO_CACHE_DIR", folder.path().join("cache"))
-        .current_dir(folder.path())
-        .args(["trace", "--collect", "breakpoint", "--limit", "1", "--"])
-        .arg(&program)
-        .arg("once");
-    let output = complete(command, b"").expect("run");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("arrivals cannot be distributed"), "{said}");
-    assert_eq!(output.status.code(), Some(0), "it runs as it would");
+    for (collect, why) in [
+        ("breakpoint", "arrivals cannot be distributed"),
+        ("detour", "one run must have 2 witnesses"),
+    ] {
+        let mut command = Command::new(tomo::path().expect("tomo"));
+        command
+            .env("TOMO_CACHE_DIR", folder.path().join("cache"))
+            .current_dir(folder.path())
+            .args(["trace", "--collect", collect, "--limit", "1", "--"])
+            .arg(&program)
+            .arg("once");
+        let output = complete(command, b"").expect("run");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(why), "{said}");
+        assert_eq!(output.status.code(), Some(0), "it runs as it would");
+    }
     let program = compiled("gcc", "attended.c", &["-O2", "-pthread"]).expect("built");
     let options = ways(&["--function", "work", "--limit", "2"]);
     let trace = traced(&program, &["alone".into()], b"", &options, folder.path());
