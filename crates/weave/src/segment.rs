@@ -3,15 +3,17 @@
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 use rayon::prelude::*;
-use tomo_program::{Address, FunctionView, Graphs};
+use tomo_program::{Address, FunctionView, Graphs, Reason, Status};
 
 use crate::text::Text;
 
-/// The first of the module's instructions, by function, that works with `gs`.
+/// The first of the module's instructions, by function, that works with `gs`. Not where nothing but an address leads, which
+/// is data as a rule: libraries of cryptography have constants, and the names of their authors, among their code.
 pub(crate) fn first_use(text: &Text, graphs: &Graphs<'_>) -> Option<Address> {
     let functions: Vec<_> = graphs.functions().collect();
     let uses = functions
         .par_iter()
+        .filter(|function| !matches!(function.status(), Status::Opaque(Reason::MaybeData)))
         .filter_map(|function| in_function(text, function));
     uses.find_first(|_| true)
 }
