@@ -41,7 +41,7 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Foreign => f.write_str("it is no such file"),
+            Self::Foreign => f.write_str("it is no file of this kind that tomo has made"),
             Self::Version { found, known } => write!(
                 f,
                 "it has format version {found}, and this program knows version {known}: make it anew with this version of tomo"

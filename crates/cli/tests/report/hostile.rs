@@ -136,7 +136,10 @@ fn nothing_to_report() {
     fs::write(bench.path("out/run-1/m.record"), b"hello").expect("written");
     refused(
         &["report", "out"],
-        &["tomo: out/run-1/m.record: it is no such file", last],
+        &[
+            "tomo: out/run-1/m.record: it is no file of this kind that tomo has made",
+            last,
+        ],
     );
 }
 
