@@ -1,5 +1,7 @@
 //! `tomo count`: how often functions, blocks and edges ran.
 
+mod recorded;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
@@ -7,20 +9,19 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tomo_export::counted::{Counted, write_callgrind, write_pprof, write_source, write_tracefile};
-use tomo_export::{Counts, Extent, Located, counts, frequencies};
+use tomo_export::{Counts, Extent};
 use tomo_launch::{Observed, Weighed};
 use tomo_program::Graphs;
-use tomo_weave::Weights;
-use tomo_wire::counting::{Counters, Row, sums};
 
 use crate::bar::Bar;
 use crate::earlier;
 use crate::observe::{OneModule, Store};
-use crate::session::{Session, Started, bytes, file_of, located, tell};
+use crate::session::{Session, Started, answer, located, tell};
+use recorded::{Recorded, Said};
 
 /// Run a program and count how often its functions, blocks and edges run.
 ///
@@ -33,7 +34,7 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "DIR", default_value = "tomo-counts")]
     output: PathBuf,
 
-    /// What to write at the program's end.
+    /// What to write at the program's end, or to show.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 
@@ -50,15 +51,29 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     module: OneModule,
 
+    /// Run nothing, and show what these earlier runs, whose folders RUN are, have counted together.
+    #[arg(
+        long,
+        value_name = "RUN",
+        num_args = 1..,
+        conflicts_with_all = ["command", "weights"]
+    )]
+    show: Vec<PathBuf>,
+
     /// The program and its arguments.
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(
+        required_unless_present = "show",
+        trailing_var_arg = true,
+        value_name = "PROGRAM"
+    )]
     command: Vec<OsString>,
 }
 
 const NOTES: &str = "\
 Counted is the executable itself, or the one --module; the counters of all
 processes and threads are added up. They lie in DIR as soon as they are made,
-also when it is killed.
+also when it is killed or still runs: --show tells what they say, and adds up
+what several runs have counted.
 
 Counts are exact where functions are left by returns, exceptions, longjmp or
 exit. A function that is left from within a block, by a handler of a fault or
@@ -84,15 +99,31 @@ enum Format {
     Pprof,
 }
 
+impl Format {
+    /// Of which functions is told: a table has nothing of those that did not run.
+    fn extent(self) -> Extent {
+        match self {
+            Self::Table => Extent::Ran,
+            _ => Extent::All,
+        }
+    }
+}
+
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let (format, to) = (arguments.format, arguments.to.as_deref());
+    if !arguments.show.is_empty() {
+        let said = Said::together(&arguments.show, format.extent())?;
+        answer(to, &written(format, said)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     Started::find(&arguments.command, |started| {
         started.observed(
             "counted",
             |started| prepare(arguments, started),
             |started, session| {
-                let text = written(arguments, started, session)?;
-                tell(arguments.to.as_deref(), &text)
+                let said = Said::of(session, started.shown(), format.extent())?;
+                tell(to, &written(format, said)?)
             },
         )
     })
@@ -144,57 +175,14 @@ fn by_itself(output: &Path, module: &Observed, store: &Store) -> Option<(PathBuf
     None
 }
 
-/// What the counters of a module said in a run.
-struct Recorded {
-    located: Located,
-    /// The file of the counters.
-    file: Vec<u8>,
-    values: Vec<u64>,
-    /// Threads that were not counted.
-    lost: u64,
-}
-
-impl Recorded {
-    fn read(folder: &Path, module: &Observed, store: &Store) -> Result<Self> {
-        let file = file_of(folder, module, "counters")?;
-        let slabs = bytes(&folder.join("slabs"))?;
-        let (header, rows) = Counters::read(&file).context("the counters")?;
-        let mut values = vec![0u64; rows.len()];
-        let mut overflows = false;
-        let add = |counter: usize, value: u64| {
-            if let Some(sum) = values.get_mut(counter) {
-                let (next, over) = sum.overflowing_add(value);
-                *sum = next;
-                overflows |= over;
-            }
-        };
-        let lost = sums(&slabs, header.at.get(), add, rows.len()).context("the slabs")?;
-        ensure!(!overflows, "counters add up to more than 64 bits hold");
-        Ok(Self {
-            located: located(module, store, &())?,
-            file,
-            values,
-            lost,
-        })
-    }
-
-    fn rows(&self) -> Result<&[Row]> {
-        Ok(Counters::read(&self.file).context("the counters")?.1)
-    }
-
-    /// How often the arcs of functions ran; of a damaged model or file, nothing.
-    fn frequencies(&self) -> Weights {
-        match (self.located.model.graphs(), self.rows()) {
-            (Ok(graphs), Ok(rows)) => frequencies(&graphs, rows, &self.values),
-            _ => Weights::default(),
-        }
-    }
-}
-
 /// The weights that an earlier run of `module` gives.
 pub(crate) fn weights(run: &Path, module: &Observed, store: &Store) -> Result<Weighed> {
-    let recorded = Recorded::read(run, module, store)
-        .with_context(|| format!("{} is no run of this program", run.display()))?;
+    let read = || -> Result<_> {
+        let recorded = Recorded::read(run, &module.stem)?;
+        Ok((recorded, located(module, store, &())?))
+    };
+    let read = read().with_context(|| format!("{} is no run of this program", run.display()));
+    let (recorded, located) = read?;
     let values: Vec<u8> = recorded
         .values
         .iter()
@@ -202,31 +190,31 @@ pub(crate) fn weights(run: &Path, module: &Observed, store: &Store) -> Result<We
         .collect();
     let name = tomo_wire::checksum(&[recorded.file.as_slice(), &values].concat());
     // What is damaged is an error here and now, not weights that say nothing when an image is woven.
-    recorded.located.model.graphs()?;
+    located.model.graphs()?;
     recorded.rows()?;
-    Ok(Weighed::by(name, move || recorded.frequencies()))
+    Ok(Weighed::by(name, move || recorded.frequencies(&located)))
 }
 
-/// What the counters of a run say, in the format that was asked for.
-fn written(arguments: &Arguments, started: &Started<'_>, session: &Session) -> Result<Vec<u8>> {
-    let recorded = Recorded::read(session.folder(), &session.module, &session.store)?;
-    let graphs = recorded.located.model.graphs()?;
-    let said = |extent| -> Result<Counts> {
-        Ok(counts(&graphs, recorded.rows()?, &recorded.values, extent))
-    };
-    let lost = recorded.lost;
-    let write: &dyn Fn(&mut Vec<u8>, &Counted) -> Result<()> = match arguments.format {
-        // It has nothing of functions that did not run.
-        Format::Table => return Ok(table(&graphs, &said(Extent::Ran)?, lost).into_bytes()),
-        Format::Json => &|text, counted| Ok(writeln!(text, "{:#}", document(counted, lost)?)?),
-        Format::Lcov => &|text, counted| Ok(write_tracefile(text, counted)?),
-        Format::Source => &|text, counted| Ok(write_source(text, counted)?),
-        Format::Callgrind => &|text, counted| Ok(write_callgrind(text, counted, &started.shown())?),
-        Format::Pprof => &|text, counted| Ok(write_pprof(text, counted)?),
-    };
-    let counts = said(Extent::All)?;
+/// What counters say, in the format that was asked for.
+fn written(format: Format, said: Said) -> Result<Vec<u8>> {
+    let Said {
+        located,
+        counts,
+        lost,
+        shown,
+    } = said;
+    if format == Format::Table {
+        return Ok(table(&located.model.graphs()?, &counts, lost).into_bytes());
+    }
+    let counted = Counted::of(located, counts);
     let mut text = Vec::new();
-    write(&mut text, &Counted::of(recorded.located, counts))?;
+    match format {
+        Format::Table | Format::Json => writeln!(text, "{:#}", document(&counted, lost)?)?,
+        Format::Lcov => write_tracefile(&mut text, &counted)?,
+        Format::Source => write_source(&mut text, &counted)?,
+        Format::Callgrind => write_callgrind(&mut text, &counted, &shown)?,
+        Format::Pprof => write_pprof(&mut text, &counted)?,
+    }
     Ok(text)
 }
 

@@ -1,10 +1,19 @@
-//! Earlier runs of the same build, in the folder in which a command puts its runs.
+//! Earlier runs: those of the same build, in the folder in which a command puts its runs, and those that are named to be
+//! shown.
 
 use std::cmp::Reverse;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, Result, bail, ensure};
+use serde::Deserialize;
+use tomo_export::{Located, locate};
 use tomo_launch::Observed;
+use tomo_program::{Cache, path_of};
+use tomo_wire::ModuleId;
+
+use crate::observe::Store;
+use crate::session::bytes;
 
 /// The runs in `output` that have a file of this kind of `module`, the newest first. Runs that are made at the same
 /// second are in the order of their names.
@@ -22,4 +31,91 @@ pub(crate) fn runs(output: &Path, module: &Observed, kind: &str) -> Vec<PathBuf>
         .collect();
     runs.sort();
     runs.into_iter().map(|(_, path)| path).collect()
+}
+
+/// What is read of the description of a run (schema tomo.run/1).
+#[derive(Deserialize)]
+struct Description {
+    #[serde(default)]
+    command: Vec<String>,
+    modules: Vec<Module>,
+}
+
+#[derive(Deserialize)]
+struct Module {
+    path: String,
+    stem: String,
+}
+
+/// A run of a command that observes one module.
+pub(crate) struct Told<'a> {
+    folder: &'a Path,
+    /// The command line of the program, as it is shown.
+    pub(crate) shown: String,
+    module: Module,
+    /// Which kind of file it has of its module.
+    kind: &'static str,
+}
+
+impl<'a> Told<'a> {
+    /// These runs of one build, of each of which `command` has left a file of this kind.
+    pub(crate) fn all(
+        folders: &'a [PathBuf],
+        kind: &'static str,
+        command: &str,
+    ) -> Result<Vec<Self>> {
+        let runs = folders.iter().map(|folder| Self::of(folder, kind, command));
+        let runs: Vec<Self> = runs.collect::<Result<_>>()?;
+        if let [first, others @ ..] = runs.as_slice() {
+            for other in others {
+                ensure!(
+                    other.stem() == first.stem(),
+                    "{} is a run of another build than {}",
+                    other.folder.display(),
+                    first.folder.display()
+                );
+            }
+        }
+        Ok(runs)
+    }
+
+    fn of(folder: &'a Path, kind: &'static str, command: &str) -> Result<Self> {
+        let foreign = || format!("{} is no run of `{command}`", folder.display());
+        let description = folder.join("run.json");
+        if folder.is_dir() && !description.exists() {
+            bail!("{}; a run's folder is called run-…", foreign());
+        }
+        let text = bytes(&description)?;
+        let description: Description =
+            serde_json::from_slice(&text).with_context(|| description.display().to_string())?;
+        let mut modules = description.modules.into_iter();
+        let is_there = |module: &Module| folder.join(format!("{}.{kind}", module.stem)).is_file();
+        Ok(Self {
+            folder,
+            shown: description.command.join(" "),
+            module: modules.find(is_there).with_context(foreign)?,
+            kind,
+        })
+    }
+
+    pub(crate) fn folder(&self) -> &'a Path {
+        self.folder
+    }
+
+    /// What the files of its module are called.
+    pub(crate) fn stem(&self) -> &str {
+        &self.module.stem
+    }
+
+    /// The file that it has of its module.
+    pub(crate) fn file(&self) -> Result<Vec<u8>> {
+        bytes(&self.folder.join(format!("{}.{}", self.stem(), self.kind)))
+    }
+
+    /// Its module, as the file says that it is called; with its model from the store.
+    pub(crate) fn located(&self, id: ModuleId, store: &Store) -> Result<Located> {
+        let cache = Cache::at(&store.folder);
+        let path = path_of(&self.module.path);
+        Ok(locate(id, [path.as_path()], Some(&cache), &())?)
+    }
 }

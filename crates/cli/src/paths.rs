@@ -6,7 +6,6 @@ mod units;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -24,7 +23,7 @@ use tomo_wire::paths::Paths;
 use crate::bar::Bar;
 use crate::earlier;
 use crate::observe::{OneModule, Store};
-use crate::session::{Session, Started, bytes, located, tell};
+use crate::session::{Session, Started, answer, bytes, located, tell};
 use select::Earlier;
 pub(crate) use select::Select;
 pub(crate) use units::units_of;
@@ -142,10 +141,7 @@ impl Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.show.is_empty() {
         let text = written(arguments, &show::together(&arguments.show)?)?;
-        match &arguments.to {
-            Some(path) => tell(Some(path), &text)?,
-            None => std::io::stdout().write_all(&text)?,
-        }
+        answer(arguments.to.as_deref(), &text)?;
         return Ok(ExitCode::SUCCESS);
     }
     Started::find(&arguments.command, |started| {

@@ -258,6 +258,14 @@ pub(crate) fn located(
     Ok(locate(module.id, place, Some(&cache), progress)?)
 }
 
+/// Writes what a command shows of earlier runs: into the file at `to`, or to standard output.
+pub(crate) fn answer(to: Option<&Path>, text: &[u8]) -> Result<()> {
+    match to {
+        Some(path) => tell(Some(path), text),
+        None => Ok(std::io::stdout().write_all(text)?),
+    }
+}
+
 /// Writes what a command has to say: into the file at `to`, or to standard error.
 pub(crate) fn tell(to: Option<&Path>, text: &[u8]) -> Result<()> {
     match to {

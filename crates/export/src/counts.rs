@@ -3,6 +3,10 @@
 //! The plan that chose the counters is not stored: which arcs were counted follows from what each counter
 //! counts and from the graph, and everything else from the arcs (BL94 §3.1, `tomo_profile::counts`).
 
+mod merging;
+
+pub use merging::{TooMany, merge};
+
 use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;

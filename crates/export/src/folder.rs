@@ -157,17 +157,23 @@ fn content(path: &Path) -> std::io::Result<Vec<u8>> {
     }
 }
 
-/// The command that has files of its own where coverage has a plan.
+/// What is to be said of a record of a command that has files of its own where coverage has a plan.
 fn of_another_command(plan: &Path) -> Option<&'static str> {
     let all = [
-        ("counters", "tomo count"),
-        ("paths", "tomo paths"),
-        ("predicates", "tomo predicates"),
-        ("chains", "tomo chains"),
+        (
+            "counters",
+            "it is of `tomo count`, not of coverage: `tomo count --show` shows its run",
+        ),
+        (
+            "paths",
+            "it is of `tomo paths`, not of coverage: `tomo paths --show` shows its run",
+        ),
+        ("predicates", "it is of `tomo predicates`, not of coverage"),
+        ("chains", "it is of `tomo chains`, not of coverage"),
     ];
     let is_there = |ending: &str| plan.with_extension(ending).is_file();
     let found = all.into_iter().find(|(ending, _)| is_there(ending));
-    found.map(|(_, command)| command)
+    found.map(|(_, words)| words)
 }
 
 /// What the files of a record's module and plan are called, without their endings.
@@ -293,7 +299,7 @@ impl Collector {
         }
         let path = record.with_file_name(format!("{}.plan", stem(record)));
         let bytes = content(&path).map_err(|error| match of_another_command(&path) {
-            Some(command) => format!("it is of `{command}`, not of coverage"),
+            Some(words) => words.to_owned(),
             None => format!("its plan {}: {}", path.display(), plain(&error)),
         })?;
         read_plan(&bytes, sighting).map_err(|error| error.to_string())?;

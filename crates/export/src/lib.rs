@@ -39,7 +39,9 @@ mod protobuf;
 pub mod traced;
 pub mod words;
 
-pub use counts::{Counts, Extent, FunctionCounts, counts, frequencies};
+pub use counts::{
+    Counts, Extent, FunctionCounts, TooMany, counts, frequencies, merge as merge_counts,
+};
 pub use findings::{Findings, UnitError};
 pub use folder::{Collected, Group, Refused, collect, single_processes};
 pub use followed::{Followed, write_paths_document, write_paths_table};

@@ -1,47 +1,28 @@
 //! Earlier runs put together, without running anything.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail, ensure};
-use serde::Deserialize;
-use tomo_export::{Extent, Followed, Located, locate, merge_paths};
-use tomo_program::Cache;
+use anyhow::{Context as _, Result, bail};
+use tomo_export::{Extent, Followed, merge_paths};
 use tomo_wire::paths::Paths;
 
 use super::counted;
+use crate::earlier::Told;
 use crate::observe::Store;
-use crate::session::bytes;
-
-/// What is read of the description of a run (schema tomo.run/1).
-#[derive(Deserialize)]
-struct Description {
-    modules: Vec<Module>,
-}
-
-#[derive(Deserialize)]
-struct Module {
-    path: PathBuf,
-    stem: String,
-}
 
 /// What these runs of one program say together.
-pub(super) fn together(runs: &[PathBuf]) -> Result<Followed> {
+pub(super) fn together(folders: &[PathBuf]) -> Result<Followed> {
     let store = Store::open()?;
+    let runs = Told::all(folders, "paths", "tomo paths")?;
     let first = runs.first().context("no run")?;
-    let module = module_of(first)?;
-    let located = located(first, &module, &store)?;
+    let file = first.file()?;
+    let (header, _) = Paths::read(&file).with_context(|| first.folder().display().to_string())?;
+    let located = first.located(header.module, &store)?;
     let graphs = located.model.graphs()?;
     let (mut all, mut lost, mut forks) = (Vec::new(), 0, 0);
-    for run in runs {
-        let other = module_of(run)?;
-        ensure!(
-            other.stem == module.stem,
-            "{} is a run of another build than {}",
-            run.display(),
-            first.display()
-        );
-        let counted = counted(run, &module.stem, &graphs, Extent::All);
-        let counted = counted.with_context(|| run.display().to_string())?;
+    for run in &runs {
+        let counted = counted(run.folder(), run.stem(), &graphs, Extent::All);
+        let counted = counted.with_context(|| run.folder().display().to_string())?;
         all.push(counted.counts);
         lost += counted.lost;
         forks += counted.forks;
@@ -57,27 +38,8 @@ pub(super) fn together(runs: &[PathBuf]) -> Result<Followed> {
     Ok(Followed {
         counts,
         located,
-        module: module.stem,
+        module: first.stem().to_owned(),
         lost,
         forks,
     })
-}
-
-/// The module that a run followed.
-fn module_of(run: &Path) -> Result<Module> {
-    let text = bytes(&run.join("run.json"))?;
-    let description: Description =
-        serde_json::from_slice(&text).with_context(|| run.display().to_string())?;
-    let mut modules = description.modules.into_iter();
-    let is_followed = |module: &Module| run.join(format!("{}.paths", module.stem)).is_file();
-    let found = modules.find(is_followed);
-    found.with_context(|| format!("{} is no run of `tomo paths`", run.display()))
-}
-
-fn located(run: &Path, module: &Module, store: &Store) -> Result<Located> {
-    let paths = bytes(&run.join(format!("{}.paths", module.stem)))?;
-    let (header, _) = Paths::read(&paths).with_context(|| run.display().to_string())?;
-    let cache = Cache::at(&store.folder);
-    let place = [module.path.as_path()];
-    Ok(locate(header.module, place, Some(&cache), &())?)
 }

@@ -272,7 +272,8 @@ fn records_of_other_commands_are_told() {
     fs::rename(run.join("m.plan"), run.join("m.counters")).expect("ours");
     let said = bench.tomo(&["report"]);
     assert_eq!(said.code, Some(2));
-    let complaint = "m.record: it is of `tomo count`, not of coverage\n";
+    let complaint =
+        "m.record: it is of `tomo count`, not of coverage: `tomo count --show` shows its run\n";
     assert!(said.err.contains(complaint), "{}", said.err);
 }
 

@@ -1,5 +1,6 @@
 //! `tomo report` and `tomo merge` as a user meets them: records made by hand of programs built here.
 
+mod again;
 mod bench;
 mod choice;
 mod formats;

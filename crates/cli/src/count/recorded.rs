@@ -1,0 +1,116 @@
+//! What the counters of a run said, and what several runs say together.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use tomo_export::{Counts, Extent, Located, counts, frequencies, merge_counts};
+use tomo_program::Graphs;
+use tomo_weave::Weights;
+use tomo_wire::counting::{Counters, Row, sums};
+
+use crate::earlier::Told;
+use crate::observe::Store;
+use crate::session::{Session, bytes};
+
+/// What the counters of a module said in a run.
+pub(super) struct Recorded {
+    /// The file of the counters.
+    pub(super) file: Vec<u8>,
+    pub(super) values: Vec<u64>,
+    /// Threads that were not counted.
+    lost: u64,
+}
+
+impl Recorded {
+    /// Of the run in `folder` the module whose files are called `stem`.
+    pub(super) fn read(folder: &Path, stem: &str) -> Result<Self> {
+        let file = bytes(&folder.join(format!("{stem}.counters")))?;
+        let slabs = bytes(&folder.join("slabs"))?;
+        let (header, rows) = Counters::read(&file).context("the counters")?;
+        let mut values = vec![0u64; rows.len()];
+        let mut overflows = false;
+        let add = |counter: usize, value: u64| {
+            if let Some(sum) = values.get_mut(counter) {
+                let (next, over) = sum.overflowing_add(value);
+                *sum = next;
+                overflows |= over;
+            }
+        };
+        let lost = sums(&slabs, header.at.get(), add, rows.len()).context("the slabs")?;
+        ensure!(!overflows, "counters add up to more than 64 bits hold");
+        Ok(Self { file, values, lost })
+    }
+
+    pub(super) fn rows(&self) -> Result<&[Row]> {
+        Ok(Counters::read(&self.file).context("the counters")?.1)
+    }
+
+    fn counts(&self, graphs: &Graphs<'_>, extent: Extent) -> Result<Counts> {
+        Ok(counts(graphs, self.rows()?, &self.values, extent))
+    }
+
+    /// How often the arcs of the functions of this module ran; of a damaged model or file, nothing.
+    pub(super) fn frequencies(&self, located: &Located) -> Weights {
+        match (located.model.graphs(), self.rows()) {
+            (Ok(graphs), Ok(rows)) => frequencies(&graphs, rows, &self.values),
+            _ => Weights::default(),
+        }
+    }
+}
+
+/// How often things ran, and what is said beside it.
+pub(super) struct Said {
+    pub(super) located: Located,
+    pub(super) counts: Counts,
+    /// Threads that were not counted.
+    pub(super) lost: u64,
+    /// The command line of the program, as it is shown.
+    pub(super) shown: String,
+}
+
+impl Said {
+    /// What the run of a session says.
+    pub(super) fn of(session: &Session, shown: String, extent: Extent) -> Result<Self> {
+        let recorded = Recorded::read(session.folder(), &session.module.stem)?;
+        let located = session.located()?;
+        Ok(Self {
+            counts: recorded.counts(&located.model.graphs()?, extent)?,
+            located,
+            lost: recorded.lost,
+            shown,
+        })
+    }
+
+    /// What these runs of one program say together.
+    pub(super) fn together(folders: &[PathBuf], extent: Extent) -> Result<Self> {
+        let store = Store::open()?;
+        let runs = Told::all(folders, "counters", "tomo count")?;
+        let first = runs.first().context("no run")?;
+        let file = first.file()?;
+        let (header, _) =
+            Counters::read(&file).with_context(|| first.folder().display().to_string())?;
+        let located = first.located(header.module, &store)?;
+        let graphs = located.model.graphs()?;
+        let (mut all, mut lost) = (Vec::new(), 0);
+        for run in &runs {
+            let recorded = Recorded::read(run.folder(), run.stem());
+            let recorded = recorded.with_context(|| run.folder().display().to_string())?;
+            all.push(recorded.counts(&graphs, extent)?);
+            lost = u64::saturating_add(lost, recorded.lost);
+        }
+        let counts = match merge_counts(all) {
+            Ok(counts) => counts,
+            Err(error) => {
+                let function = graphs.function(error.0);
+                let title = function.map_or_else(String::new, |function| function.title());
+                bail!("the runs cannot be put together: of {title} {error}");
+            }
+        };
+        Ok(Self {
+            located,
+            counts,
+            lost,
+            shown: first.shown.clone(),
+        })
+    }
+}
