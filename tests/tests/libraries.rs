@@ -218,7 +218,7 @@ fn what_is_not_one_module_is_said() {
     for (name, said) in [
         ("lib", "names several modules"),
         ("nothing", "loads no module called"),
-        ("/no/such/file", "/no/such/file: No such file or directory"),
+        ("/no/such/file", "/no/such/file: no such file or directory"),
         ("/etc/passwd", "/etc/passwd: is no ELF file, and no folder"),
     ] {
         let output = program.tomo(["count", "--module", name, "--", path.as_str()]);

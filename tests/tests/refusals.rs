@@ -101,8 +101,8 @@ fn an_output_that_cannot_be_written_hinders_nothing() {
     fs::write(&file, "no folder").expect("written");
     let below = file.join("out");
     let below = below.to_string_lossy();
-    runs_and_says(&program.path(), &["--output", &below], "Not a directory");
-    runs_and_says(&program.path(), &["--pool", &below], "Not a directory");
+    runs_and_says(&program.path(), &["--output", &below], "not a directory");
+    runs_and_says(&program.path(), &["--pool", &below], "not a directory");
 }
 
 /// The agent of a pool lies in the pool, so its name is the one to change.

@@ -3,13 +3,11 @@
 //! Exit codes: 0 where all went well, 2 where something that was asked for could not be done; then one line
 //! on standard error says what and where.
 
-/// A line on standard error. Where nobody hears it, nothing becomes of that: not of the program that is
-/// observed, and not of our exit code, which is the program's.
+/// A line on standard error: see [`saying::line`].
 macro_rules! say {
-    ($($line:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($line)*);
-    }};
+    ($($line:tt)*) => {
+        $crate::saying::line(format_args!($($line)*))
+    };
 }
 
 mod bar;
@@ -34,6 +32,7 @@ mod program;
 mod remote;
 mod report;
 mod run;
+mod saying;
 mod serve;
 mod session;
 mod study;
