@@ -22,6 +22,7 @@ use crate::observe::What;
 use crate::paths::Select;
 use crate::program::{add_chains, add_paths, add_predicates, add_program, add_terrain};
 use crate::remote::Remote;
+use crate::saying::legible;
 
 /// Say what a fleet observes, and who takes part.
 #[derive(Args)]
@@ -50,7 +51,8 @@ enum Command {
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 struct New {
-    /// What people call the campaign; by default as the program's file.
+    /// What people call the campaign, and no other; by default as the program's file, with a number behind it where
+    /// that is taken.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
@@ -140,7 +142,8 @@ Examples:
 /// searched side by side.
 #[derive(Args)]
 struct Isolate {
-    /// What people call the campaign; by default as the program's file.
+    /// What people call the campaign, and no other; by default as the program's file, with a number behind it where
+    /// that is taken.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
@@ -306,7 +309,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Command::Retire(retire) => {
             let id = find(&client, &retire.campaign)?;
             let summary: Summary = client.post(&paths::of_campaign(paths::RETIRE, id), &())?;
-            writeln!(stdout(), "{} {} is retired", summary.id, summary.name)?;
+            writeln!(
+                stdout(),
+                "{} {} is retired",
+                summary.id,
+                legible(&summary.name)
+            )?;
             Ok(())
         }
         Command::Token(token) => make_token(&client, token),
@@ -328,6 +336,7 @@ fn begin(client: &Client, new: &New) -> Result<()> {
     {
         bail!("--events names chains; say --observe chains, and a --strategy for events");
     }
+    let name = named(client, new.name.as_ref(), &new.program)?;
     let modules = match new.observe {
         Some(Observe::Chains) => vec![add_chains(client, &new.program, strategy, &new.events)?],
         Some(Observe::Predicates) => vec![add_predicates(client, &new.program, clusters)?],
@@ -340,7 +349,6 @@ fn begin(client: &Client, new: &New) -> Result<()> {
         }
         None => add_program(client, &new.program, &new.what, clusters)?,
     };
-    let name = named(new.name.as_ref(), &new.program);
     let probes = match (new.overhead, &new.calibration) {
         (Some(share), Some(file)) => Some(affordable(file, share, &modules)?),
         _ => new.probes,
@@ -373,18 +381,29 @@ fn begin(client: &Client, new: &New) -> Result<()> {
     Ok(())
 }
 
-/// What a campaign is called.
-fn named(name: Option<&String>, program: &OsString) -> String {
-    name.cloned().unwrap_or_else(|| {
-        let file = Path::new(program).file_name().unwrap_or_default();
-        file.to_string_lossy().into_owned()
-    })
+/// What a campaign is called, so that no other has its name: as was asked for, or as the program, with a number behind it
+/// if need be.
+fn named(client: &Client, name: Option<&String>, program: &OsString) -> Result<String> {
+    let campaigns: Vec<Summary> = client.get(paths::CAMPAIGNS)?;
+    let is_taken = |name: &str| campaigns.iter().any(|one| one.name == name);
+    if let Some(name) = name {
+        if is_taken(name) {
+            bail!("there is a campaign {name} already; choose another --name");
+        }
+        return Ok(name.clone());
+    }
+    let file = Path::new(program).file_name().unwrap_or_default();
+    let file = file.to_string_lossy();
+    let numbered = (2..).map(|number: u64| format!("{file}-{number}"));
+    let mut names = std::iter::once(file.to_string()).chain(numbered);
+    names.find(|name| !is_taken(name)).context("a name")
 }
 
 fn search(client: &Client, asked: &Isolate) -> Result<()> {
+    let name = named(client, asked.name.as_ref(), &asked.program)?;
     let module = add_terrain(client, &asked.program)?;
     let request = NewCampaign {
-        name: named(asked.name.as_ref(), &asked.program),
+        name,
         modules: vec![module],
         strategy: Strategy::BalancedProbes,
         variants: 0,
@@ -530,7 +549,12 @@ fn table(campaigns: &[Summary]) -> String {
         let share = 100.0 * f64::from(one.seen) / f64::from(one.units.max(1));
         text += &format!(
             "{}  {:<20} {:>8} of {:>8} units seen ({share:.1} %)  {:>6} instances  {:>8} runs  {state}\n",
-            one.id, one.name, one.seen, one.units, one.instances, one.runs
+            one.id,
+            legible(&one.name),
+            one.seen,
+            one.units,
+            one.instances,
+            one.runs
         );
     }
     text.lines()
@@ -539,7 +563,7 @@ fn table(campaigns: &[Summary]) -> String {
 }
 
 fn described(campaign: &Campaign) -> String {
-    let mut text = format!("campaign {} ({})\n", campaign.id, campaign.name);
+    let mut text = format!("campaign {} ({})\n", campaign.id, legible(&campaign.name));
     for module in &campaign.modules {
         text += &format!(
             "  {}: {} probes, level {}, placement {}, plan {}\n",

@@ -14,7 +14,7 @@ pub(crate) fn line(line: Arguments<'_>) {
 }
 
 /// A text that does nothing to a terminal but begin lines.
-fn legible(text: &str) -> String {
+pub(crate) fn legible(text: &str) -> String {
     let letters = text.chars().map(|letter| match letter {
         '\n' | '\t' => letter,
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,

@@ -151,6 +151,27 @@ fn what_every_instance_carries_is_reported_as_of_one_run() {
     assert_eq!(json["totals"]["blocks"]["missed"], 0);
 }
 
+/// Who has two of one name can call neither by it.
+#[test]
+fn each_campaign_has_a_name_of_its_own() {
+    let site = Site::new();
+    site.campaign(&[]);
+    site.campaign(&[]);
+    site.campaign(&["--name", "other\u{1b}[31m"]);
+    let list = site.tomo(&["campaign", "list"]);
+    for name in ["  prog  ", "  prog-2  ", "  other\u{fffd}[31m  "] {
+        assert!(list.contains(name), "{list}");
+    }
+    for command in ["new", "isolate"] {
+        let refused = site.refusal(&["campaign", command, "--name", "prog", "./prog"]);
+        assert_eq!(
+            refused,
+            "tomo: there is a campaign prog already; choose another --name\n"
+        );
+    }
+    site.tomo(&["fleet", "status", "prog-2"]);
+}
+
 #[test]
 fn programs_are_sent_once() {
     let site = Site::new();
