@@ -2,7 +2,7 @@
 
 use tomo_protocol::{Instance, Numbers};
 
-use super::words::{hours, share, time};
+use super::words::{hours, number, share, time};
 
 /// A few lines on the campaign and one for each instance.
 pub(super) fn text(numbers: &Numbers) -> String {
@@ -20,10 +20,10 @@ pub(super) fn text(numbers: &Numbers) -> String {
     let mut text = format!(
         "campaign {campaign}{state}\n\
          {seen} of {units} units seen ({}), {carried} carried by some variant\n\
-         {} instances, {} runs ({} running, {} cut, {} unobserved), {} observed\n",
+         {}, {} ({} running, {} cut, {} unobserved), {} observed\n",
         share(u64::from(*seen), u64::from(*units)),
-        instances.len(),
-        totals.runs,
+        number(instances.len() as u64, "instance"),
+        number(totals.runs, "run"),
         totals.running,
         totals.cut,
         totals.unobserved,

@@ -9,6 +9,12 @@ const ROWS: usize = 20;
 /// Groups of unseen units that are shown.
 const GROUPS: usize = 10;
 
+/// So many of what is called so.
+pub(super) fn number(count: u64, what: &str) -> String {
+    let end = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{end}")
+}
+
 /// A part of a whole, in percent.
 pub(super) fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
@@ -40,9 +46,9 @@ pub(super) fn profile(profile: &Profile) -> String {
     let totals = &profile.totals;
     let seen = profile.seen.len() as u64;
     let mut text = format!(
-        "\nfleet: {} instances, {} runs, {} observed\nseen: {seen} of {} units ({})\n",
-        profile.instances,
-        totals.runs,
+        "\nfleet: {}, {}, {} observed\nseen: {seen} of {} units ({})\n",
+        number(profile.instances, "instance"),
+        number(totals.runs, "run"),
         hours(totals.duration),
         profile.units,
         share(seen, profile.units.into())
@@ -72,14 +78,23 @@ pub(super) fn profile(profile: &Profile) -> String {
 
 fn unseen(profile: &Profile) -> String {
     let count: u64 = profile.unseen.iter().map(|group| group.units.len()).sum();
-    let mut text = format!("never seen: {count} units\n");
+    let mut text = format!("never seen: {}\n", number(count, "unit"));
     for group in profile.unseen.iter().take(GROUPS) {
+        let units = if group.units.len() == 1 {
+            "unit"
+        } else {
+            "units"
+        };
         text += &match group.instances {
-            0 => format!("  {:>8} units that nobody has watched\n", group.units.len()),
+            0 => format!(
+                "  {:>8} {units} that nobody has watched\n",
+                group.units.len()
+            ),
             instances => format!(
-                "  {:>8} units in {}, with {instances} instances watching\n",
+                "  {:>8} {units} in {}, with {} watching\n",
                 group.units.len(),
-                hours(group.duration)
+                hours(group.duration),
+                number(instances, "instance")
             ),
         };
     }
@@ -168,6 +183,35 @@ mod tests {
             chains: Vec::new(),
         };
         insta::assert_snapshot!(super::profile(&profile));
+    }
+
+    #[test]
+    fn one_of_a_kind_is_not_several() {
+        let profile = Profile {
+            campaign: CampaignId([1; 16]),
+            units: 1,
+            instances: 1,
+            totals: Totals {
+                runs: 1,
+                ..Totals::default()
+            },
+            variants: Vec::new(),
+            seen: Vec::new(),
+            unseen: vec![Unseen {
+                units: Units::of(0..1),
+                instances: 1,
+                duration: 0,
+            }],
+            chains: Vec::new(),
+        };
+        let text = super::profile(&profile);
+        for words in [
+            "fleet: 1 instance, 1 run, ",
+            "never seen: 1 unit\n",
+            "1 unit in 0.0 s, with 1 instance watching",
+        ] {
+            assert!(text.contains(words), "{text}");
+        }
     }
 
     #[test]
