@@ -19,8 +19,10 @@
 //! Whatever is ended by a signal, or does not end in time, has failed.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 /// How success is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +50,22 @@ pub struct Case {
     pub success: Success,
     /// Seconds that it may take.
     pub timeout: u64,
+}
+
+impl Case {
+    /// What it reads, opened; an error names the file.
+    pub(crate) fn opened(&self) -> io::Result<Stdio> {
+        let Some(path) = &self.input else {
+            return Ok(Stdio::null());
+        };
+        let file = File::open(path).map_err(|error| named(path, &error))?;
+        Ok(file.into())
+    }
+}
+
+/// An error that says of which file it is.
+pub(crate) fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// All cases of a file.
@@ -288,6 +306,14 @@ mod tests {
             cases.iter().map(|case| case.line).collect::<Vec<_>>(),
             [3, 5, 6]
         );
+    }
+
+    #[test]
+    fn an_input_that_is_missing_is_named() {
+        let cases = parse("a < none\n", Path::new("/nowhere")).expect("cases");
+        let error = cases[0].opened().expect_err("no such file");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(error.to_string().starts_with("/nowhere/none: "), "{error}");
     }
 
     #[test]

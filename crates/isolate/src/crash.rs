@@ -6,7 +6,6 @@
 //! is a good guess and no proof; only where the search begins rests on it.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
@@ -74,10 +73,6 @@ pub(crate) fn place(
 
 /// Runs the case, in a group of its own, up to the signal that ends it, or until its time is over.
 fn observe(program: &[OsString], case: &Case, entry: u64) -> io::Result<Option<Stopped>> {
-    let input = match &case.input {
-        Some(path) => Stdio::from(File::open(path)?),
-        None => Stdio::null(),
-    };
     let limit = case.timeout;
     let script = format!(r#"ulimit -t {limit}; kill -STOP $$; exec "$0" "$@""#);
     let mut command = Command::new("/bin/sh");
@@ -86,7 +81,7 @@ fn observe(program: &[OsString], case: &Case, entry: u64) -> io::Result<Option<S
         .args(program)
         .args(&case.arguments);
     command
-        .stdin(input)
+        .stdin(case.opened()?)
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let mut child = command.process_group(0).spawn()?;

@@ -1,7 +1,6 @@
 //! A case run once, armed or as it is, and labelled.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -13,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::cases::{Case, Success};
+use crate::cases::{Case, Success, named};
 
 /// How a run ended.
 #[derive(
@@ -70,11 +69,7 @@ pub(crate) fn run(
     let mut command = Command::new(name);
     command.args(first).args(&case.arguments);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
-    let input = match &case.input {
-        Some(path) => Stdio::from(File::open(path)?),
-        None => Stdio::null(),
-    };
-    complete(command, input, case.timeout)
+    complete(command, case.opened()?, case.timeout)
 }
 
 /// Runs a command in a group of its own; who does not end in time is killed with all its group.
@@ -83,7 +78,9 @@ fn complete(mut command: Command, input: Stdio, seconds: u64) -> io::Result<Ran>
     command.process_group(0).stdin(input).stderr(Stdio::null());
     command.stdout(output.try_clone()?);
     let started = Instant::now();
-    let mut child = command.spawn()?;
+    let program = Path::new(command.get_program()).to_path_buf();
+    let child = command.spawn();
+    let mut child = child.map_err(|error| named(&program, &error))?;
     let end = wait(&mut child, Duration::from_secs(seconds));
     let took = started.elapsed();
     // Whoever is left of its group would go on writing.
