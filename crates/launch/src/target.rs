@@ -140,7 +140,10 @@ fn look(path: &Path) -> Result<Kind, TargetError> {
     };
     let found = fs::metadata(path).map_err(unusable)?;
     if !is_runnable(&found) {
-        return Err(unusable(io::ErrorKind::PermissionDenied.into()));
+        return Err(unusable(match found.is_dir() {
+            true => io::ErrorKind::IsADirectory.into(),
+            false => io::Error::new(io::ErrorKind::PermissionDenied, "is not executable"),
+        }));
     }
     let file = File::open(path).map_err(unusable)?;
     let mut head = [0; 256];
@@ -232,5 +235,28 @@ impl Header {
         file.read_exact_at(&mut path, word(8))?;
         let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
         Ok(Some(OsStr::from_bytes(path).into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Target;
+    use std::ffi::OsStr;
+
+    /// Nobody is denied anything of a text; it only is not marked as a program.
+    #[test]
+    fn a_file_that_is_not_executable_is_said_to_be_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = folder.path().join("text");
+        std::fs::write(&text, "words\n").expect("written");
+        let why = |path: &OsStr| {
+            Target::find(path, None)
+                .err()
+                .map(|error| error.to_string())
+        };
+        let said = format!("{}: is not executable", text.display());
+        assert_eq!(why(text.as_os_str()), Some(said));
+        let said = format!("{}: is a directory", folder.path().display());
+        assert_eq!(why(folder.path().as_os_str()), Some(said));
     }
 }
