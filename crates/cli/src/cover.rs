@@ -61,7 +61,7 @@ Examples:
 
 TOMO_OPTIONS in the environment holds flags for every `tomo cover` and `tomo
 env`, as in TOMO_OPTIONS=output=out/%p:level=edge; flags on the command line
-count more.
+count more. What is no such flag is said, and all of them are left out.
 
 Exit code: the program's own; 128 and its number where a signal ended it; 2
 where it cannot be observed at all, 127 where it is not found. Where something

@@ -112,8 +112,7 @@ fn main() -> ExitCode {
 
 /// Does what the command line says.
 fn complete() -> ExitCode {
-    let options = std::env::var_os(tomo_wire::environment::OPTIONS);
-    let given = options::with_options(std::env::args_os().collect(), options.as_deref());
+    let given = given();
     let asked = asked(&given).unwrap_or_else(|| Arguments::parse_from(given).command);
     let outcome = match asked {
         Command::Map(arguments) => map::run(&arguments).map(|()| ExitCode::SUCCESS),
@@ -146,6 +145,26 @@ fn complete() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// The command line, with the flags that the environment states; without them where they are none, so that the program
+/// runs whatever they are.
+fn given() -> Vec<OsString> {
+    let plain: Vec<OsString> = std::env::args_os().collect();
+    let options = std::env::var_os(tomo_wire::environment::OPTIONS);
+    let with = options::with_options(plain.clone(), options.as_deref());
+    if with == plain || asked(&with).is_some() || Arguments::try_parse_from(&plain).is_err() {
+        return with;
+    }
+    let Err(error) = Arguments::try_parse_from(&with) else {
+        return with;
+    };
+    say!(
+        "tomo: {} is left out: {}",
+        tomo_wire::environment::OPTIONS,
+        options::in_one_line(&error.to_string())
+    );
+    plain
 }
 
 /// What is asked of one of the commands that stand between a user and a program: without the flags of all others,

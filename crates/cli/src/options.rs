@@ -25,6 +25,14 @@ pub(crate) fn with_options(given: Vec<OsString>, options: Option<&OsStr>) -> Vec
         .collect()
 }
 
+/// What is wrong with flags, of all that is said about it.
+pub(crate) fn in_one_line(error: &str) -> String {
+    let lines = error.lines().map(str::trim);
+    let lines: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+    let line = lines.join(" ");
+    line.strip_prefix("error: ").unwrap_or(&line).to_owned()
+}
+
 /// A pattern with `%p` for the process id of `tomo`, `%m` for the build id of the program (or the
 /// hash of its file if it has none), and `%%` for a percent sign.
 pub(crate) fn expanded(pattern: &str, process: u32, module: &str) -> Result<String> {
@@ -48,7 +56,7 @@ pub(crate) fn expanded(pattern: &str, process: u32, module: &str) -> Result<Stri
 
 #[cfg(test)]
 mod tests {
-    use super::{expanded, with_options};
+    use super::{expanded, in_one_line, with_options};
     use std::ffi::{OsStr, OsString};
 
     fn words(line: &str) -> Vec<OsString> {
@@ -66,6 +74,15 @@ mod tests {
         assert_eq!(
             with_options(words("tomo cover x"), None),
             words("tomo cover x")
+        );
+    }
+
+    #[test]
+    fn errors_are_told_in_one_line() {
+        let error = "error: invalid value 'x' for '--level <LEVEL>'\n  [possible values: a, b]\n\nFor more\n";
+        assert_eq!(
+            in_one_line(error),
+            "invalid value 'x' for '--level <LEVEL>' [possible values: a, b]"
         );
     }
 

@@ -265,6 +265,13 @@ impl Bench {
         self.said(Command::new(env!("CARGO_BIN_EXE_tomo")), arguments)
     }
 
+    /// The same with a variable in the environment.
+    pub(crate) fn tomo_with(&self, (name, value): (&str, &str), arguments: &[&str]) -> Said {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tomo"));
+        command.env(name, value);
+        self.said(command, arguments)
+    }
+
     /// The same by a user who may not read everything, whoever runs the tests.
     pub(crate) fn tomo_as_nobody(&self, arguments: &[&str]) -> Said {
         let program = self.path("tomo-for-all");

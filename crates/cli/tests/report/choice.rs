@@ -47,6 +47,20 @@ fn files_are_chosen_and_renamed() {
     }
 }
 
+/// A program is started whatever the environment says about how it is to be observed.
+#[test]
+fn flags_of_the_environment_that_are_none_are_left_out() {
+    let bench = Bench::new();
+    bench.build("prog", "prog.c", "int main(void) { return 7; }", &[]);
+    let cover = ["cover", "-o", "out", "--", "./prog"];
+    let said = bench.tomo_with(("TOMO_OPTIONS", "level=bogus"), &cover);
+    assert_eq!(said.code, Some(7), "{}", said.err);
+    let words = "tomo: TOMO_OPTIONS is left out: invalid value 'bogus' for '--level";
+    assert!(said.err.starts_with(words), "{}", said.err);
+    assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    assert!(bench.path("out").is_dir(), "it is observed");
+}
+
 #[test]
 fn demands_are_held_against_what_is_shown() {
     let bench = Bench::with_a_run();
