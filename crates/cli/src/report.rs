@@ -304,6 +304,8 @@ pub(crate) struct Look {
     pub(crate) width: usize,
     /// Whether to use colours.
     pub(crate) colours: bool,
+    /// Whether names are cut where there is no room for them; else they have lines of their own.
+    pub(crate) cuts: bool,
 }
 
 impl Look {
@@ -311,6 +313,7 @@ impl Look {
         Self {
             width: 80,
             colours: false,
+            cuts: false,
         }
     }
 
@@ -324,6 +327,7 @@ impl Look {
         Self {
             width: usize::from(console::Term::stdout().size().1).clamp(60, 160),
             colours: !refused && console::colors_enabled(),
+            cuts: true,
         }
     }
 }

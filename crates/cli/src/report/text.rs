@@ -1,7 +1,8 @@
 //! The table for people: folders, files, functions; below it what could not be observed.
 //!
 //! It fits the terminal: where there is no room for numbers and shares in all columns, the shares
-//! alone remain, from the right to the left; names are cut in the middle at last.
+//! alone remain, from the right to the left; names are cut in the middle at last. In a file, which can be made as wide
+//! as one likes, they are whole: where there is no room for them they have lines of their own.
 
 use std::io::{self, Write};
 
@@ -300,12 +301,23 @@ impl Table {
                 writeln!(out)?;
             }
             if *kind == Kind::Title {
-                let name = cut(name, look.width);
+                let name = match look.cuts {
+                    true => cut(name, look.width),
+                    false => name.clone(),
+                };
                 writeln!(out, "{}", styled(&name, Style::new().bold(), look))?;
                 continue;
             }
             let indent = kind.indent();
-            let name = cut(name, names.saturating_sub(indent));
+            let room = names.saturating_sub(indent);
+            let name = match look.cuts {
+                true => cut(name, room),
+                false if measure_text_width(name) > room => {
+                    writeln!(out, "{:indent$}{name}", "")?;
+                    String::new()
+                }
+                false => name.clone(),
+            };
             let padding = names.saturating_sub(indent + measure_text_width(&name));
             let name = match kind {
                 Kind::Folder | Kind::All => styled(&name, Style::new().bold(), look),

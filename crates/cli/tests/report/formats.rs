@@ -33,6 +33,22 @@ fn the_table_of_functions() {
 }
 
 /// Formats that know lines alone have those that functions begin at, where only functions were asked for.
+/// What stands in a file is not cut for a terminal: functions of templates are told apart by their middles.
+#[test]
+fn names_in_a_file_are_whole() {
+    let bench = Bench::new();
+    let name = format!("long_{}_name", "x".repeat(150));
+    let source = format!("int {name}(void) {{ return 1; }} int main(void) {{ return {name}(); }}");
+    bench.build("prog", "prog.c", &source, &["-g"]);
+    bench.tomo(&["cover", "-o", "out", "--", "./prog"]);
+    let table = bench.tomo(&["report", "out", "-l"]).well();
+    let mut lines = table.lines().skip_while(|line| line.trim() != name);
+    assert!(lines.next().is_some(), "{table}");
+    let numbers = lines.next().expect("its numbers");
+    assert!(numbers.trim_start().starts_with("1/1"), "{table}");
+    assert!(numbers.chars().count() <= 80, "{table}");
+}
+
 #[test]
 fn functions_are_told_by_the_lines_that_they_begin_at() {
     let bench = Bench::with_functions();
