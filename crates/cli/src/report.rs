@@ -253,12 +253,15 @@ impl Show {
             write(&mut out, look)?;
             return Ok(out.flush()?);
         };
-        let create = || -> Result<()> {
-            let mut out = BufWriter::with_capacity(1 << 16, File::create(path)?);
-            write(&mut out, Look::plain())?;
-            Ok(out.flush()?)
-        };
-        create().with_context(|| format!("writing {}", path.display()))
+        let context = || format!("writing {}", path.display());
+        let file = File::create(path).with_context(context)?;
+        let mut out = BufWriter::with_capacity(1 << 16, file);
+        let written = write(&mut out, Look::plain()).and_then(|()| Ok(out.flush()?));
+        if written.is_err() && path.is_file() {
+            // Half a report could be taken for a whole one.
+            let _ = std::fs::remove_file(path);
+        }
+        written.with_context(context)
     }
 
     fn write(&self, out: &mut dyn Write, picture: &Picture, look: Look) -> Result<()> {

@@ -272,6 +272,13 @@ impl Bench {
         self.said(command, arguments)
     }
 
+    /// The same by a shell, in whose script it is called `$0`.
+    pub(crate) fn shell(&self, script: &str, arguments: &[&str]) -> Said {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_tomo")]);
+        self.said(command, arguments)
+    }
+
     /// The same by a user who may not read everything, whoever runs the tests.
     pub(crate) fn tomo_as_nobody(&self, arguments: &[&str]) -> Said {
         let program = self.path("tomo-for-all");

@@ -105,6 +105,24 @@ fn plans_that_are_damaged_or_missing() {
     assert!(said.out.starts_with("2 records"), "{}", said.out);
 }
 
+/// Half a document could be taken for a whole one.
+#[test]
+fn what_there_is_no_room_for_is_not_left_in_part() {
+    let bench = Bench::with_a_run();
+    bench.tomo(&["report"]).well();
+    let script = r#"trap "" XFSZ; ulimit -f 1; exec "$0" "$@""#;
+    let said = bench.shell(script, &["report", "--format", "json", "-o", "all.json"]);
+    assert_eq!(said.code, Some(2));
+    assert_eq!(said.err, "tomo: writing all.json: file too large\n");
+    assert!(!bench.path("all.json").exists());
+    let said = bench.tomo(&["report", "--format", "json", "-o", "/dev/full"]);
+    assert_eq!(
+        said.err,
+        "tomo: writing /dev/full: no space left on device\n"
+    );
+    assert!(std::path::Path::new("/dev/full").exists());
+}
+
 #[test]
 fn nothing_to_report() {
     let bench = Bench::new();
