@@ -61,7 +61,8 @@ pub(crate) struct Show {
     #[arg(long)]
     open: bool,
 
-    /// Show only source files whose path matches GLOB: src, 'src/**/*.c', '*.h', /usr/include.
+    /// Show only source files whose path matches GLOB: ./src, 'src/**/*.c', '*.h', /usr/include. What
+    /// begins with ./ is in this folder; src is any folder of that name, those of libraries too.
     #[arg(long, value_name = "GLOB")]
     include: Vec<String>,
 
@@ -90,7 +91,7 @@ const EXAMPLES: &str = "\
 Examples:
   tomo report                                  the runs in tomo-out
   tomo report pool out --html cov --open       runs and a pool, in the browser
-  tomo report --include src --functions        only the program's own source
+  tomo report --include ./src --functions      only the program's own source
   tomo report --format lcov -o cov.info        for genhtml, codecov and the like
   tomo report --processes                      what each ran (--fork separate)
   tomo report tomo-out/run-*/*.4711.record     that, and no more, in full
@@ -186,7 +187,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 impl Show {
     /// Shows a table of the processes that have records of their own in these folders.
     fn processes(&self, folders: &[PathBuf], programs: &[PathBuf]) -> Result<ExitCode> {
-        let paths = Paths::new(&self.include, &self.exclude, &self.replace_src_path)?;
+        let paths = self.paths()?;
         let bar = Bar::new();
         let rows = processes::rows(folders, programs, &paths, &bar)?;
         bar.finish();
@@ -194,9 +195,16 @@ impl Show {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// The source files that are shown.
+    fn paths(&self) -> Result<Paths> {
+        let here = std::env::current_dir().context("the current folder")?;
+        let (include, exclude) = (&self.include, &self.exclude);
+        Ok(Paths::new(include, exclude, &self.replace_src_path, &here)?)
+    }
+
     /// Shows the records in these folders, of programs that may be at these places.
     pub(crate) fn run(&self, folders: &[PathBuf], programs: &[PathBuf]) -> Result<ExitCode> {
-        let paths = Paths::new(&self.include, &self.exclude, &self.replace_src_path)?;
+        let paths = self.paths()?;
         let bar = Bar::new();
         if self.format == Format::Html && self.output.is_some() && self.html.is_some() {
             bail!("pages go to one folder: name it by --output or by --html");

@@ -1,10 +1,13 @@
 //! Which source files are shown, and under which names.
 //!
-//! A pattern without a leading `/` may start at any folder, and a pattern that matches a folder takes
-//! all that is in it: `src`, `src/*.c`, `*.h`, `/usr/include` do what they look like. Exclusion wins
-//! over inclusion; both look at names after replacement.
+//! A pattern without a leading `/` may start at any folder, but `./` is the folder where we are; and a pattern that matches
+//! a folder takes all that is in it: `src`, `./src`, `src/*.c`, `*.h`, `/usr/include` do what they look like. Exclusion
+//! wins over inclusion; both look at names after replacement.
+
+use std::path::Path;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use tomo_program::text_of;
 
 /// Why a pattern is none.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +29,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// The choice that these patterns and `FROM:TO` replacements make.
+    /// The choice that these patterns and `FROM:TO` replacements make in the folder `here`.
     ///
     /// # Errors
     /// Where one of them cannot be read.
@@ -34,6 +37,7 @@ impl Paths {
         include: &[String],
         exclude: &[String],
         replace: &[String],
+        here: &Path,
     ) -> Result<Self, BadPattern> {
         let pair = |text: &String| {
             let (from, to) = text
@@ -43,8 +47,8 @@ impl Paths {
             Ok((from.to_owned(), to.to_owned()))
         };
         Ok(Self {
-            include: set(include)?,
-            exclude: set(exclude)?,
+            include: set(include, here)?,
+            exclude: set(exclude, here)?,
             replace: replace
                 .iter()
                 .map(pair)
@@ -96,20 +100,22 @@ fn normal(path: &str) -> String {
     root.to_owned() + &parts.join("/")
 }
 
-fn set(patterns: &[String]) -> Result<Option<GlobSet>, BadPattern> {
+fn set(patterns: &[String], here: &Path) -> Result<Option<GlobSet>, BadPattern> {
     if patterns.is_empty() {
         return Ok(None);
     }
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
         let pattern = pattern.strip_suffix('/').unwrap_or(pattern);
-        let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
-        let anywhere = match pattern.starts_with('/') {
-            true => pattern.to_owned(),
-            false => format!("**/{pattern}"),
+        let anchored = match pattern.strip_prefix('.') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                globset::escape(&normal(&text_of(here))) + rest
+            }
+            _ if pattern.starts_with('/') => pattern.to_owned(),
+            _ => format!("**/{pattern}"),
         };
-        set.add(glob(&anywhere)?);
-        set.add(glob(&format!("{anywhere}/**"))?);
+        set.add(glob(&anchored)?);
+        set.add(glob(&format!("{anchored}/**"))?);
     }
     Ok(Some(set.build()?))
 }
@@ -125,7 +131,8 @@ mod tests {
 
     fn paths(include: &[&str], exclude: &[&str], replace: &[&str]) -> Paths {
         let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
-        Paths::new(&owned(include), &owned(exclude), &owned(replace)).expect("sound patterns")
+        let here = Path::new("/home/me/a[b]");
+        Paths::new(&owned(include), &owned(exclude), &owned(replace), here).expect("sound patterns")
     }
 
     #[test]
@@ -139,7 +146,13 @@ mod tests {
             ("*.h", "include/deep/x.h", true),
             ("/usr/include", "/usr/include/stdio.h", true),
             ("/usr/include", "/opt/usr/include/stdio.h", false),
-            ("./src/", "src/x.c", true),
+            ("src/", "src/x.c", true),
+            ("./src/", "/home/me/a[b]/src/x.c", true),
+            ("./*.c", "/home/me/a[b]/x.c", true),
+            (".", "/home/me/a[b]/src/x.c", true),
+            ("./src", "/rustc/library/std/src/x.rs", false),
+            ("./src", "/home/me/a[b]/lib/src/x.c", false),
+            (".hidden", "/any/.hidden/x.c", true),
             ("sr", "src/x.c", false),
         ] {
             assert_eq!(taken(pattern, path), expected, "{pattern} of {path}");
@@ -182,7 +195,7 @@ mod tests {
                     vec![text.to_owned()]
                 }
             };
-            Paths::new(&list(include), &[], &list(replace)).is_err()
+            Paths::new(&list(include), &[], &list(replace), Path::new("/")).is_err()
         };
         assert!(refused("[", "") && refused("", "no-colon") && refused("", ":x"));
     }
