@@ -162,7 +162,12 @@ fn show_report(client: &Client, asked: &Report) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let records = records::write(client, &campaign, &profile, folder.path())?;
-    let code = asked.show.run(&[records.folder], &records.programs)?;
+    let source = report::Source {
+        folders: &[records.folder],
+        programs: &records.programs,
+        passing: true,
+    };
+    let code = asked.show.run(&source)?;
     if asked.show.is_for_people() {
         write!(stdout(), "{}", words::profile(&profile))?;
     }

@@ -42,6 +42,16 @@ pub(crate) struct Arguments {
     program: Vec<PathBuf>,
 }
 
+/// Of what is shown what ran.
+pub(crate) struct Source<'a> {
+    /// Folders with records.
+    pub(crate) folders: &'a [PathBuf],
+    /// Where programs may be.
+    pub(crate) programs: &'a [PathBuf],
+    /// Whether they are there for a moment only, so that they are called by their last names.
+    pub(crate) passing: bool,
+}
+
 /// What is shown, and how.
 #[derive(Args)]
 pub(crate) struct Show {
@@ -178,18 +188,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         show,
         processes,
     } = arguments;
+    let source = Source {
+        folders,
+        programs: program,
+        passing: false,
+    };
     match processes {
-        true => show.processes(folders, program),
-        false => show.run(folders, program),
+        true => show.processes(&source),
+        false => show.run(&source),
     }
 }
 
 impl Show {
     /// Shows a table of the processes that have records of their own in these folders.
-    fn processes(&self, folders: &[PathBuf], programs: &[PathBuf]) -> Result<ExitCode> {
+    fn processes(&self, source: &Source<'_>) -> Result<ExitCode> {
         let paths = self.paths()?;
         let bar = Bar::new();
-        let rows = processes::rows(folders, programs, &paths, &bar)?;
+        let mut gatherer = Gatherer::new(source, &paths, &bar);
+        let rows = processes::rows(source.folders, &mut gatherer)?;
         bar.finish();
         self.put(&|out, look| Ok(rows.write(out, look)?))?;
         Ok(ExitCode::SUCCESS)
@@ -202,14 +218,15 @@ impl Show {
         Ok(Paths::new(include, exclude, &self.replace_src_path, &here)?)
     }
 
-    /// Shows the records in these folders, of programs that may be at these places.
-    pub(crate) fn run(&self, folders: &[PathBuf], programs: &[PathBuf]) -> Result<ExitCode> {
+    /// Shows these records.
+    pub(crate) fn run(&self, source: &Source<'_>) -> Result<ExitCode> {
         let paths = self.paths()?;
         let bar = Bar::new();
         if self.format == Format::Html && self.output.is_some() && self.html.is_some() {
             bail!("pages go to one folder: name it by --output or by --html");
         }
-        let picture = Gatherer::new(programs, &paths, &bar).gather(folders)?;
+        let mut gatherer = Gatherer::new(source, &paths, &bar);
+        let picture = gatherer.gather(source.folders)?;
         if !paths.takes_unknown() && picture.files.is_empty() {
             say!("tomo: no source file matches --include");
         }

@@ -10,11 +10,12 @@ use tomo_program::{Cache, Progress as _, hexadecimal};
 use tomo_wire::ModuleId;
 use tomo_wire::record::Reason;
 
+use super::Source;
 use crate::bar::Bar;
 
 /// Makes pictures. A module is loaded once, however many pictures it is in.
 pub(super) struct Gatherer<'g> {
-    programs: &'g [PathBuf],
+    source: &'g Source<'g>,
     paths: &'g Paths,
     bar: &'g Bar,
     cache: Option<Cache>,
@@ -23,10 +24,10 @@ pub(super) struct Gatherer<'g> {
 }
 
 impl<'g> Gatherer<'g> {
-    /// For programs that may be at these places, with the source files that `paths` chooses.
-    pub(super) fn new(programs: &'g [PathBuf], paths: &'g Paths, bar: &'g Bar) -> Self {
+    /// For these programs, with the source files that `paths` chooses.
+    pub(super) fn new(source: &'g Source<'g>, paths: &'g Paths, bar: &'g Bar) -> Self {
         Self {
-            programs,
+            source,
             paths,
             bar,
             cache: Cache::from_environment(|name| std::env::var_os(name)),
@@ -124,8 +125,13 @@ impl<'g> Gatherer<'g> {
         }
         let paths = groups.iter().flat_map(|group| &group.paths);
         let stated: BTreeSet<&Path> = paths.map(PathBuf::as_path).collect();
-        let candidates = self.programs.iter().map(PathBuf::as_path).chain(stated);
-        let located = Arc::new(locate(module, candidates, self.cache.as_ref(), self.bar)?);
+        let programs = self.source.programs.iter().map(PathBuf::as_path);
+        let candidates = programs.chain(stated);
+        let mut located = locate(module, candidates, self.cache.as_ref(), self.bar)?;
+        if let Some(name) = located.path.file_name().filter(|_| self.source.passing) {
+            located.path = name.into();
+        }
+        let located = Arc::new(located);
         for warning in &located.warnings {
             self.say(format!("tomo: warning: {warning}"));
         }

@@ -4,20 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use tomo_export::{Group, Paths, Totals, collect, single_processes};
+use tomo_export::{Group, Totals, collect, single_processes};
 
 use super::gather::Gatherer;
 use super::text::{Kind, Table};
-use crate::bar::Bar;
 
 /// A row for each process in `folders`, below the run that it belongs to, and one for all together. What had to
 /// be left out is said of all together.
-pub(super) fn rows(
-    folders: &[PathBuf],
-    programs: &[PathBuf],
-    paths: &Paths,
-    bar: &Bar,
-) -> Result<Table> {
+pub(super) fn rows(folders: &[PathBuf], gatherer: &mut Gatherer<'_>) -> Result<Table> {
     let mut records: BTreeMap<(PathBuf, String), Vec<PathBuf>> = BTreeMap::new();
     for (process, record) in single_processes(folders) {
         let run = record.parent().unwrap_or(Path::new("")).to_path_buf();
@@ -26,7 +20,6 @@ pub(super) fn rows(
     if records.is_empty() {
         bail!("no process has a record of its own; observe with --fork separate");
     }
-    let mut gatherer = Gatherer::new(programs, paths, bar);
     let all = gatherer.gather(folders)?.totals();
     let mut table = Table::default();
     let mut last = None;

@@ -149,6 +149,10 @@ fn what_every_instance_carries_is_reported_as_of_one_run() {
     assert!(site.output(&["fleet", "report", "prog"]).status.success());
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["totals"]["blocks"]["missed"], 0);
+    assert_eq!(
+        json["modules"][0]["path"], "prog",
+        "it is not told where it was for a moment"
+    );
 }
 
 /// Who has two of one name can call neither by it.
