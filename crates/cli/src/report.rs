@@ -40,6 +40,10 @@ pub(crate) struct Arguments {
     /// Where the program, or one of its libraries, is now, if it has moved since.
     #[arg(long, value_name = "PATH")]
     program: Vec<PathBuf>,
+
+    /// Exit with code 1 if a record or a folder was left out, for whatever reason.
+    #[arg(long)]
+    strict: bool,
 }
 
 /// Of what is shown what ran.
@@ -50,6 +54,8 @@ pub(crate) struct Source<'a> {
     pub(crate) programs: &'a [PathBuf],
     /// Whether they are there for a moment only, so that they are called by their last names.
     pub(crate) passing: bool,
+    /// Whether it is a failure to leave something out.
+    pub(crate) strict: bool,
 }
 
 /// What is shown, and how.
@@ -112,8 +118,8 @@ enters the body of a call in it. What could not be observed counts neither as
 run nor as missed; each report says how much that is, and how much was inferred.
 Branches at lines without code count where no source line is known.
 
-Exit code: 0; 1 where fewer lines ran than demanded; 2 where nothing could be
-reported or written.";
+Exit code: 0; 1 where fewer lines ran than demanded, or something was left out
+under --strict; 2 where nothing could be reported or written.";
 
 /// How to write what is shown.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -187,11 +193,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         program,
         show,
         processes,
+        strict,
     } = arguments;
     let source = Source {
         folders,
         programs: program,
         passing: false,
+        strict: *strict,
     };
     match processes {
         true => show.processes(&source),
@@ -208,7 +216,7 @@ impl Show {
         let rows = processes::rows(source.folders, &mut gatherer)?;
         bar.finish();
         self.put(&|out, look| Ok(rows.write(out, look)?))?;
-        Ok(ExitCode::SUCCESS)
+        Ok(ExitCode::from(u8::from(gatherer.fails())))
     }
 
     /// The source files that are shown.
@@ -242,7 +250,11 @@ impl Show {
         if let Some(index) = index.filter(|_| self.open) {
             open(&index)?;
         }
-        Ok(self.verdict(&picture))
+        let verdict = self.verdict(&picture);
+        Ok(match gatherer.fails() {
+            true => ExitCode::from(1),
+            false => verdict,
+        })
     }
 
     /// Whether people read what is shown, and on standard output.

@@ -21,6 +21,8 @@ pub(super) struct Gatherer<'g> {
     cache: Option<Cache>,
     modules: HashMap<ModuleId, Arc<Located>>,
     said: BTreeSet<String>,
+    /// Whether anything was left out.
+    is_incomplete: bool,
 }
 
 impl<'g> Gatherer<'g> {
@@ -33,13 +35,20 @@ impl<'g> Gatherer<'g> {
             cache: Cache::from_environment(|name| std::env::var_os(name)),
             modules: HashMap::new(),
             said: BTreeSet::new(),
+            is_incomplete: false,
         }
+    }
+
+    /// Whether something was left out where that is a failure.
+    pub(super) fn fails(&self) -> bool {
+        self.source.strict && self.is_incomplete
     }
 
     /// The picture of all records in `folders`.
     pub(super) fn gather(&mut self, folders: &[PathBuf]) -> Result<Picture> {
         let collected = collect(folders, self.bar);
         say_refused(&collected);
+        self.is_incomplete |= !collected.refused.is_empty();
         for (path, builds) in collected.conflicts() {
             say!(
                 "tomo: {}: records of {} builds of it; their lines are put together by file and number",
@@ -64,7 +73,7 @@ impl<'g> Gatherer<'g> {
                     observed.push(read);
                     used.extend(fitting);
                 }
-                Err(error) => self.say(format!("tomo: {error:#}")),
+                Err(error) => self.leave_out(format!("tomo: {error:#}")),
             }
         }
         if observed.is_empty() {
@@ -78,6 +87,12 @@ impl<'g> Gatherer<'g> {
         let created = used.iter().map(|group| group.marks.created);
         picture.created = created.min().unwrap_or(0);
         Ok(Some(picture))
+    }
+
+    /// Says what is left out.
+    fn leave_out(&mut self, words: String) {
+        self.is_incomplete = true;
+        self.say(words);
     }
 
     /// Says what was not said before.
@@ -101,7 +116,7 @@ impl<'g> Gatherer<'g> {
         for &group in groups {
             match findings.add(&located.model, group) {
                 Ok(()) => fitting.push(group),
-                Err(error) => self.say(format!(
+                Err(error) => self.leave_out(format!(
                     "tomo: {}: {} records left out: {error}",
                     located.path.display(),
                     group.records.len()

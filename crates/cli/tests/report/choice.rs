@@ -47,6 +47,21 @@ fn files_are_chosen_and_renamed() {
     }
 }
 
+/// Whoever asks for all of it is told by the exit code that it is not there.
+#[test]
+fn what_is_left_out_fails_where_nothing_may_be() {
+    let bench = Bench::with_a_run();
+    assert_eq!(bench.tomo(&["report", "--strict"]).code, Some(0));
+    let broken = bench.path("tomo-out").join("broken.record");
+    std::fs::write(broken, "nothing").expect("written");
+    let whole = bench.tomo(&["report"]);
+    let said = bench.tomo(&["report", "--strict"]);
+    assert_eq!((whole.code, said.code), (Some(0), Some(1)));
+    assert_eq!(said.out, whole.out, "the rest is shown all the same");
+    let words = "broken.record: it is no file of this kind that tomo has made";
+    assert!(said.err.contains(words), "{}", said.err);
+}
+
 /// A program is started whatever the environment says about how it is to be observed.
 #[test]
 fn flags_of_the_environment_that_are_none_are_left_out() {
