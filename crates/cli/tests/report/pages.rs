@@ -35,6 +35,9 @@ fn pages_show_the_source_or_say_why_not() {
     let source: String = (1..=23).map(|line| format!("line <{line}>\n")).collect();
     fs::create_dir(bench.path("lib")).expect("made");
     fs::write(bench.path("a.c"), source).expect("written");
+    let file = fs::File::options().write(true).open(bench.path("a.c"));
+    file.and_then(|file| file.set_modified(std::time::UNIX_EPOCH))
+        .expect("ours");
     let here = format!("/src/demo:{}", bench.path("").display());
     let here = here.trim_end_matches('/');
     bench
@@ -85,5 +88,38 @@ fn pages_stand_by_themselves() {
             let target = page.parent().expect("a folder").join(link);
             assert!(target.is_file(), "{link} of {}", page.display());
         }
+    }
+}
+
+/// A source that was changed since shows the wrong lines, however many it has.
+#[test]
+fn a_source_that_is_newer_than_the_program_is_said_to_be() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
+    let source = bench.path("a.c");
+    fs::write(&source, "line\n".repeat(40)).expect("written");
+    let here = format!("/src/demo:{}", bench.path("").display());
+    let here = here.trim_end_matches('/');
+    let built = fs::metadata(&program.path).and_then(|it| it.modified());
+    let built = built.expect("a time");
+    let second = std::time::Duration::from_secs(1);
+    for (written, expected) in [(built - second, false), (built + second, true)] {
+        let file = fs::File::options().write(true).open(&source);
+        file.and_then(|file| file.set_modified(written))
+            .expect("ours");
+        let flags = [
+            "report",
+            "--format",
+            "html",
+            "-o",
+            "pages",
+            "--replace-src-path",
+            here,
+        ];
+        bench.tomo(&flags).well();
+        let page = body(&bench.path("pages/files/s-a.c.html"));
+        let told = page.contains("The source was written after the program");
+        assert_eq!(told, expected);
     }
 }

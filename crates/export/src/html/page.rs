@@ -115,9 +115,22 @@ pub(super) fn source(picture: &Picture, file: &File) -> String {
             "<p>The source has changed: it has fewer lines than the program knows of.</p>\n",
         );
     }
+    if text.is_ok() && is_newer(&file.place, picture) {
+        out.push_str(
+            "<p>The source was written after the program: where it has changed, lines are told of others.</p>\n",
+        );
+    }
     out.push_str(LEGEND);
     code(&mut out, file, &lines);
     out + FOOT
+}
+
+/// Whether a file was written after all of the modules were that are there.
+fn is_newer(path: &Path, picture: &Picture) -> bool {
+    let written = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
+    let modules = picture.modules.iter().filter_map(|it| written(it.path()));
+    let newest = modules.max();
+    newest.is_some_and(|newest| written(path).is_some_and(|source| source > newest))
 }
 
 fn read(path: &Path) -> Result<String, String> {
