@@ -116,7 +116,9 @@ Examples:
 A line ran if a block of machine code ran that begins a statement of it, or that
 enters the body of a call in it. What could not be observed counts neither as
 run nor as missed; each report says how much that is, and how much was inferred.
-Branches at lines without code count where no source line is known.
+Branches at lines without code count where no source line is known. A branch is
+a conditional jump: the cases of a switch that jumps by a table are none, but
+their lines tell which of them ran.
 
 Exit code: 0; 1 where fewer lines ran than demanded, or something was left out
 under --strict; 2 where nothing could be reported or written.";
