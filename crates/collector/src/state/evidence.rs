@@ -71,7 +71,7 @@ impl Evidences {
             None => header.cause.get(),
         };
         if let Some(place) = place {
-            self.crashes.insert(cause, place);
+            self.place(cause, place);
         }
         let evidence = Evidence {
             at,
@@ -84,6 +84,15 @@ impl Evidences {
         };
         self.add(header.variant.get(), evidence);
         self.cut();
+    }
+
+    /// Of several places of one cause, which differ in frames that do not tell, the least is kept: whoever hears of them
+    /// in whatever order keeps the same.
+    fn place(&mut self, cause: u64, place: Crashed) {
+        let known = self.crashes.entry(cause).or_insert_with(|| place.clone());
+        if place < *known {
+            *known = place;
+        }
     }
 
     fn add(&mut self, variant: u32, evidence: Evidence) {
@@ -107,7 +116,9 @@ impl Evidences {
                 self.add(variant, evidence);
             }
         }
-        self.crashes.extend(other.crashes);
+        for (cause, place) in other.crashes {
+            self.place(cause, place);
+        }
         self.cut();
     }
 
