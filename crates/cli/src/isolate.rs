@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     paths: bool,
 
     /// Watch at most so many sites at a time.
-    #[arg(long, value_name = "N", default_value_t = u32::MAX, hide_default_value = true)]
+    #[arg(long, value_name = "N", default_value_t = u32::MAX, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..))]
     sites_per_step: u32,
 
     /// Make at most so many steps; called again, the search goes on.

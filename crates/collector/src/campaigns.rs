@@ -64,7 +64,8 @@ impl Collector {
             tracing::error!(%name, %error, "could not be read");
             Denial::from(&error)
         })?;
-        found.ok_or_else(|| Denial::unknown(what, "`tomo program add FILE` puts it there"))
+        found
+            .ok_or_else(|| Denial::unknown(what, "`tomo campaign new` with its file puts it there"))
     }
 
     /// Registers a build.
@@ -101,7 +102,7 @@ impl Collector {
             .read()
             .unwrap_or_else(PoisonError::into_inner);
         let found = programs.get(stem).cloned();
-        let advice = "`tomo program add FILE` registers one";
+        let advice = "`tomo campaign new` with its file registers it";
         found.ok_or_else(|| Denial::unknown(&format!("build {stem}"), advice))
     }
 
@@ -158,7 +159,7 @@ impl Collector {
             let error = format!("a campaign observes 1 to {MOST_MODULES} modules");
             return Err(refuse(
                 error,
-                "name modules that were added by `tomo program add`",
+                "name modules whose files `tomo campaign new` was given",
             ));
         }
         if new.name.is_empty() || new.name.chars().count() > LONGEST_NAME {

@@ -22,7 +22,7 @@ pub enum NotAccepted {
     Hostile(&'static str),
     /// The program does not load a module of this build.
     #[error(
-        "the campaign observes another build: the program loads no module {0} at its start (see `tomo program add`)"
+        "the campaign observes another build: the program loads no module {0} at its start; a build of its own has a campaign of its own (`tomo campaign new`)"
     )]
     OtherBuild(String),
     /// The module is the one, but woven otherwise.
