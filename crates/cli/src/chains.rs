@@ -164,9 +164,9 @@ pub(crate) fn rows(stacks: &Stacks) -> String {
     let mut text = format!("{:>16}  function, from which it was called\n", "calls");
     for stack in order.iter().take(ROWS) {
         let name = |number: u32| stacks.names.get(number as usize).map_or("", String::as_str);
-        let frames = stack.frames.iter().rev().map(|frame| name(frame.name));
+        let frames = stacks.frames(stack).map(|frame| name(frame.name));
         let shown: Vec<&str> = frames.take(FRAMES).collect();
-        let more = match stack.frames.len().checked_sub(FRAMES) {
+        let more = match stacks.depth(stack).checked_sub(FRAMES) {
             Some(more) if more > 0 => format!(" ← {more} more"),
             _ => String::new(),
         };

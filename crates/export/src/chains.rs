@@ -6,6 +6,7 @@
 //! | some of the chains | `chains/choose.rs` |
 //! | the direct calls of a program, and a run's chains along them | `chains/calls.rs` |
 //! | chains that may have run, put together of what different runs have shown | `chains/inferred.rs` |
+//! | chains as they are shown | `chains/stacks.rs` |
 //! | a line a chain, as flame graph tools read it | `chains/folded.rs` |
 //! | a flame graph | `chains/flame.rs` |
 //! | the format of pprof | `chains/pprof.rs` |
@@ -21,6 +22,7 @@ mod folded;
 mod inferred;
 mod pprof;
 mod read;
+mod stacks;
 
 use std::collections::HashMap;
 
@@ -35,6 +37,7 @@ pub use folded::write as write_folded;
 pub use inferred::{Inferred, InferredChain};
 pub use pprof::write as write_pprof;
 pub use read::{ReadError, read, trees};
+pub use stacks::{Stack, Stacks};
 
 use crate::Located;
 
@@ -62,24 +65,6 @@ pub struct Frame {
     pub at: u64,
 }
 
-/// A chain as it is shown, the outermost frame first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stack {
-    /// Its frames.
-    pub frames: Vec<Frame>,
-    /// How often it was called.
-    pub calls: u64,
-}
-
-/// Chains as they are shown.
-#[derive(Clone, Debug, Default)]
-pub struct Stacks {
-    /// Names, by number.
-    pub names: Vec<String>,
-    /// The chains.
-    pub stacks: Vec<Stack>,
-}
-
 impl Called {
     /// The chains with their names.
     ///
@@ -88,18 +73,36 @@ impl Called {
     pub fn stacks(&self) -> Result<Stacks, ModelError> {
         let graphs = self.located.model.graphs()?;
         let mut names = Names::of(&graphs);
-        let mut stacks = Vec::new();
-        for (number, chain) in self.chains.all().iter().enumerate().skip(1) {
+        let mut stacks = Stacks::default();
+        // By chain: the step in front of its innermost frame, and that frame, of which the next chain tells where it calls.
+        let mut ends: Vec<(usize, Option<Frame>)> = vec![(0, None)];
+        for chain in self.chains.all().iter().skip(1) {
+            let (before, last) = ends.get(chain.parent).copied().unwrap_or_default();
+            let at = calls_at(chain.entered);
+            let before = last.map_or(before, |last| stacks.step(before, Frame { at, ..last }));
+            let gap = names.gap(chain.entered, chain.parent == 0);
+            let gap = gap.map(|gap| Frame {
+                name: names.number(gap),
+                function: 0,
+                at: 0,
+            });
+            let function = (chain.entered != Entered::NoRoom).then(|| Frame {
+                name: names.function(chain.function),
+                function: chain.function,
+                at: 0,
+            });
+            let end = match (gap, function) {
+                (Some(gap), Some(function)) => (stacks.step(before, gap), Some(function)),
+                (one, other) => (before, one.or(other)),
+            };
             if chain.calls > 0 {
-                let frames = self.frames(&mut names, number);
-                let calls = chain.calls;
-                stacks.push(Stack { frames, calls });
+                let last = end.1.map_or(end.0, |frame| stacks.step(end.0, frame));
+                stacks.add(last, chain.calls);
             }
+            ends.push(end);
         }
-        Ok(Stacks {
-            names: names.names,
-            stacks,
-        })
+        stacks.names = names.names;
+        Ok(stacks)
     }
 
     /// Calls of functions with nobody knows what above them, and of what they called.
@@ -117,38 +120,16 @@ impl Called {
         let lost = all.filter(|chain| chain.entered == Entered::NoRoom);
         lost.map(|chain| chain.calls).sum()
     }
+}
 
-    fn frames(&self, names: &mut Names<'_>, chain: usize) -> Vec<Frame> {
-        let mut frames: Vec<Frame> = Vec::new();
-        for step in self.chains.steps(chain) {
-            let at = match step.entered {
-                Entered::Call(back) | Entered::Perhaps(back) | Entered::Outside(Some(back)) => {
-                    back.wrapping_sub(1)
-                }
-                Entered::Tail(jump) => jump,
-                _ => 0,
-            };
-            let is_first = frames.is_empty();
-            if let Some(last) = frames.last_mut() {
-                last.at = at;
-            }
-            if let Some(gap) = names.gap(step.entered, is_first) {
-                let name = names.number(gap);
-                frames.push(Frame {
-                    name,
-                    function: 0,
-                    at: 0,
-                });
-            }
-            if step.entered != Entered::NoRoom {
-                frames.push(Frame {
-                    name: names.function(step.function),
-                    function: step.function,
-                    at: 0,
-                });
-            }
+/// Where in the function above it was called from; 0 where that is not known.
+fn calls_at(entered: Entered) -> u64 {
+    match entered {
+        Entered::Call(back) | Entered::Perhaps(back) | Entered::Outside(Some(back)) => {
+            back.wrapping_sub(1)
         }
-        frames
+        Entered::Tail(jump) => jump,
+        _ => 0,
     }
 }
 

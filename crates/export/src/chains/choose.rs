@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tomo_program::is_called;
 
-use super::{Frame, Stack, Stacks};
+use super::{Frame, Stacks};
 
 /// Which chains are shown. Functions are named by their whole names, or without what C++ and Rust add to them.
 #[derive(Clone, Debug, Default)]
@@ -29,10 +29,12 @@ impl Choice {
             let name = names.get(frame.name as usize);
             name.is_some_and(|name| wanted.iter().any(|wanted| is_called(name, wanted)))
         };
-        let mut chosen: Vec<Stack> = Vec::new();
-        let mut known: HashMap<Vec<Frame>, usize> = HashMap::new();
+        let mut chosen = Stacks::default();
+        let mut known: HashMap<usize, usize> = HashMap::new();
         for stack in &stacks.stacks {
-            let mut frames = stack.frames.as_slice();
+            let mut frames: Vec<Frame> = stacks.frames(stack).collect();
+            frames.reverse();
+            let mut frames = frames.as_slice();
             if !self.roots.is_empty() {
                 let root = frames.iter().position(|frame| any(&self.roots, frame));
                 let Some(root) = root else { continue };
@@ -46,19 +48,16 @@ impl Choice {
             if !frames.last().is_some_and(ends) || !self.through.iter().all(passes) {
                 continue;
             }
-            let next = chosen.len();
-            let at = *known.entry(frames.to_vec()).or_insert(next);
+            let steps = frames.iter();
+            let last = steps.fold(0, |before, frame| chosen.step(before, *frame));
+            let next = chosen.stacks.len();
+            let at = *known.entry(last).or_insert(next);
             if at == next {
-                chosen.push(Stack {
-                    frames: frames.to_vec(),
-                    calls: 0,
-                });
+                chosen.add(last, 0);
             }
-            chosen[at].calls += stack.calls;
+            chosen.stacks[at].calls += stack.calls;
         }
-        Stacks {
-            names: stacks.names,
-            stacks: chosen,
-        }
+        chosen.names = stacks.names;
+        chosen
     }
 }

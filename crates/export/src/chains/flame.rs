@@ -2,10 +2,10 @@
 //! the calls of all chains that have it there, callers below their callees. Pointing at a frame tells its
 //! numbers. Frames that are too narrow to be seen are left out, and that is said.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::Stacks;
+use super::stacks::Named;
 use crate::markup::Text;
 
 const WIDTH: f64 = 1200.0;
@@ -24,32 +24,6 @@ const COLOURS: [&str; 6] = [
 ];
 const GAP: &str = "#b8b8b8";
 
-/// A frame with what is called from it.
-#[derive(Debug, Default)]
-struct Frame {
-    /// Calls of chains that end here.
-    own: u64,
-    /// Of all that go on from here, too.
-    all: u64,
-    callees: BTreeMap<u32, Frame>,
-}
-
-impl Frame {
-    fn of(stacks: &Stacks) -> Self {
-        let mut root = Self::default();
-        for stack in &stacks.stacks {
-            let mut at = &mut root;
-            at.all += stack.calls;
-            for frame in &stack.frames {
-                at = at.callees.entry(frame.name).or_default();
-                at.all += stack.calls;
-            }
-            at.own += stack.calls;
-        }
-        root
-    }
-}
-
 /// A frame that is drawn.
 struct Drawn {
     name: u32,
@@ -61,13 +35,14 @@ struct Drawn {
 }
 
 /// All frames that are wide enough, and how many are not. Chains may be long, so no function calls itself here.
-fn drawn(root: &Frame) -> (Vec<Drawn>, usize) {
-    let scale = (WIDTH - 2.0 * MARGIN) / (root.all.max(1) as f64);
+fn drawn(named: &[Named]) -> (Vec<Drawn>, usize) {
+    let scale = (WIDTH - 2.0 * MARGIN) / (named[0].all.max(1) as f64);
     let (mut all, mut narrow) = (Vec::new(), 0);
-    let mut waiting = vec![(root, 0, MARGIN)];
+    let mut waiting = vec![(&named[0], 0, MARGIN)];
     while let Some((frame, depth, left)) = waiting.pop() {
         let mut left = left;
-        for (&name, callee) in &frame.callees {
+        let callees = frame.callees.iter().map(|(name, at)| (*name, &named[*at]));
+        for (name, callee) in callees.filter(|(_, callee)| callee.all > 0) {
             let width = callee.all as f64 * scale;
             if width < NARROWEST {
                 narrow += 1;
@@ -93,8 +68,9 @@ fn drawn(root: &Frame) -> (Vec<Drawn>, usize) {
 /// # Errors
 /// Those of `to`.
 pub fn write(to: &mut impl Write, stacks: &Stacks, title: &str) -> io::Result<()> {
-    let root = Frame::of(stacks);
-    let (frames, narrow) = drawn(&root);
+    let named = stacks.by_names();
+    let (frames, narrow) = drawn(&named);
+    let total = named[0].all;
     let depth = frames
         .iter()
         .map(|frame| frame.depth + 1)
@@ -119,12 +95,12 @@ pub fn write(to: &mut impl Write, stacks: &Stacks, title: &str) -> io::Result<()
     writeln!(
         to,
         r##"<text x="{MARGIN}" y="34" fill="#555555">{} calls: as wide as it is called often, whatever it takes{said}</text>"##,
-        root.all
+        total
     )?;
     for frame in &frames {
         let name = stacks.names.get(frame.name as usize);
         let bottom = height - MARGIN - (frame.depth + 1) as f64 * HEIGHT;
-        one(to, frame, name.map_or("", String::as_str), bottom, root.all)?;
+        one(to, frame, name.map_or("", String::as_str), bottom, total)?;
     }
     writeln!(to, "</svg>")
 }
@@ -168,7 +144,7 @@ fn one(to: &mut impl Write, frame: &Drawn, name: &str, y: f64, total: u64) -> io
 #[cfg(test)]
 mod tests {
     use super::write;
-    use crate::chains::{Frame, Stack, Stacks};
+    use crate::chains::{Frame, Stacks};
 
     #[test]
     fn frames_lie_on_their_callers_and_are_as_wide_as_their_calls() {
@@ -177,14 +153,12 @@ mod tests {
             function: 1,
             at: 0,
         };
-        let stack = |names: &[u32], calls| Stack {
-            frames: names.iter().map(|name| frame(*name)).collect(),
-            calls,
-        };
-        let stacks = Stacks {
-            names: ["main", "a<b>", "[qsort]"].map(String::from).to_vec(),
-            stacks: vec![stack(&[0], 1), stack(&[0, 1], 2), stack(&[0, 2, 1], 1)],
-        };
+        let frames = |names: &[u32]| names.iter().map(|name| frame(*name)).collect();
+        let chains: [Vec<Frame>; 3] = [frames(&[0]), frames(&[0, 1]), frames(&[0, 2, 1])];
+        let stacks = Stacks::of(
+            &["main", "a<b>", "[qsort]"],
+            &[(&chains[0], 1), (&chains[1], 2), (&chains[2], 1)],
+        );
         let mut svg = Vec::new();
         write(&mut svg, &stacks, "x & y").expect("written");
         let svg = String::from_utf8(svg).expect("UTF-8");

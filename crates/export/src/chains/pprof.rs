@@ -25,10 +25,10 @@ pub fn write(to: &mut impl Write, stacks: &Stacks, module: &str) -> io::Result<(
     let mut locations: HashMap<Frame, u64> = HashMap::new();
     let mut order = Vec::new();
     for stack in &stacks.stacks {
-        let numbers = stack.frames.iter().rev().map(|frame| {
+        let numbers = stacks.frames(stack).map(|frame| {
             let next = locations.len() as u64 + 1;
-            *locations.entry(*frame).or_insert_with(|| {
-                order.push(*frame);
+            *locations.entry(frame).or_insert_with(|| {
+                order.push(frame);
                 next
             })
         });
@@ -84,29 +84,21 @@ fn location(number: u64, frame: &Frame) -> Message {
 #[cfg(test)]
 mod tests {
     use super::write;
-    use crate::chains::{Frame, Stack, Stacks};
+    use crate::chains::{Frame, Stacks};
     use crate::protobuf::tests::{fields, numbers};
 
     #[test]
     fn what_is_written_is_decoded_again() {
         let frame = |name, function, at| Frame { name, function, at };
-        let stacks = Stacks {
-            names: vec!["main".into(), "[qsort]".into(), "compare".into()],
-            stacks: vec![
-                Stack {
-                    frames: vec![
-                        frame(0, 0x1000, 0x1234),
-                        frame(1, 0, 0),
-                        frame(2, 0x2000, 0),
-                    ],
-                    calls: 300,
-                },
-                Stack {
-                    frames: vec![frame(0, 0x1000, 0)],
-                    calls: 1,
-                },
-            ],
-        };
+        let deep = [
+            frame(0, 0x1000, 0x1234),
+            frame(1, 0, 0),
+            frame(2, 0x2000, 0),
+        ];
+        let stacks = Stacks::of(
+            &["main", "[qsort]", "compare"],
+            &[(&deep, 300), (&[frame(0, 0x1000, 0)], 1)],
+        );
         let mut bytes = Vec::new();
         write(&mut bytes, &stacks, "/bin/x").expect("written");
         let all = fields(&bytes);
