@@ -144,14 +144,14 @@ fn a_file_system_that_is_full_hinders_nothing() {
             ran(&output);
             let said = text(&output.stderr);
             assert!(
-                said.contains("No space left on device"),
+                said.contains("no space left on device"),
                 "{size} {how}: {said}"
             );
             assert_eq!(said.lines().count(), 1, "{size} {how}: {said}");
         }
         let cache =
             format!("{mount}; TOMO_CACHE_DIR=$AT/c $TOMO cover -o $AT.out -- $PROGRAM exit");
-        place.says(&cache, "No space left on device");
+        place.says(&cache, "no space left on device");
     }
 }
 
@@ -182,7 +182,7 @@ fn a_pool_that_can_only_be_read_hinders_nothing() {
     ran(&armed);
     assert_eq!(text(&armed.stderr), "");
     let cover = "unset LD_PRELOAD TOMO_ROSTER; $TOMO cover --pool $AT/pool -- $PROGRAM exit";
-    place.says(&format!("{mount}; {cover}"), "Read-only file system");
+    place.says(&format!("{mount}; {cover}"), "read-only file system");
 }
 
 /// As in a container: everything can only be read, but for one folder.
@@ -191,7 +191,7 @@ fn with_a_root_that_can_only_be_read_one_folder_is_enough() {
     let place = Place::new();
     let mount = "mount -t tmpfs -o mode=700 none $AT; mount -o remount,bind,ro /";
     let elsewhere = "TOMO_CACHE_DIR=/nowhere/cache $TOMO cover -o $AT/out -- $PROGRAM exit";
-    place.says(&format!("{mount}; {elsewhere}"), "Read-only file system");
+    place.says(&format!("{mount}; {elsewhere}"), "read-only file system");
     let output = place.run(&format!(
         "{mount}; export TOMO_CACHE_DIR=$AT/cache; set +e; $TOMO cover -o $AT/out -- $PROGRAM exit; \
          code=$?; [ -s $AT/out/*/*.record ] && $TOMO report $AT/out > /dev/null && exit $code"
@@ -259,7 +259,7 @@ fn where_files_in_memory_are_forbidden_that_is_said_and_a_pool_does() {
     let output = forbidding(&[MEMORY_FILE], &command);
     ran(&output);
     let said = text(&output.stderr);
-    let words = ["not observed", "Operation not permitted"];
+    let words = ["not observed", "operation not permitted"];
     assert!(words.iter().all(|words| said.contains(words)), "{said}");
     let pool = Pool::new(program()).expect("a pool");
     let mut command = pool.command(program());

@@ -174,7 +174,7 @@ fn a_full_disk_hinders_nothing() {
         let output = complete(shell, b"").expect("run");
         ran(&output);
         assert!(
-            errors(&output).contains("File too large"),
+            errors(&output).contains("file too large"),
             "{}",
             errors(&output)
         );

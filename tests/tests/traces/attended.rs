@@ -53,15 +53,15 @@ fn breakpoints_tell_of_rust_panics_what_happens() {
 fn no_run_has_more_breakpoints_than_allowed() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
-    for (collect, why) in [
-        ("breakpoint", "arrivals cannot be distributed"),
-        ("detour", "one run must have 2 witnesses"),
+    for (collect, limit, why) in [
+        ("breakpoint", "2", "arrivals cannot be distributed"),
+        ("detour", "1", "one run must have 2 witnesses"),
     ] {
         let mut command = Command::new(tomo::path().expect("tomo"));
         command
             .env("TOMO_CACHE_DIR", folder.path().join("cache"))
             .current_dir(folder.path())
-            .args(["trace", "--collect", collect, "--limit", "1", "--"])
+            .args(["trace", "--collect", collect, "--limit", limit, "--"])
             .arg(&program)
             .arg("once");
         let output = complete(command, b"").expect("run");
