@@ -54,7 +54,7 @@ fn no_run_has_more_breakpoints_than_allowed() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
     for (collect, limit, why) in [
-        ("breakpoint", "2", "arrivals cannot be distributed"),
+        ("breakpoint", "3", "arrivals cannot be distributed"),
         ("detour", "1", "one run must have 2 witnesses"),
     ] {
         let mut command = Command::new(tomo::path().expect("tomo"));
