@@ -134,9 +134,9 @@ impl Table {
 
     fn by_hash(&self, table: *const u32, name: &Name) -> Option<usize> {
         let hash = name.hash;
-        // SAFETY: the loader uses this very table for each symbol that it binds. It has four words, a
-        // filter of `filter` double words, `buckets` buckets, and the chains, whose last element has
-        // its lowest bit set.
+        // Four words, a filter of `filter` double words, `buckets` buckets, and the chains, of which each ends with an
+        // element that has its lowest bit set.
+        // SAFETY: the loader uses this very table, with this layout, for each symbol that it binds.
         unsafe {
             let (buckets, first, filter) = (*table, *table.add(1), *table.add(2));
             let start = table.add(4 + 2 * filter as usize);
