@@ -16,7 +16,8 @@ use crate::report::say_refused;
 /// is merging it once. Records of different builds of one program are refused.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The folder to write; `tomo report` reads it like any other.
+    /// The folder to write; `tomo report` reads it like any other. What an earlier merge has put there is replaced,
+    /// unless it has seen what these runs have not: then nothing is written.
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 

@@ -7,7 +7,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -85,30 +85,34 @@ fn observe(program: &[OsString], case: &Case, entry: u64) -> io::Result<Option<S
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let mut child = command.process_group(0).spawn()?;
-    let id = rustix::process::Pid::from_child(&child);
-    let process = rustix::process::pidfd_open(id, rustix::process::PidfdFlags::empty());
     let group = Pid::from_raw(child.id() as i32);
-    let seen = process.map_err(io::Error::from).and_then(|process| {
-        std::thread::scope(|scope| {
-            // It may crash no more, and wait.
-            scope.spawn(|| {
-                if !matches!(
-                    ends_within(process.as_fd(), Duration::from_secs(limit)),
-                    Ok(true)
-                ) {
-                    let _ = killpg(group, Signal::SIGKILL);
-                }
-            });
+    let id = rustix::process::Pid::from_child(&child);
+    let mut end = || {
+        let _ = killpg(group, Signal::SIGKILL);
+        let _ = child.kill();
+    };
+    let seen = match rustix::process::pidfd_open(id, rustix::process::PidfdFlags::empty()) {
+        Ok(process) => std::thread::scope(|scope| {
+            scope.spawn(|| end_late(process.as_fd(), group, Duration::from_secs(limit)));
             let seen = follow(group, entry);
-            let _ = killpg(group, Signal::SIGKILL);
-            let _ = child.kill();
+            // Also where it could not be followed: who waits for its end is to see it.
+            end();
             seen
-        })
-    });
-    let _ = killpg(group, Signal::SIGKILL);
-    let _ = child.kill();
+        }),
+        Err(error) => {
+            end();
+            Err(error.into())
+        }
+    };
     let _ = child.wait();
     seen
+}
+
+/// Ends the group of a process that does not end in time: it may crash no more, and wait.
+fn end_late(process: BorrowedFd<'_>, group: Pid, limit: Duration) {
+    if !matches!(ends_within(process, limit), Ok(true)) {
+        let _ = killpg(group, Signal::SIGKILL);
+    }
 }
 
 fn follow(pid: Pid, entry: u64) -> io::Result<Option<Stopped>> {
