@@ -329,6 +329,18 @@ fn who_uses_the_segment_of_probes_that_stay_is_not_observed_by_them() {
     }
 }
 
+/// A constant that happens to read as such an instruction is no use of the segment, whoever wrote the code around it.
+#[test]
+fn constants_among_code_are_no_use_of_the_segment() {
+    let ways = ["count", "paths", "chains", "trace", "predicates --counts"];
+    for more in ["-DNATIVE", "-DFOREIGN"] {
+        let program = compiled("gcc", "amongcode.c", &["-O2", more]).expect("built");
+        for said in of_program(&program, &ways, 6) {
+            assert!(!said.contains("segment register"), "{more}: {said}");
+        }
+    }
+}
+
 /// The stack of a thread ends where the C library has what it knows of it, and what borders on it is nobody's to read.
 #[test]
 fn a_stack_is_not_searched_beyond_its_end() {

@@ -305,9 +305,9 @@ impl<'s, 'a> Builder<'s, 'a> {
             .iter()
             .any(|block| block.range.start() == self.function.entry);
         self.function.status = match self.worst {
-            _ if self.is_foreign() => Status::Opaque(Reason::Foreign),
             _ if self.is_restartable() => Status::Opaque(Reason::Restartable),
             _ if !self.is_proven() => Status::Opaque(Reason::MaybeData),
+            _ if self.is_foreign() => Status::Opaque(Reason::Foreign),
             _ if !has_entry => Status::Opaque(self.worst.unwrap_or(Reason::NoBytes)),
             Some(reason @ (Reason::UnusualControlTransfer | Reason::Template)) => {
                 Status::Opaque(reason)
