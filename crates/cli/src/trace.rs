@@ -11,6 +11,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tomo_launch::{HowTraced, Target, TargetError, Weighed};
 use tomo_weave::{Kind, Strategy};
+use tomo_wire::counting::MOST_SLABS;
 
 use crate::observe::OneModule;
 use session::{Command, Session};
@@ -221,6 +222,19 @@ fn plainly(
     let path = target.executable.display();
     say!("tomo: {path} was not traced: {error:#}");
     Ok(ExitCode::from(ended.code()))
+}
+
+/// What is to be said where `full` threads are traced up to a point only and `lost` are not at all.
+fn missing(full: u64, lost: u64) -> impl Iterator<Item = String> {
+    let full = (full > 0).then(|| {
+        format!("threads that are traced up to where there was no more room on the disk: {full}")
+    });
+    let lost = (lost > 0).then(|| {
+        format!(
+            "threads that are not traced, for want of room or since a run has no more than {MOST_SLABS}: {lost}"
+        )
+    });
+    full.into_iter().chain(lost)
 }
 
 #[cfg(test)]

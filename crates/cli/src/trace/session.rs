@@ -328,10 +328,9 @@ impl<'a> Session<'a> {
         };
         match finished {
             Err(error) => say!("tomo: the record was not compressed: {error}"),
-            Ok((0, 0)) => {}
-            Ok((full, lost)) => say!(
-                "tomo: {full} threads found no more room on the disk and are traced up to there, {lost} found none at all"
-            ),
+            Ok((full, lost)) => {
+                super::missing(full, lost).for_each(|line| say!("tomo: {line}"));
+            }
         }
         Ok(ended)
     }

@@ -311,12 +311,8 @@ impl Stats {
                     "run {number}  its record is cut off: what came then is missing"
                 )?;
             }
-            let (full, lost) = (run.recorded.full, run.recorded.lost);
-            if full + lost > 0 {
-                writeln!(
-                    to,
-                    "run {number}  {full} threads found no more room, {lost} none at all"
-                )?;
+            for line in super::missing(run.recorded.full, run.recorded.lost) {
+                writeln!(to, "run {number}  {line}")?;
             }
         }
         if steps > 0 {
