@@ -31,5 +31,7 @@ pub(crate) fn reserve() -> Option<usize> {
 /// Puts `size` bytes of `file` from `start` where the counters at `place` are.
 pub(crate) fn put_counters(place: usize, size: usize, file: &File, start: u64) -> Option<()> {
     // SAFETY: `reserve` took these bytes, of which a slab has at most `DISTANCE` (checked at the door), for this.
-    unsafe { system::map_over(place, size, Protection::ReadWrite, file, start) }.ok()
+    unsafe { system::map_over(place, size, Protection::ReadWrite, file, start) }.ok()?;
+    system::bring_in_one_by_one(place, size);
+    Some(())
 }

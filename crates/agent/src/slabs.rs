@@ -274,7 +274,9 @@ fn place(slab: u32) -> Option<usize> {
                 0 => {
                     let size = SIZE.load(Ordering::Relaxed);
                     let (file, start) = room_for(slab)?;
-                    system::map(size, Protection::ReadWrite, &file, start).ok()? as usize
+                    let place = system::map(size, Protection::ReadWrite, &file, start).ok()?;
+                    system::bring_in_one_by_one(place as usize, size);
+                    place as usize
                 }
                 _ => {
                     let place = shadow::reserve()?;

@@ -9,8 +9,8 @@ use core::ffi::{CStr, c_int, c_void};
 use tomo_wire::PAGE;
 
 pub(crate) use large::{
-    leave_out_of_dumps, list_as, map_nothing, mapped, name_memory, prefer_small_pages,
-    reserve_anywhere, zeros,
+    bring_in_one_by_one, leave_out_of_dumps, list_as, map_nothing, mapped, name_memory,
+    prefer_small_pages, reserve_anywhere, zeros,
 };
 use large::{note_mapped, note_unmapped};
 

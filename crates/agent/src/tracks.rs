@@ -93,6 +93,7 @@ fn make_ring(place: usize, slots: u64) -> Option<()> {
         // SAFETY: the addresses were just reserved for this.
         unsafe { system::map_over(copy, length, Protection::ReadWrite, &file, at).ok()? };
     }
+    system::bring_in_one_by_one(ring, 2 * length);
     set(place, offset_of!(State, first), first as usize);
     set(place, offset_of!(State, slots), slots as usize);
     set(place, offset_of!(State, units), slots as usize);

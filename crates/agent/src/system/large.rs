@@ -77,6 +77,14 @@ pub(crate) fn prefer_small_pages(address: usize, length: usize) {
     let _ = unsafe { call(ADVISE, [address, length, SMALL, 0, 0, 0]) };
 }
 
+/// Has the pages of a mapped file brought in as they are touched, and no others with them: those around are not wanted as a rule, and
+/// each is filled with zeros.
+pub(crate) fn bring_in_one_by_one(address: usize, length: usize) {
+    const RANDOM: usize = 1;
+    // SAFETY: what is in the memory stays as it is.
+    let _ = unsafe { call(ADVISE, [address, length, RANDOM, 0, 0, 0]) };
+}
+
 /// Has memory left out of the files that the system writes of processes that crash.
 pub(crate) fn leave_out_of_dumps(address: usize, length: usize) {
     const LEAVE_OUT: usize = 16;
