@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,6 +49,17 @@ static int small_stack(void) {
   sigaltstack(0, &now);
   say("asked", now.ss_sp == memory.stack);
   return 3;
+}
+
+/* A stack for handlers is unmapped while the system still takes it for one. No signal comes, but code that is new. */
+static int unmapped_stack(void) {
+  enum { SIZE = 65536 };
+  void *memory = mmap(0, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  stack_t stack = {.ss_sp = memory, .ss_size = SIZE};
+  say("set", sigaltstack(&stack, 0));
+  say("unmapped", munmap(memory, SIZE));
+  say("new", narrow(0) + narrow(3));
+  return 6;
 }
 
 /* One stack for the handler of a crash, which all threads name. */
@@ -189,7 +201,8 @@ static int crowd(void) {
 }
 
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
-  {"small_stack", small_stack}, {"shared_stack", shared_stack}, {"vforked", vforked},
+  {"small_stack", small_stack}, {"shared_stack", shared_stack}, {"unmapped_stack", unmapped_stack},
+  {"vforked", vforked},
   {"ignores", ignores}, {"forks", forks}, {"crowd", crowd},
 };
 

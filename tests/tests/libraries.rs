@@ -210,6 +210,35 @@ fn a_trace_of_a_library_is_that_of_the_same_code_in_the_executable() {
     assert_eq!(all[0], all[1]);
 }
 
+/// A program with a library in which functions jump to others by stubs.
+fn by_stubs(linked: &str, interposed: &[&str]) -> Program {
+    let library = compiled(
+        "gcc",
+        "stubs.c",
+        &["-O2", "-g", "-fPIC", "-shared", "-DLIBRARY", linked],
+    );
+    let library = library.expect("built");
+    let words = [interposed, &["-O2", library.to_str().expect("a path")]].concat();
+    Program {
+        path: compiled("gcc", "stubs.c", &words).expect("built"),
+        library: Some(library),
+        folder: tempfile::tempdir().expect("a folder"),
+    }
+}
+
+/// Who jumps by a stub comes to the function once; and to another one, where the loader chose that.
+#[test]
+fn a_trace_follows_jumps_by_stubs_to_where_the_loader_led_them() {
+    let direct = traced(&by_stubs("-Wl,-Bsymbolic", &[]));
+    assert_eq!(direct.len(), 3, "{direct:?}");
+    for bound in ["-Wl,-z,lazy", "-Wl,-z,now"] {
+        assert_eq!(traced(&by_stubs(bound, &[])), direct, "{bound}");
+        let interposed = traced(&by_stubs(bound, &["-DINTERPOSED", "-rdynamic"]));
+        let names: Vec<&str> = interposed.keys().map(String::as_str).collect();
+        assert_eq!(names, ["both", "first"], "{bound}: {interposed:?}");
+    }
+}
+
 /// Of several modules none is guessed; what is none is said; and the program runs.
 #[test]
 fn what_is_not_one_module_is_said() {

@@ -65,6 +65,12 @@ fn a_stack_that_is_too_small_for_a_trap_is_left_alone() {
     says_the_same(&COVERING, &["small_stack"], 3);
 }
 
+/// Without a signal nobody asks whether the memory is still there; traps would.
+#[test]
+fn a_stack_that_was_unmapped_is_left_alone() {
+    says_the_same(&COVERING, &["unmapped_stack"], 6);
+}
+
 /// Traps come to several threads at once.
 #[test]
 fn a_stack_that_all_threads_name_is_left_alone() {

@@ -392,6 +392,12 @@ stand_before! {
         }
         place
     }
+    MUNMAP: munmap(address: usize, length: usize) -> c_int = -1, |real| {
+        if is_watching() {
+            stacks::before_unmapping(address, length);
+        }
+        real(address, length)
+    }
     PTRACE: ptrace(request: usize, process: usize, address: usize, data: usize) -> usize = ERROR, |real| {
         given::before_tracing(request as u32 as usize);
         real(request, process, address, data)

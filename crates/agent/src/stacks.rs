@@ -7,8 +7,9 @@
 //! - those on which a frame has no room, with all the wide registers that the processor has, and what our handler needs;
 //! - those that several threads name, since the program ends by whatever is handled there.
 //!
-//! Once a program names such a stack, its traps are handled on the stacks on which they come. What a thread names is known
-//! as long as it lives and the program asks by the C library's function; of more threads than fit it is not known.
+//! Once a program names such a stack, or unmaps one without taking it back, its traps are handled on the stacks on which they come.
+//! What a thread names is known as long as it lives and the program asks by the C library's function; of more threads than fit
+//! it is not known.
 
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
@@ -27,6 +28,8 @@ struct Named {
 
 /// Threads at most.
 const MOST: usize = 512;
+/// Behind the last place that anybody ever had.
+static USED: AtomicUsize = AtomicUsize::new(0);
 tables! {
     static NAMED: [Named; MOST] = [const {
         Named {
@@ -56,6 +59,20 @@ pub(crate) fn forget() {
     if let Some(own) = place_of(system::thread()) {
         own.end.store(0, SeqCst);
         own.thread.store(0, SeqCst);
+    }
+}
+
+/// The program is about to unmap this memory. What it does with a stack for handlers that lies there matters to nobody as long as no
+/// signal comes; but traps do.
+pub(crate) fn before_unmapping(start: usize, length: usize) {
+    let end = start.wrapping_add(length);
+    let meets = |named: &Named| {
+        let meets = named.start.load(SeqCst) < end && start < named.end.load(SeqCst);
+        meets && is_alive(named.thread.load(SeqCst))
+    };
+    let used = USED.load(SeqCst);
+    if used != 0 && !forked::is_guest() && NAMED.iter().take(used).any(meets) {
+        trap::leave_stacks();
     }
 }
 
@@ -105,7 +122,11 @@ fn take_place(thread: u32) -> Option<&'static Named> {
     let mut empty = NAMED.iter();
     let mut left = NAMED.iter();
     let empty = empty.find(|named| take(named, |known| known == 0));
-    empty.or_else(|| left.find(|named| take(named, |known| !is_alive(known))))
+    let taken = empty.or_else(|| left.find(|named| take(named, |known| !is_alive(known))))?;
+    let mut all = NAMED.iter();
+    let at = all.position(|named| core::ptr::eq(named, taken))?;
+    USED.fetch_max(at + 1, SeqCst);
+    Some(taken)
 }
 
 /// Whether it is a thread of this process.

@@ -171,7 +171,7 @@ fn end(open: &Open<'_>, ended: &Ended) -> String {
         }) if open.traced.runs.len() > 1 && (*block as usize) < open.atlas.chart.blocks.len() => {
             let block = open.block(*block);
             format!(
-                "run {run} goes on differently from the others after {position} of its events, behind {block}"
+                "run {run} goes on otherwise than the trace after {position} of its events, behind {block}"
             )
         }
         Some(why) => why.to_string(),

@@ -57,7 +57,7 @@ pub enum Divergence {
     },
     /// A run goes on otherwise than the others do.
     #[error(
-        "run {run} goes on differently from the others after {position} of its events, behind the block {block}"
+        "run {run} goes on otherwise than the trace after {position} of its events, behind the block {block}"
     )]
     Differs {
         /// The run.

@@ -27,7 +27,7 @@ pub(super) struct End {
     /// The block behind the call.
     pub(super) behind: Option<usize>,
     pub(super) returns: bool,
-    /// By a jump whose target is not known, or not code of a function.
+    /// By a jump whose target is not known, not code of a function, or the loader's to choose.
     pub(super) leaves: bool,
     /// By jumps to other functions.
     pub(super) tail: Vec<Address>,
@@ -128,7 +128,7 @@ impl<'f> Subject<'f> {
             .map(|block| Code::of(around, live, &block));
         let codes: Vec<Code<'f>> = codes.collect::<Option<_>>()?;
         let mut ends = ends(function, &codes, twice)?;
-        let edges = edges(function, &frequencies, &mut ends)?;
+        let edges = edges(function, &codes, &frequencies, &mut ends)?;
         let leaves = |end: &End| end.returns || end.leaves || !end.tail.is_empty();
         let exits = (0u32..).zip(&ends).filter(|(_, end)| leaves(end));
         let entry = function.position_of(function.entry_block()?.id())?;
@@ -395,9 +395,19 @@ fn ends(
     Some(ends)
 }
 
+/// Whether a jump that is known to lead `to` another function does so by a stub of the linker's: the loader may put another
+/// function of that name there.
+fn jumps_by_stub(code: &Code<'_>, to: Address) -> bool {
+    code.last_instruction().is_some_and(|last| {
+        let is_direct = last.is_jcc_short_or_near() || last.is_jmp_short_or_near();
+        is_direct && ![last.near_branch_target(), last.next_ip()].contains(&to.0)
+    })
+}
+
 /// The ways within the function; others are noted at the blocks' ends.
 fn edges(
     function: &FunctionView<'_>,
+    codes: &[Code<'_>],
     frequencies: &Frequencies,
     ends: &mut [End],
 ) -> Option<Vec<Edge>> {
@@ -406,8 +416,11 @@ fn edges(
     for edge in function.edges() {
         let from = function.position_of(edge.from)?;
         let Some(to) = edge.block() else {
-            if !ends[from].tail.contains(&edge.address) {
-                ends[from].tail.push(edge.address);
+            let end = &mut ends[from];
+            if jumps_by_stub(&codes[from], edge.address) {
+                end.leaves = true;
+            } else if !end.tail.contains(&edge.address) {
+                end.tail.push(edge.address);
             }
             continue;
         };
