@@ -81,6 +81,25 @@ fn callers_decide_about_what_a_routine_always_runs() {
     assert_eq!(places, [(0, NodeId(4)), (1, NodeId(0))]);
 }
 
+/// Of what only failing runs enter the branches near and far that decide whether it is come to, through others of the kind, and
+/// not through what no failing run enters.
+#[test]
+fn the_entry_of_what_only_failing_runs_enter_leads_to_what_decides_about_it() {
+    let mut main = figure_1();
+    main.calls = vec![(NodeId(2), 1)];
+    let mut idle = figure_1();
+    idle.calls = vec![(NodeId(4), 1)];
+    let mut doomed = figure_1();
+    doomed.calls = vec![(NodeId(4), 2)];
+    let icdg = Icdg::of(&[main, doomed, figure_1(), idle]).expect("a program");
+    let search = Search::starting(&icdg, Direction::Forward, &[]);
+    let mut search = search.surveyed(0..4).doomed([1, 2], [3]);
+    let entry = icdg.entry(2);
+    assert_eq!(search.step(|_| Some(entry)), Step::Explored(entry));
+    let places: Vec<_> = search.plan().map(|site| icdg.place(site)).collect();
+    assert_eq!(places, [(0, NodeId(0))]);
+}
+
 /// A program of a few small routines that call each other, recursion included.
 fn program(bytes: &[u8]) -> Vec<Routine> {
     let mut entropy = Entropy::new(bytes);
@@ -183,7 +202,9 @@ fn way(routine: &Routine, icdg: &Icdg, number: u32, edge: EdgeId) -> Option<Pred
 /// A search that knows of some routines when they are entered, and of nothing else.
 fn surveyed(icdg: &Icdg, direction: Direction, seed: u64) -> Search<'_> {
     let some = (0..icdg.routine_count()).filter(|at| seed >> (at % 64) & 1 == 1);
-    Search::starting(icdg, direction, &[]).surveyed(some)
+    let search = Search::starting(icdg, direction, &[]).surveyed(some);
+    let every = |third: u32| (0..icdg.routine_count()).filter(move |at| at % 3 == third);
+    search.doomed(every(0), every(1))
 }
 
 /// The sites that control can get to from the roots.

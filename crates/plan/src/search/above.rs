@@ -85,14 +85,14 @@ impl Above {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::random::Random;
     use crate::search::Routine;
     use tomo_graph::check::{Entropy, generate};
     use tomo_graph::{Graph, NodeId};
 
-    fn program(random: &mut Random) -> Vec<Routine> {
+    pub(in crate::search) fn program(random: &mut Random) -> Vec<Routine> {
         let count = 1 + random.below(5);
         let routine = |_| {
             let bytes: Vec<u8> = (0..random.below(60))

@@ -21,7 +21,8 @@
 //!
 //! **Surveyed**, if somebody knows in which runs routines are entered ([`Search::surveyed`], not the paper's): that is a
 //! predicate of each, whose vicinity is what the routine always runs, and which may be explored from the beginning; and other vicinities
-//! end where such a routine begins, since it has its turn by a score of its own.
+//! end where such a routine begins, since it has its turn by a score of its own. Where it is said which routines only failing runs
+//! enter ([`Search::doomed`]) the vicinity of such an entry is not what is in there, but what leads there.
 //!
 //! A step looks at each candidate once, and at the vicinity of the one that it takes; if that holds
 //! nothing new, at those of all, once for good where they hold nothing either: O(predicates) as a rule,
@@ -29,6 +30,7 @@
 
 mod above;
 mod choose;
+mod doomed;
 mod icdg;
 mod procedure;
 mod state;

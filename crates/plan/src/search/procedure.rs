@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::above::Above;
+use super::doomed::Doomed;
 use super::icdg::{NONE, Routine};
 use super::vicinity::{self, Vicinity};
 use super::{Direction, Icdg, PredicateId, SiteId, SiteKind, State, StateError};
@@ -112,11 +113,29 @@ impl<'i> Search<'i> {
     /// ([`Icdg::entry`]) that may be explored from the beginning, and no vicinity spreads into them.
     #[must_use]
     pub fn surveyed(mut self, routines: impl IntoIterator<Item = u32>) -> Self {
-        let there = |routine: &u32| *routine < self.icdg.routine_count();
-        let routines: BTreeSet<u32> = routines.into_iter().filter(there).collect();
-        self.state.surveyed = routines.into_iter().collect();
+        self.state.surveyed = self.ascending(routines);
         self.add_entries();
         self
+    }
+
+    /// The same search, which knows that only failing runs enter the `doomed` of the routines that were surveyed, and that
+    /// none does the `idle`: an entry of the former leads to what decides whether it is come to.
+    #[must_use]
+    pub fn doomed(
+        mut self,
+        doomed: impl IntoIterator<Item = u32>,
+        idle: impl IntoIterator<Item = u32>,
+    ) -> Self {
+        self.state.doomed = self.ascending(doomed);
+        self.state.idle = self.ascending(idle);
+        self
+    }
+
+    /// Of these routines those that there are.
+    fn ascending(&self, routines: impl IntoIterator<Item = u32>) -> Vec<u32> {
+        let there = |routine: &u32| *routine < self.icdg.routine_count();
+        let routines: BTreeSet<u32> = routines.into_iter().filter(there).collect();
+        routines.into_iter().collect()
     }
 
     fn add_entries(&mut self) {
@@ -196,9 +215,11 @@ impl<'i> Search<'i> {
     fn sweep(&mut self) {
         let climbs = self.state.direction == Direction::Backward;
         let above = climbs.then(|| Above::of(self.icdg, &self.known, &self.state.surveyed));
+        let led_to = Doomed::of(&self.state).has_news(self.icdg, &self.known);
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.retain(|&predicate| {
-            let stays = self.is_open(predicate) && self.has_news(predicate, above.as_ref());
+            let stays =
+                self.is_open(predicate) && self.has_news(predicate, above.as_ref(), &led_to);
             self.explored[predicate.0 as usize] |= !stays;
             stays
         });
@@ -206,10 +227,13 @@ impl<'i> Search<'i> {
     }
 
     /// Whether something new is in the vicinity.
-    fn has_news(&mut self, predicate: PredicateId, above: Option<&Above>) -> bool {
+    fn has_news(&mut self, predicate: PredicateId, above: Option<&Above>, led_to: &[bool]) -> bool {
         let icdg = self.icdg;
         let known = |site: SiteId| self.known[site.0 as usize];
         if let Some(routine) = icdg.entered(predicate) {
+            if Doomed::of(&self.state).has(routine) {
+                return led_to[routine as usize];
+            }
             let blocks = icdg.always_of(routine);
             return vicinity::has_news(icdg, blocks, &mut self.entered, known);
         }
@@ -298,7 +322,11 @@ impl<'i> Search<'i> {
     fn take(&mut self, best: PredicateId) {
         let mut vicinity = Vicinity::default();
         vicinity.entered = std::mem::take(&mut self.entered);
+        let doomed = Doomed::of(&self.state);
         match self.icdg.entered(best) {
+            Some(routine) if doomed.has(routine) => {
+                vicinity.sites(doomed.above(self.icdg, routine))
+            }
             Some(routine) => vicinity.within(self.icdg, routine),
             None => {
                 vicinity.forward(self.icdg, best);

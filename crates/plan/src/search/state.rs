@@ -35,6 +35,12 @@ pub struct State {
     /// Routines that were surveyed, ascending: of each it is known already in which runs it was entered.
     #[serde(default)]
     pub surveyed: Vec<u32>,
+    /// Routines of these that only failing runs enter, ascending.
+    #[serde(default)]
+    pub doomed: Vec<u32>,
+    /// Routines that no failing run enters, ascending.
+    #[serde(default)]
+    pub idle: Vec<u32>,
 }
 
 /// Why a state is not one of this graph.
@@ -68,6 +74,8 @@ impl State {
             most: u32::MAX,
             next_routine: 0,
             surveyed: Vec::new(),
+            doomed: Vec::new(),
+            idle: Vec::new(),
         }
     }
 
@@ -83,7 +91,9 @@ impl State {
         let sites = self.monitored.iter().chain(&self.plan).chain(&self.pending);
         once_each(sites, expected.0)?;
         let routines = icdg.routine_count();
-        once_each(self.surveyed.iter(), routines)?;
+        for known in [&self.surveyed, &self.doomed, &self.idle] {
+            once_each(known.iter(), routines)?;
+        }
         once_each(self.explored.iter(), expected.1.saturating_add(routines))
     }
 }
