@@ -15,7 +15,7 @@ use crate::session::Session;
 use crate::state::Known;
 
 /// Where a search begins.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Beginning<'b> {
     pub(crate) towards: Towards,
     /// Sites of somebody's choice.
@@ -23,32 +23,49 @@ pub(crate) struct Beginning<'b> {
     /// Where runs crash.
     pub(crate) crashes: &'b [(u32, NodeId)],
     /// Routines of which a survey says in which runs they are entered, if it is to say where to begin.
-    pub(crate) surveyed: &'b [u32],
+    pub(crate) surveyed: Surveyed,
     /// Sites at a time, at most.
     pub(crate) most: u32,
+}
+
+/// Routines of which a survey says in which runs they are entered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Surveyed {
+    pub(crate) all: Vec<u32>,
+    /// Those that only failing runs enter.
+    pub(crate) doomed: Vec<u32>,
+    /// Those that no failing run enters.
+    pub(crate) idle: Vec<u32>,
+}
+
+impl Surveyed {
+    /// The same search, which knows that.
+    fn told(self, search: Search<'_>) -> Search<'_> {
+        search.surveyed(self.all).doomed(self.doomed, self.idle)
+    }
 }
 
 impl Beginning<'_> {
     /// The search at its beginning: at sites of somebody's choice if there are any; forward from what a survey says,
     /// or else from what always runs; or backward from where runs crash, if some do.
-    pub(crate) fn search<'i>(&self, icdg: &'i Icdg) -> Search<'i> {
+    pub(crate) fn search<'i>(self, icdg: &'i Icdg) -> Search<'i> {
         let towards = self.towards;
         if !self.start.is_empty() {
             let search = Search::starting(icdg, direction(towards), self.start);
             return search.limited(self.most);
         }
         let goes_back = towards != Towards::Forward && !self.crashes.is_empty();
-        let always = match self.surveyed {
+        let always = match self.surveyed.all[..] {
             [] => Search::forward(icdg),
             _ => Search::starting(icdg, Direction::Forward, &[]),
         };
         let search = match (goes_back, towards) {
-            (false, _) => always.surveyed(self.surveyed.iter().copied()),
+            (false, _) => self.surveyed.told(always),
             (true, Towards::Both) => {
                 let mut search = Search::backward(icdg, self.crashes);
                 let forward: Vec<SiteId> = always.plan().collect();
                 search.watch(&forward);
-                search.surveyed(self.surveyed.iter().copied())
+                self.surveyed.told(search)
             }
             (true, _) => Search::backward(icdg, self.crashes),
         };
@@ -92,8 +109,9 @@ impl Judge<'_> {
     fn costs(&self, candidate: PredicateId) -> u32 {
         let map = &self.session.map;
         match map.icdg.entered(candidate) {
-            Some(routine) => map.icdg.always_sites(routine),
-            None => 0,
+            Some(routine) if !self.is_doomed(routine) => map.icdg.always_sites(routine),
+            // What leads there is in functions that are searched anyway.
+            _ => 0,
         }
     }
 
@@ -113,6 +131,11 @@ impl Judge<'_> {
             }
         }
         best
+    }
+
+    fn is_doomed(&self, routine: u32) -> bool {
+        let entry = self.session.map.begin(routine);
+        entry.is_some_and(|entry| self.session.state.survey.is_doomed(entry))
     }
 
     /// How good it is that a routine was entered.

@@ -9,7 +9,7 @@ use tomo_plan::search::{Oracle, Search, Step, at_random, breadth_first};
 use crate::answer;
 use crate::asked::{IsolateError, Score, Towards};
 use crate::complete::{Complete, Picked};
-use crate::hunt::{Beginning, Judge, due, score, share};
+use crate::hunt::{Beginning, Judge, Surveyed, due, score, share};
 use crate::session::Session;
 use crate::state::Known;
 
@@ -147,13 +147,13 @@ impl Stage<'_> {
         let most = self.session.options.most;
         let surveyed = match (way.survey, way.score) {
             (true, Score::By(_)) => self.session.routines_surveyed(),
-            _ => Vec::new(),
+            _ => Surveyed::default(),
         };
         let beginning = Beginning {
             towards: way.towards,
             start: &[],
             crashes: &self.crashes,
-            surveyed: &surveyed,
+            surveyed,
             most,
         };
         let search = beginning.search(icdg);

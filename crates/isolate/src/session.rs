@@ -19,7 +19,7 @@ use crate::answer::{self, Answer, Finding};
 use crate::asked::{IsolateError, Options, Score, Towards, allowed, asked_for};
 use crate::cases::{Case, Success};
 use crate::crash;
-use crate::hunt::{Beginning, Judge, due, score, share};
+use crate::hunt::{Beginning, Judge, Surveyed, due, score, share};
 use crate::many::each;
 use crate::map::Map;
 use crate::run::{End, Label, Ran, label, run};
@@ -208,27 +208,33 @@ impl Session {
             towards,
             start: &start,
             crashes: &crashes,
-            surveyed: &self.surveyed(),
+            surveyed: self.surveyed(),
             most,
         };
         Ok(beginning.search(icdg).state().clone())
     }
 
     /// Routines whose entries say where to begin: those that were surveyed, if they are to, and there is a score.
-    fn surveyed(&self) -> Vec<u32> {
+    fn surveyed(&self) -> Surveyed {
         match (self.options.survey, self.options.score) {
             (true, Score::By(_)) => self.routines_surveyed(),
-            _ => Vec::new(),
+            _ => Surveyed::default(),
         }
     }
 
     /// Routines that were surveyed.
-    pub(crate) fn routines_surveyed(&self) -> Vec<u32> {
-        let known = |routine: &u32| {
-            let entry = self.map.begin(*routine);
-            entry.is_some_and(|entry| self.state.survey.known(entry).is_some())
+    pub(crate) fn routines_surveyed(&self) -> Surveyed {
+        let survey = &self.state.survey;
+        let those = |are: &dyn Fn(u64) -> bool| {
+            let routines = 0..self.map.icdg.routine_count();
+            let are = |routine: &u32| self.map.begin(*routine).is_some_and(are);
+            routines.filter(are).collect()
         };
-        (0..self.map.icdg.routine_count()).filter(known).collect()
+        Surveyed {
+            all: those(&|entry| survey.known(entry).is_some()),
+            doomed: those(&|entry| survey.is_doomed(entry)),
+            idle: those(&|entry| survey.is_idle(entry)),
+        }
     }
 
     pub(crate) fn start(&self) -> Result<Vec<SiteId>, IsolateError> {
@@ -255,7 +261,8 @@ impl Session {
     /// Whether the turn of a site comes last.
     pub(crate) fn is_late(&self, site: usize) -> bool {
         let entry = self.map.entry(site);
-        entry.is_some_and(|entry| self.state.survey.is_idle(entry))
+        let survey = &self.state.survey;
+        entry.is_some_and(|entry| survey.is_idle(entry) || survey.is_doomed(entry))
     }
 
     /// How each case ended as it is, and whether that was a success.
@@ -449,7 +456,7 @@ impl Session {
                 self.state.done = true;
                 "nothing is left".into()
             }
-            Step::Done => "in functions that no failing case enters".into(),
+            Step::Done => "in functions that no failing case enters, or no other".into(),
         })
     }
 

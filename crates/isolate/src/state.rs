@@ -85,7 +85,7 @@ pub(crate) struct State {
     pub(crate) flaky: Vec<usize>,
     /// Which functions cases enter.
     pub(crate) survey: Survey,
-    /// Sites of functions that no failing case enters that were planned, and wait until nothing else is left.
+    /// Sites of functions that no failing case enters, or no other, that were planned, and wait until nothing else is left.
     pub(crate) waiting: Vec<usize>,
     /// By row.
     pub(crate) known: BTreeMap<usize, Known>,

@@ -4,7 +4,9 @@
 //! of predicates. A probe at each function's entry tells, which vanishes when it is hit, so that all of them together cost
 //! next to nothing. *The function was entered* is then a predicate of which each run of the program could
 //! have been the one: its score tells where to begin. And no predicate of a function can be true in a failing
-//! case where none of these enters it: its turn comes last. Functions that cannot have such a probe may be entered.
+//! case where none of these enters it: its turn comes last. Nor does any in a function
+//! that only failing cases enter tell them from others, for no other comes to it: what decides whether the function is come to
+//! may. Functions that cannot have such a probe may be entered.
 
 use std::path::Path;
 
@@ -65,6 +67,14 @@ impl Survey {
     pub(crate) fn is_idle(&self, entry: u64) -> bool {
         let known = self.known(entry);
         known.is_some_and(|known| known.failed > 0 && known.failed_true == 0)
+    }
+
+    /// Whether only failing cases enter the function at `entry`.
+    pub(crate) fn is_doomed(&self, entry: u64) -> bool {
+        let known = self.known(entry);
+        known.is_some_and(|known| {
+            known.passed > 0 && known.passed_true == 0 && known.failed_true > 0
+        })
     }
 
     /// Of these functions, ascending, with what each run hit.

@@ -397,3 +397,37 @@ fn what_is_behind_a_jump_by_a_table_is_no_worse_than_the_jump() {
     let busy = busy.filter_map(|(_, step)| *step).max();
     assert!(busy > Some(found), "{busy:?} {found}");
 }
+
+/// Nothing in functions that only failing cases enter tells them from others: first comes what decides whether they are
+/// come to, and what is in them last.
+#[test]
+fn what_only_failing_cases_enter_leads_to_what_decides_about_it() {
+    const DOOMED: [&str; 3] = ["give_up", "explain", "lines_of"];
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compiled("gcc", "doomed.c", &["-O1", "-g"]).expect("built");
+    let lines = ["13 1", "1 2", "15 13", "7", "4 13", "11 12", "15"];
+    let mut options = options_like(folder.path(), &program, &program, &lines);
+    // Success is exit code 0.
+    let cases = folder.path().join("plain");
+    std::fs::write(&cases, lines.join("\n")).expect("written");
+    options.cases = Cases::read(&cases).expect("cases");
+    let agent = Agent::in_cache(&options.cache).expect("an agent");
+    let session = Session::open(options, agent, &mut Silent).expect("a session");
+    let complete = session.complete().expect("complete data");
+    let stage = session.stage(&complete).expect("a stage");
+    let rehearsal = stage.rehearse(&forward(true));
+    assert_eq!(rehearsal.found, Some(0), "{:?}", rehearsal.steps);
+    let (mut doomed, mut others) = (BTreeSet::new(), BTreeSet::new());
+    for (row, step) in rehearsal.watched.iter().enumerate() {
+        let Some((site, _)) = stage.site(row).filter(|_| step.is_some()) else {
+            continue;
+        };
+        match DOOMED.contains(&site.function.as_str()) {
+            true => doomed.extend(*step),
+            false => others.extend(*step),
+        }
+    }
+    assert!(doomed.first() > others.last(), "{doomed:?} {others:?}");
+    let seen = rehearsal.steps.last().map(|step| step.seen);
+    assert_eq!(seen, Some(stage.sites().0));
+}
