@@ -82,7 +82,8 @@ who called it, and from where.
 [no room]    calls by chains that are new when --memory is full
 
 A function that is entered by a tail call stands below the one that it
-replaced; within a run of tail calls each function stands once. A function that
+replaced; within a run of tail calls each function stands once. In a library
+that jumps by its linker's stubs it stands below the caller. A function that
 unwinds is left; exceptions and longjmp are as exact as returns. An exception
 that a library catches for itself leaves what it unwound in the chain until
 control is back in an observed function.

@@ -92,7 +92,7 @@ pub(super) mod tests {
     use tomo_graph::check::{Entropy, generate};
     use tomo_graph::{Graph, NodeId};
 
-    pub(in crate::search) fn program(random: &mut Random) -> Vec<Routine> {
+    fn program(random: &mut Random) -> Vec<Routine> {
         let count = 1 + random.below(5);
         let routine = |_| {
             let bytes: Vec<u8> = (0..random.below(60))
@@ -116,17 +116,22 @@ pub(super) mod tests {
         (0..count).map(routine).collect()
     }
 
+    /// A random program, and which of its sites are known: of some rounds few, of others most.
+    pub(in crate::search) fn partly_known(random: &mut Random, round: usize) -> (Icdg, Vec<bool>) {
+        let icdg = Icdg::of(&program(random)).expect("a program");
+        let most = 1 + round % 12;
+        let known = (0..icdg.site_count()).map(|_| random.below(most) > 0);
+        let known = known.collect();
+        (icdg, known)
+    }
+
     /// Random programs, and random sites known: of each block the same as its ancestors say.
     #[test]
     fn news_above_is_what_the_ancestors_say() {
         let mut random = Random::new(7);
         let mut found = [0, 0];
         for round in 0..3000 {
-            let icdg = Icdg::of(&program(&mut random)).expect("a program");
-            let most = 1 + round % 12;
-            let known: Vec<bool> = (0..icdg.site_count())
-                .map(|_| random.below(most) > 0)
-                .collect();
+            let (icdg, known) = partly_known(&mut random, round);
             let surveyed: Vec<u32> = (0..icdg.routine_count())
                 .filter(|_| random.below(4) == 0)
                 .collect();

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
     use crate::search::Direction;
-    use crate::search::above::tests::program;
+    use crate::search::above::tests::partly_known;
 
     /// Random programs, and random sites known: of each routine the same downward as upward.
     #[test]
@@ -160,11 +160,7 @@ mod tests {
         let mut random = Random::new(11);
         let mut found = [0, 0];
         for round in 0..3000 {
-            let icdg = Icdg::of(&program(&mut random)).expect("a program");
-            let most = 1 + round % 12;
-            let known: Vec<bool> = (0..icdg.site_count())
-                .map(|_| random.below(most) > 0)
-                .collect();
+            let (icdg, known) = partly_known(&mut random, round);
             let mut state = State::new(&icdg, Direction::Forward);
             for routine in 0..icdg.routine_count() {
                 match random.below(4) {
