@@ -31,6 +31,12 @@ APART static int no_instruction(int n) {
     return n;
 }
 
+static int (*volatile no_function)(int);
+
+APART static int call_nowhere(int n) {
+    return no_function(n) + 1; /* the call of nothing */
+}
+
 APART static int past_the_file(int n) {
     FILE *file = tmpfile();
     char *map = mmap(0, 4096, PROT_READ, MAP_SHARED, fileno(file), 0);
@@ -93,6 +99,8 @@ APART static int inner(const char *way) {
         n = no_instruction(n);
     else if (!strcmp(way, "bus"))
         n = past_the_file(n);
+    else if (!strcmp(way, "wild"))
+        n = call_nowhere(n);
     else if (!strcmp(way, "overflow"))
         n = overflow(n);
     else if (!strcmp(way, "abort"))

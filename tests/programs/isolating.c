@@ -1,5 +1,6 @@
 /* A program with planted bugs, for whoever looks for what predicts failure. Compiled with RIGHT it has none. */
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,25 @@ static int look_up(int count, char **words) {
     return sum;
 }
 
+struct words {
+    int count;
+    char **words;
+};
+
+static void *look_up_these(void *words) {
+    struct words *these = words;
+    printf("%d\n", look_up(these->count, these->words));
+    return NULL;
+}
+
+/* The same in a thread of its own. */
+static void look_up_apart(int count, char **words) {
+    struct words these = {count, words};
+    pthread_t thread;
+    pthread_create(&thread, NULL, look_up_these, &these);
+    pthread_join(thread, NULL);
+}
+
 /* Right as long as only one of the two conditions holds: no branch is wrong, but one path is. */
 static int combine(int count, char **words) {
     int value = count > 0 ? atoi(words[0]) : 0;
@@ -119,6 +139,8 @@ int main(int argc, char **argv) {
         printf("%d %d %d %d %d\n", sum, kinds[0], kinds[1], kinds[2], kinds[3]);
     } else if (strcmp(argv[1], "look") == 0) {
         printf("%d\n", look_up(argc - 2, argv + 2));
+    } else if (strcmp(argv[1], "apart") == 0) {
+        look_up_apart(argc - 2, argv + 2);
     } else if (strcmp(argv[1], "hang") == 0) {
         for (volatile int i = 0;; i++) {
         }

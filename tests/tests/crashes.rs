@@ -123,6 +123,12 @@ fn faults_are_told_with_their_lines() {
         check(&program, "divide", 8, &[("divide", "the division")]);
         check(&program, "ud2", 4, &[("no_instruction", "no instruction")]);
         check(&program, "bus", 7, &[("past_the_file", "past the file")]);
+        check(
+            &program,
+            "wild",
+            11,
+            &[("call_nowhere", "the call of nothing")],
+        );
     }
 }
 

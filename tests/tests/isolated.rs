@@ -183,6 +183,20 @@ fn every_way_finds_what_complete_monitoring_finds() {
 }
 
 #[test]
+fn a_crash_in_a_thread_is_where_the_search_begins() {
+    let bench = Bench::new("-O0");
+    let cases = crashing().replace("look ", "apart ");
+    let output = bench.isolate(&cases, &bench.program, &["--direction", "backward"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("goes forward"), "{said}");
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let answer = fs::read(bench.path("answer")).expect("an answer");
+    let answer: Value = serde_json::from_slice(&answer).expect("JSON");
+    let line = &answer["findings"][0]["line"];
+    assert_eq!(*line, line_of("number == 66"), "{answer:#}");
+}
+
+#[test]
 fn the_condition_is_said_to_have_held() {
     let bench = Bench::new("-O0");
     let answer = bench.answer(&wrong(), &[]);

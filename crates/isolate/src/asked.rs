@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use tomo_export::ModuleError;
 use tomo_export::predicates::{Id, PredicateError, Site, Sites};
-use tomo_launch::{FolderError, ImageError, TargetError, VariantError};
+use tomo_launch::{CrashError, FolderError, ImageError, TargetError, VariantError};
 use tomo_plan::search::{Direction, IcdgError, StateError};
 use tomo_profile::scores::Heuristic;
 use tomo_program::ModelError;
@@ -91,6 +91,8 @@ pub enum IsolateError {
     Variant(#[from] VariantError),
     #[error(transparent)]
     Folder(#[from] FolderError),
+    #[error("where a case crashed: {0}")]
+    Crash(#[from] CrashError),
     #[error(transparent)]
     Predicates(#[from] PredicateError),
     #[error("the model {0}")]

@@ -112,7 +112,7 @@ fn wait(child: &mut Child, most: Duration) -> io::Result<End> {
 }
 
 /// Waits until the process ends, but no longer than that; whether it did.
-pub(crate) fn ends_within(process: BorrowedFd<'_>, most: Duration) -> io::Result<bool> {
+fn ends_within(process: BorrowedFd<'_>, most: Duration) -> io::Result<bool> {
     let millis = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
     let mut watched = [PollFd::new(process, PollFlags::POLLIN)];
     loop {

@@ -12,13 +12,12 @@ use tomo_plan::search::{
     Direction, Oracle, PredicateId, Search, SiteId, SiteKind, Step, at_random, breadth_first,
 };
 use tomo_profile::scores::{Heuristic, Outcome};
-use tomo_program::{Address, Binary, Cache, demangle};
+use tomo_program::{Address, Cache, demangle};
 use tomo_weave::Asked;
 
 use crate::answer::{self, Answer, Finding};
 use crate::asked::{IsolateError, Options, Score, Towards, allowed, asked_for};
 use crate::cases::{Case, Success};
-use crate::crash;
 use crate::hunt::{Beginning, Judge, Surveyed, due, score, share};
 use crate::many::each;
 use crate::map::Map;
@@ -285,17 +284,10 @@ impl Session {
     ) -> Result<Vec<(u32, tomo_graph::NodeId)>, IsolateError> {
         const MOST: usize = 16;
         let graphs = self.located.model.graphs()?;
-        let binary = Binary::parse(&self.located.bytes).ok();
-        let Some(entry) = binary.and_then(|binary| binary.entry()) else {
-            return Ok(Vec::new());
-        };
         let killed = |case: &&usize| matches!(self.state.plain[**case].end, End::Killed(_));
         let mut places = BTreeSet::new();
         for &case in failing.iter().filter(killed).take(MOST) {
-            let case = &self.options.cases.cases[case];
-            let place = crash::place(&self.options.command, case, entry.0, &graphs);
-            let place = place.map_err(|error| IsolateError::Case(case.line, error))?;
-            places.extend(place);
+            places.extend(self.places(case, &graphs)?);
         }
         Ok(places.into_iter().collect())
     }

@@ -4,7 +4,7 @@
 //! program may have written any of it, so files are looked for by path and held against their build ids, and
 //! a frame is told only where a table of its module covers it: where none does, or the stack was not kept, the frames end
 //! and that is said. Frames of signals lead to what they interrupted, by the registers that the kernel put there.
-//! A thread in a trampoline is told where in its module that was.
+//! A thread in a trampoline is told where in its module that was, and one that went where no code is, from where it was called.
 //!
 //! Unwinding itself is done by `framehop` (the DWARF 5 standard §6.4, as the System V ABI has it).
 
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use framehop::x86_64::{CacheX86_64, Reg, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
-use tomo_program::{Binary, unwind};
+use tomo_program::{Address, Binary, unwind};
 use tomo_wire::Refusal;
 use tomo_wire::crash::{self, Loaded, register};
 use tomo_wire::moved::{self, Moved};
@@ -281,6 +281,27 @@ impl<'r> Reading<'r> {
         }
     }
 
+    /// Where the thread would have come back to that was about to execute what cannot be executed, as behind a null pointer
+    /// to a function: nothing has happened there, so what called it left its address where the stack pointer leads.
+    fn behind_wild_call(&self, registers: &UnwindRegsX86_64) -> Option<FrameAddress> {
+        let pointer = registers.ip();
+        let is_wild = self.slot.head.address.get() == pointer && self.module_of(pointer).is_none();
+        let behind = self.slot.word(registers.sp()).filter(|_| is_wild)?;
+        let (number, stated) = self.module_of(behind)?;
+        let bytes = fs::read(self.paths.get(number)?).ok()?;
+        let binary = Binary::parse(&bytes).ok()?;
+        let before = |length: u64| {
+            let code = binary.code_at(Address(stated.checked_sub(length)?))?;
+            code.get(..length as usize)
+        };
+        /// Of indirect calls without prefixes, which may begin before: Intel SDM vol. 2, `CALL`, `FF /2`.
+        const LENGTHS: [u64; 5] = [2, 3, 4, 6, 7];
+        let mut calls = LENGTHS.into_iter().filter_map(before);
+        let calls = calls.any(|code| code[0] == 0xff && code[1] >> 3 & 7 == 2)
+            || before(5).is_some_and(|code| code[0] == 0xe8);
+        FrameAddress::from_return_address(behind).filter(|_| calls)
+    }
+
     fn frames(&mut self) -> (Vec<Frame>, End) {
         let mut registers = Registers::of(|number| Some(self.slot.register(number))).0;
         let mut at = FrameAddress::from_instruction_pointer(self.settled(registers.ip()));
@@ -303,7 +324,13 @@ impl<'r> Reading<'r> {
                 tables.cover(stated)
             });
             let Some(signal) = tables else {
-                return (frames, End::NoTable);
+                let is_first = frames.len() == 1;
+                let Some(behind) = self.behind_wild_call(&registers).filter(|_| is_first) else {
+                    return (frames, End::NoTable);
+                };
+                registers.set_sp(registers.sp().wrapping_add(8));
+                at = behind;
+                continue;
             };
             if signal {
                 // What the handler returns to is on the stack: the context of what was interrupted.
