@@ -62,6 +62,20 @@ static int unmapped_stack(void) {
   return 6;
 }
 
+/* The same in a forked process, whose thread has another number. */
+static int end_of(pid_t child);
+static int forked_unmapped_stack(void) {
+  enum { SIZE = 65536 };
+  void *memory = mmap(0, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  stack_t stack = {.ss_sp = memory, .ss_size = SIZE};
+  say("set", sigaltstack(&stack, 0));
+  pid_t child = fork();
+  if (child) return end_of(child);
+  say("unmapped", munmap(memory, SIZE));
+  say("new", narrow(0) + narrow(3));
+  return 6;
+}
+
 /* One stack for the handler of a crash, which all threads name. */
 enum { THREADS = 8 };
 static char shared[65536];
@@ -202,6 +216,7 @@ static int crowd(void) {
 
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"small_stack", small_stack}, {"shared_stack", shared_stack}, {"unmapped_stack", unmapped_stack},
+  {"forked_unmapped_stack", forked_unmapped_stack},
   {"vforked", vforked},
   {"ignores", ignores}, {"forks", forks}, {"crowd", crowd},
 };

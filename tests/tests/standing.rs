@@ -69,6 +69,7 @@ fn a_stack_that_is_too_small_for_a_trap_is_left_alone() {
 #[test]
 fn a_stack_that_was_unmapped_is_left_alone() {
     says_the_same(&COVERING, &["unmapped_stack"], 6);
+    says_the_same(&COVERING, &["forked_unmapped_stack"], 6);
 }
 
 /// Traps come to several threads at once.

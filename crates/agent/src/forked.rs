@@ -37,7 +37,7 @@ use crate::loader::weak;
 use crate::own::{self, Own};
 use crate::system::{self, Errno, How, Protection};
 use crate::tables::tables;
-use crate::{door, kept, slabs};
+use crate::{door, kept, slabs, stacks};
 
 /// A module of which this process has a text and a record of its own.
 #[derive(Clone, Copy)]
@@ -131,6 +131,7 @@ extern "C" fn in_child() {
     // Where a sandbox was closed nobody asks for guests either.
     if !is_closed() {
         OWNER.store(system::process(), Ordering::Relaxed);
+        stacks::in_child();
     }
     slabs::in_child();
     if !modules().is_empty() {

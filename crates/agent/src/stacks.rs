@@ -62,6 +62,19 @@ pub(crate) fn forget() {
     }
 }
 
+/// In a forked process the thread that has forked goes on by another number, with the same stack for handlers.
+pub(crate) fn in_child() {
+    if USED.load(SeqCst) == 0 {
+        return;
+    }
+    let named = system::handlers_stack().filter(|stack| stack.flags & Stack::NONE == 0);
+    let mut all = NAMED.iter();
+    let own = named.and_then(|stack| all.find(|own| own.start.load(SeqCst) == stack.start));
+    if let Some(own) = own {
+        own.thread.store(system::thread(), SeqCst);
+    }
+}
+
 /// The program is about to unmap this memory. What it does with a stack for handlers that lies there matters to nobody as long as no
 /// signal comes; but traps do.
 pub(crate) fn before_unmapping(start: usize, length: usize) {
