@@ -383,6 +383,24 @@ fn a_program_that_changes_meanwhile_is_noticed() {
 }
 
 #[test]
+fn two_searches_in_one_folder_do_not_meet() {
+    let bench = Bench::new("-O0");
+    let search = |steps: &str| {
+        let options = ["-o", "search", "--steps", steps];
+        bench.isolate(&crashing(), &bench.program, &options)
+    };
+    assert_ne!(search("1").status.code(), Some(2));
+    let other = fs::File::open(bench.path("search").join("lock")).expect("a lock");
+    other.lock().expect("locked");
+    let output = search("9");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("another search is going on there"), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+    other.unlock().expect("unlocked");
+    assert_eq!(search("9").status.code(), Some(0));
+}
+
+#[test]
 fn cases_that_are_hard_on_who_runs_them_are_run_to_their_end() {
     use std::os::unix::process::CommandExt as _;
     let program = compiled("gcc", "wayward.c", &["-O1", "-g"]).expect("built");

@@ -117,6 +117,8 @@ pub enum IsolateError {
     Changed(PathBuf),
     #[error("{path} holds another search ({1}): go on with its own, or choose another folder (-o)", path = .0.display())]
     Other(PathBuf, &'static str),
+    #[error("{path}: another search is going on there: wait for its end, or choose another folder (-o)", path = .0.display())]
+    Busy(PathBuf),
     #[error("nothing was recorded in any run{0}")]
     NotArmed(String),
     #[error("{0}: {1}")]

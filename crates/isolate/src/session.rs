@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
 
 use tomo_export::predicates::{Id, Sites};
 use tomo_export::{Located, locate};
@@ -37,6 +38,8 @@ pub trait Watch {
 pub struct Session {
     pub(crate) options: Options,
     pub(crate) folder: PathBuf,
+    /// Locked as long as the search lives.
+    _lock: File,
     pub(crate) module: Observed,
     pub(crate) located: Located,
     pub(crate) images: Images,
@@ -72,6 +75,7 @@ impl Session {
         let module = Observed::of(&Chosen::executable(&target));
         let module = module.map_err(io_at(&target.executable))?;
         let folder = private_folder(&options.folder)?;
+        let lock = lock(&folder)?;
         let images = Images::in_cache(&options.cache)?;
         let (_, predicates) = images.marking(&module, Asked::All, &())?;
         let images = images.apart(&folder)?;
@@ -103,6 +107,7 @@ impl Session {
             },
             options,
             folder,
+            _lock: lock,
             module,
             located,
             images,
@@ -561,4 +566,15 @@ pub(crate) fn flaky_words(line: usize) -> String {
     format!(
         "the case in line {line} does not always end alike: each of its runs counts as it ended"
     )
+}
+
+/// Locks a folder, in which nobody else may search meanwhile.
+fn lock(folder: &Path) -> Result<File, IsolateError> {
+    let path = folder.join("lock");
+    let file = File::create(&path).map_err(|error| IsolateError::Io(path.clone(), error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(IsolateError::Busy(folder.into())),
+        Err(TryLockError::Error(error)) => Err(IsolateError::Io(path, error)),
+    }
 }
