@@ -50,6 +50,12 @@ pub enum WeaveError {
         /// Which path, counted from 0 in the order of paths.
         path: usize,
     },
+    /// A function was asked for that there is not.
+    #[error("it has no function {0}")]
+    NoSuchFunction(String),
+    /// Of none of the functions that were asked for, or of none at all, enough is known to trace it.
+    #[error("too little is known of {} to trace {}", if .0.is_empty() { "its functions".into() } else { .0.join(", ") }, if .0.len() == 1 { "it" } else { "them" })]
+    NothingTraced(Vec<String>),
     /// A run may have fewer witnesses than tell the ways of one branch apart.
     #[error(
         "one run must have {needs} witnesses, by which a branch of {function} is told: allow as many (--limit, which is {bound}), or trace other functions (--function)"

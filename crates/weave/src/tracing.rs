@@ -109,6 +109,11 @@ pub(crate) fn all<'f>(
 ) -> Result<Traced<'f>, WeaveError> {
     let live = Liveness::of(around.text, graphs);
     let functions: Vec<_> = graphs.functions().collect();
+    let mut names = tracing.functions.iter();
+    let is_there = |name: &str| functions.iter().any(|function| is_called(function, name));
+    if let Some(name) = names.find(|name| !is_there(name)) {
+        return Err(WeaveError::NoSuchFunction(name.clone()));
+    }
     let twice = subject::come_back_twice(&functions);
     let wanted = |function: &FunctionView<'_>| {
         let names = tracing.functions;
@@ -129,6 +134,9 @@ pub(crate) fn all<'f>(
         .collect();
     let candidates: Vec<Subject<'f>> = subjects.into_iter().flatten().collect();
     let (subjects, places, open) = settle(around, candidates);
+    if subjects.is_empty() {
+        return Err(WeaveError::NothingTraced(tracing.functions.to_vec()));
+    }
     let untraced = functions.iter().filter(|function| {
         let entry = function.entry();
         places

@@ -35,6 +35,31 @@ fn error(trace: &Path, folder: &Path) -> String {
 }
 
 #[test]
+fn what_cannot_be_traced_is_said_and_the_program_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compiled("gcc", "overlapping.c", &["-O2"]).expect("built");
+    for (functions, why) in [
+        (
+            ["--function", "over"].as_slice(),
+            "too little is known of over to trace it",
+        ),
+        (
+            &["--function", "main", "--function", "absent"],
+            "it has no function absent",
+        ),
+    ] {
+        let mut command = Command::new(tomo::path().expect("tomo"));
+        command.env("TOMO_CACHE_DIR", folder.path().join("cache"));
+        command.current_dir(folder.path()).arg("trace");
+        command.args(functions).arg("--").arg(&program);
+        let output = command.output().expect("run");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(why), "{said}");
+        assert_eq!(output.status.code(), Some(6), "it runs as it would");
+    }
+}
+
+#[test]
 fn a_run_that_is_missing_is_said() {
     let folder = tempfile::tempdir().expect("a folder");
     let trace = once(&["--runs", "2"], folder.path());
