@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tomo_collector::{Collector, Identity, Limits, Options, Retention, Server, Shutdown, Store};
 
@@ -63,7 +64,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = Limits::default().instances)]
     max_instances: usize,
 
-    /// Hold so many connections at once.
+    /// Hold so many connections at once, or as many as the limit on open files (ulimit -n) allows.
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
     max_connections: usize,
 
@@ -110,7 +111,7 @@ impl Arguments {
                 reports_per_second: self.reports_per_second,
                 requests_per_second: self.requests_per_second,
                 instances: self.max_instances,
-                connections: self.max_connections,
+                connections: connections(self.max_connections),
                 ..Limits::default()
             },
             retention: Retention {
@@ -183,6 +184,27 @@ async fn serve(arguments: &Arguments, store: Store, identity: Option<Identity>) 
     server.run(shutdown).await;
     tracing::info!("ended; all that was taken is stored");
     Ok(())
+}
+
+/// How many connections of those asked for may be open at once. Each is an open file, and so many files are always to be
+/// had for the store; the limit is raised to that as far as the system allows.
+fn connections(asked: usize) -> usize {
+    const STORE: u64 = 256;
+    let needed = (asked as u64).saturating_add(STORE);
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
+        return asked;
+    };
+    let raised = soft.max(needed.min(hard));
+    let open = match setrlimit(Resource::RLIMIT_NOFILE, raised, hard) {
+        Ok(()) => raised,
+        Err(_) => soft,
+    };
+    // Where there is room for next to nothing, half of it.
+    let most = open.saturating_sub(STORE).max(open / 2).max(1);
+    if most < asked as u64 {
+        tracing::warn!("at most {most} connections at once: {open} files may be open (ulimit -n)");
+    }
+    asked.min(usize::try_from(most).unwrap_or(asked))
 }
 
 /// Says it on standard output. Who started us may have stopped to listen, which is no reason to end.

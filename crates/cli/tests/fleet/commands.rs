@@ -1,9 +1,32 @@
 //! One test for each thing that users do.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
 use serde_json::Value;
 use tomo_protocol::{Answer, CALIBRATION_SCHEMA, Calibration, Cost, Name, Units, paths};
 
 use crate::site::{Site, report};
+
+/// Each connection is an open file, as are those of the store.
+#[test]
+fn connections_leave_files_for_the_store() {
+    let site = Site::behind("ulimit -n 300");
+    let address = &site.url["http://".len()..];
+    let connect = |_| TcpStream::connect(address).expect("a connection");
+    let held: Vec<TcpStream> = (0..400).map(connect).collect();
+    let mut answers = held.into_iter().map(|mut stream| {
+        let asked = b"GET /v1/health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        let mut said = String::new();
+        let asked = stream.write_all(asked);
+        let read = asked.and_then(|()| stream.read_to_string(&mut said));
+        read.is_ok() && !said.is_empty()
+    });
+    let first = answers.next().expect("some");
+    let turned_away = answers.filter(|answered| !answered).count();
+    assert!(first && turned_away > 0, "{first} {turned_away}");
+    site.campaign(&[]);
+}
 
 #[test]
 fn a_fleet_from_the_campaign_to_the_report() {

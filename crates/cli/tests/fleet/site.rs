@@ -28,6 +28,11 @@ pub(crate) struct Site {
 impl Site {
     /// A collector on a port of its own, and `prog`, built with debug information.
     pub(crate) fn new() -> Self {
+        Self::behind("")
+    }
+
+    /// The same, where the shell that starts the collector says this before.
+    pub(crate) fn behind(said: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("prog.c"), SOURCE).expect("a source");
         let built = Command::new("gcc")
@@ -41,15 +46,16 @@ impl Site {
             url: String::new(),
             server: None,
         };
-        let mut server = site
-            .command(&[
-                "serve",
-                "fleet",
-                "--listen",
-                "127.0.0.1:0",
-                "--log-level",
-                "error",
-            ])
+        let serve = "serve fleet --listen 127.0.0.1:0 --log-level error";
+        let serve = site.command(&serve.split(' ').collect::<Vec<_>>());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{said}\nexec \"$@\""), "-"]);
+        shell.arg(serve.get_program()).args(serve.get_args());
+        for (name, value) in serve.get_envs() {
+            shell.env(name, value.unwrap_or_default());
+        }
+        let mut server = shell
+            .current_dir(site.folder.path())
             .stdout(Stdio::piped())
             .spawn()
             .expect("a collector");
