@@ -2,6 +2,10 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <mqueue.h>
+#include <semaphore.h>
+#include <time.h>
+#include <ucontext.h>
 #include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
@@ -105,6 +109,64 @@ static int end_of(pid_t child) {
   int status;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+/* Where the C library has all signals blocked, or none handled, behind our back; new code runs there. */
+static sem_t told;
+static void notified(union sigval value) {
+  say("notified", value.sival_int + narrow(0) + narrow(3));
+  sem_post(&told);
+}
+static int notified_in_threads(void) {
+  struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = notified, .sigev_value.sival_int = 7};
+  struct itimerspec soon = {{0, 0}, {0, 1000}};
+  struct mq_attr small = {.mq_maxmsg = 1, .mq_msgsize = 1};
+  char name[32];
+  timer_t timer;
+  sem_init(&told, 0, 0);
+  say("timer", timer_create(CLOCK_MONOTONIC, &event, &timer));
+  timer_settime(timer, 0, &soon, 0);
+  sem_wait(&told);
+  snprintf(name, sizeof name, "/tomo-%d", getpid());
+  mqd_t queue = mq_open(name, O_RDWR | O_CREAT, 0600, &small);
+  mq_unlink(name);
+  if (queue == (mqd_t)-1) return 97;
+  say("queue", mq_notify(queue, &event));
+  mq_send(queue, "x", 1, 0);
+  sem_wait(&told);
+  return 8;
+}
+static ucontext_t caller, callee;
+static char callee_stack[65536];
+static void called(void) {
+  say("called", narrow(0) + narrow(3));
+  swapcontext(&callee, &caller);
+  say("again", crowded(0));
+  setcontext(&caller);
+}
+static int masked_contexts(void) {
+  getcontext(&callee);
+  callee.uc_stack.ss_sp = callee_stack;
+  callee.uc_stack.ss_size = sizeof callee_stack;
+  sigfillset(&callee.uc_sigmask);
+  makecontext(&callee, called, 0);
+  swapcontext(&caller, &callee);
+  sigfillset(&callee.uc_sigmask);
+  swapcontext(&caller, &callee);
+  return 9;
+}
+static int cleared_handlers(void) {
+  struct clone_args told = {.flags = CLONE_CLEAR_SIGHAND, .exit_signal = SIGCHLD};
+  struct sigaction now;
+  signal(SIGTRAP, crash);
+  pid_t child = syscall(SYS_clone3, &told, sizeof told);
+  if (!child) {
+    say("child", narrow(0) + narrow(3));
+    sigaction(SIGTRAP, 0, &now);
+    _exit(now.sa_handler == SIG_DFL ? 6 : 7);
+  }
+  say("ended", end_of(child));
+  return 10;
 }
 
 /* A child of vfork has dispositions of its own, though its memory is its parent's. */
@@ -217,6 +279,8 @@ static int crowd(void) {
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"small_stack", small_stack}, {"shared_stack", shared_stack}, {"unmapped_stack", unmapped_stack},
   {"forked_unmapped_stack", forked_unmapped_stack},
+  {"notified_in_threads", notified_in_threads}, {"masked_contexts", masked_contexts},
+  {"cleared_handlers", cleared_handlers},
   {"vforked", vforked},
   {"ignores", ignores}, {"forks", forks}, {"crowd", crowd},
 };

@@ -87,6 +87,25 @@ fn what_a_vforked_child_asks_of_signals_is_not_its_parents() {
     says_the_same(&ways, &["vforked"], 5);
 }
 
+/// The C library has all signals blocked there.
+#[test]
+fn functions_in_threads_of_the_c_library_run_new_code() {
+    says_the_same(&COVERING, &["notified_in_threads"], 8);
+}
+
+/// It sets a context's mask by a system call of its own.
+#[test]
+fn contexts_that_block_all_signals_run_new_code() {
+    says_the_same(&COVERING, &["masked_contexts"], 9);
+}
+
+/// A process can begin without handlers.
+#[test]
+fn processes_that_begin_without_handlers_run_new_code() {
+    let ways = [COVERING.as_slice(), &["cover --crashes"]].concat();
+    says_the_same(&ways, &["cleared_handlers"], 10);
+}
+
 /// Whoever starts a program may ignore it, and whom that starts finds it so.
 #[test]
 fn sigtrap_is_ignored_from_one_program_to_the_next() {

@@ -27,7 +27,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use tomo_wire::PAGE;
 use tomo_wire::image::{Image, Region};
-use tomo_wire::record::{Field, Reason, Record};
+use tomo_wire::record::{Reason, Record};
 use tomo_wire::roster::Entry;
 
 use crate::arm::{Files, Place};
@@ -149,11 +149,13 @@ pub(crate) fn came_back(process: isize) {
 /// The flag of `clone` by which the child borrows or shares its parent's memory.
 const SHARES_MEMORY: usize = 0x100;
 
+/// The number of `clone3`.
+const CLONE_3: usize = 435;
+
 /// Whether this system call makes a process that has memory of its own and comes back on a copy of the stack.
 pub(crate) fn forks(number: usize, first: usize, second: usize) -> bool {
     const FORK: usize = 57;
     const CLONE: usize = 56;
-    const CLONE_3: usize = 435;
     let is_one = |flags: usize, stack: usize| flags & SHARES_MEMORY == 0 && stack == 0;
     match number {
         FORK => true,
@@ -167,6 +169,14 @@ pub(crate) fn forks(number: usize, first: usize, second: usize) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether the process that this system call makes, which takes these flags from memory, has the default action for all signals
+/// that were handled.
+pub(crate) fn clears_handlers(number: usize, first: usize) -> bool {
+    const CLEARS: usize = 0x1_0000_0000;
+    let mut flags = [0];
+    number == CLONE_3 && system::peek(first, &mut flags) == Ok(1) && flags[0] & CLEARS != 0
 }
 
 /// What a process that `clone` makes is to do.
@@ -283,10 +293,7 @@ fn child() {
                 counters.note_armed(process);
                 module.shared.note_armed(process);
             }
-            Err(Errno(errno)) => {
-                counters.count(Field::Armed);
-                module.shared.note_refused(Reason::NotSeparate, errno);
-            }
+            Err(Errno(errno)) => module.shared.note_refused(Reason::NotSeparate, errno),
         }
     }
     system::change_mask(How::Set, before);

@@ -30,6 +30,8 @@
 //! | `crash.rs` | what is kept of a thread that gets one |
 //! | `stacks.rs` | stacks for handlers, and whether ours may run there |
 //! | `signals.rs` | the C library's functions on signals, kept from hiding SIGTRAP |
+//! | `contexts.rs` | contexts that a program switches by itself |
+//! | `notified.rs` | functions that the C library calls in threads of its own |
 //! | `limits.rs` | limits of memory that a program sets itself |
 //! | `preloaded.rs` | our name in the environment, where our file is out of reach |
 //! | `slabs.rs` | a slab of counters for each thread |
@@ -59,6 +61,7 @@
 mod arm;
 mod armed;
 mod chains;
+mod contexts;
 mod crash;
 mod door;
 mod emulator;
@@ -75,6 +78,7 @@ mod maps;
 #[cfg(feature = "carried")]
 mod memory;
 mod names;
+mod notified;
 mod own;
 mod passage;
 mod preloaded;

@@ -8,8 +8,7 @@
 //! own again (`given.rs`), and some before which what is ours is to be told from what is the program's (`limits.rs`,
 //! `preloaded.rs`).
 //!
-//! Not seen: masks that a program sets by system calls of its own, in the saved context of a
-//! signal or of `setcontext`.
+//! Not seen: masks that a program sets by system calls of its own, or in the saved context of a signal.
 
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
@@ -17,10 +16,12 @@ use core::mem::transmute;
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::contexts::{SET, SWAP};
 use crate::fatal;
 use crate::forked::{self, Begin};
 use crate::given;
 use crate::limits::{self, Limit};
+use crate::notified::{self, Event};
 use crate::preloaded;
 use crate::slabs;
 use crate::stacks;
@@ -30,7 +31,7 @@ use crate::tracks;
 use crate::trap::{self, Disposition, IGNORE};
 
 /// Whether traps may be met, now or later.
-static WATCHING: AtomicBool = AtomicBool::new(false);
+pub(crate) static WATCHING: AtomicBool = AtomicBool::new(false);
 
 /// From now on SIGTRAP stays deliverable; whether it did not before.
 pub(crate) fn watch() -> bool {
@@ -71,13 +72,13 @@ unsafe fn without_trap<R>(set: *const Set, with: impl FnOnce(*const Set) -> R) -
 }
 
 /// The next definition of a function after ours, looked up before the program's own start.
-struct Real {
+pub(crate) struct Real {
     name: symbols::Name,
-    address: AtomicUsize,
+    pub(crate) address: AtomicUsize,
 }
 
 impl Real {
-    const fn new(name: &'static CStr) -> Self {
+    pub(crate) const fn new(name: &'static CStr) -> Self {
         Self {
             name: symbols::Name::of(name),
             address: AtomicUsize::new(0),
@@ -281,7 +282,7 @@ fn simple(signal: c_int, handler: usize, real: impl FnOnce(c_int, usize) -> usiz
 }
 
 stand_before! {
-    besides SYSCALL, CLONE, CLONE_2;
+    besides SYSCALL, CLONE, CLONE_2, SET, SWAP;
     SIGACTION: sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int = -1, |real| {
         // SAFETY: what `sigaction` asks of its callers.
         unsafe { any_action(signal, new, old, |new, old| real(signal, new, old)) }
@@ -375,6 +376,18 @@ stand_before! {
     }
     THRD_CREATE: thrd_create(thread: *mut c_void, start: usize, argument: *mut c_void) -> c_int = 2, |real| {
         slabs::create(|start, argument| real(thread, start, argument), start, argument)
+    }
+    TIMER_CREATE: timer_create(clock: c_int, event: *const Event, timer: *mut c_void) -> c_int = -1, |real| {
+        // SAFETY: what `timer_create` asks of its callers.
+        unsafe { notified::by_door(event, |event| real(clock, event, timer)) }
+    }
+    MQ_NOTIFY: mq_notify(queue: c_int, event: *const Event) -> c_int = -1, |real| {
+        // SAFETY: what `mq_notify` asks of its callers.
+        unsafe { notified::by_door(event, |event| real(queue, event)) }
+    }
+    GETADDRINFO_A: getaddrinfo_a(mode: c_int, list: *mut c_void, count: c_int, event: *const Event) -> c_int = -11, |real| {
+        // SAFETY: what `getaddrinfo_a` asks of its callers.
+        unsafe { notified::by_door(event, |event| real(mode, list, count, event)) }
     }
     MPROTECT: mprotect(address: usize, length: usize, protection: c_int) -> c_int = -1, |real| {
         given::before_protecting(address, length, protection);
@@ -540,7 +553,7 @@ unsafe extern "C" fn before_cloning(arguments: &mut [usize; 6]) -> usize {
     address
 }
 
-extern "C" fn fail() -> c_int {
+pub(crate) extern "C" fn fail() -> c_int {
     -1
 }
 
@@ -611,10 +624,14 @@ unsafe extern "C" fn followed(
     if address == 0 {
         return -1;
     }
+    let begins_without = forked::clears_handlers(number, a);
     // SAFETY: the C library's function of this name takes so many numbers at most, and gets what the program gave.
     let result = unsafe { transmute::<usize, Function>(address)(number, a, b, c, d, e, f) };
     if forked::forks(number, a, b) {
         forked::came_back(result);
+        if result == 0 && begins_without {
+            trap::stand_again();
+        }
     }
     result
 }

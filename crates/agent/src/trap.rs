@@ -147,6 +147,22 @@ fn install() {
     system::change_mask(How::Unblock, SIGTRAP_BIT);
 }
 
+/// This process began with the default action for all signals that its parent handled.
+pub(crate) fn stand_again() {
+    if !signals::is_watching() {
+        return;
+    }
+    if wanted().handler.load(Ordering::Relaxed) != IGNORE {
+        let default = Disposition {
+            handler: DEFAULT,
+            flags: 0,
+            mask: 0,
+        };
+        default.set();
+    }
+    stand();
+}
+
 /// Has the kernel call the handler.
 fn stand() {
     let on_stack = match OFF_STACKS.load(Ordering::Relaxed) {

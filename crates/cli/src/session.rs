@@ -311,6 +311,14 @@ fn is_loaded(live: &Live) -> bool {
     live.armed.get() > 0 || live.refused.get() > 0
 }
 
+/// What was not done, for this reason.
+pub(crate) fn failing(reason: Option<Reason>) -> &'static str {
+    match reason {
+        Some(Reason::NotSeparate) => "not observed by itself",
+        _ => "not observed",
+    }
+}
+
 /// What is to be said of a module that was not observed, or not always as it should have been.
 pub(crate) fn problem(live: &Live) -> Option<String> {
     let (armed, refused) = (live.armed.get(), live.refused.get());
@@ -321,10 +329,7 @@ pub(crate) fn problem(live: &Live) -> Option<String> {
         return None;
     }
     let reason = Reason::from_number(live.reason.get());
-    let what = match reason {
-        Some(Reason::NotSeparate) => "was not observed by itself",
-        _ => "was not observed",
-    };
+    let what = format!("was {}", failing(reason));
     let words = reason.map_or("unknown reason", Reason::words);
     let errno = live.errno.get();
     let system = if errno == 0 {

@@ -208,6 +208,19 @@ impl Loops {
         std::iter::successors(self.innermost(node), |&id| self.parent(id))
     }
 
+    /// The innermost loop that holds both nodes. Takes as many steps as loops nest around them.
+    #[must_use]
+    pub fn around_both(&self, one: NodeId, other: NodeId) -> Option<LoopId> {
+        let (mut one, mut other) = (self.innermost(one)?, self.innermost(other)?);
+        while one != other {
+            match self.depth(one) >= self.depth(other) {
+                true => one = self.parent(one)?,
+                false => other = self.parent(other)?,
+            }
+        }
+        Some(one)
+    }
+
     /// Whether loop `id` holds `node`. Takes as many steps as loops nest around the node.
     #[must_use]
     pub fn contains(&self, id: LoopId, node: NodeId) -> bool {

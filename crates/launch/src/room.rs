@@ -25,11 +25,10 @@ pub struct Placed {
 /// What lies between modules and what belongs to their images: room for a library that is loaded
 /// besides, and for what the loader maps for itself.
 const MARGIN: u64 = 64 << 20;
-/// How far apart two images' places are to be where that can be: most modules move by less against one another, though some
-/// were seen to move by 24 MB.
-const APART: u64 = 8 << 20;
+/// How far apart two images' places are to be where that can be: modules were seen to move by 24 MB against one another.
+const APART: u64 = 32 << 20;
 /// How many distances are looked at; so many images of a module there may be.
-const DISTANCES: u64 = 4;
+const DISTANCES: u64 = 12;
 
 /// The places that are taken in one program.
 #[derive(Clone, Debug, Default)]

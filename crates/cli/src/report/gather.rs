@@ -12,6 +12,7 @@ use tomo_wire::record::Reason;
 
 use super::Source;
 use crate::bar::Bar;
+use crate::session::failing;
 
 /// Makes pictures. A module is loaded once, however many pictures it is in.
 pub(super) struct Gatherer<'g> {
@@ -189,13 +190,14 @@ fn unarmed(group: &Group) -> Option<String> {
     if refused > 0 {
         let reason = Reason::from_number(reason);
         let all = Reason::processes(reason, live.armed, refused);
+        let what = failing(reason);
         let reason = reason.map_or("unknown reason", Reason::words);
         let system = match i32::try_from(errno) {
             Ok(number) if number > 0 => format!(" ({})", std::io::Error::from_raw_os_error(number)),
             _ => String::new(),
         };
         return Some(format!(
-            "tomo: {name}: not observed in {refused} of {all} processes of a run: {reason}{system}"
+            "tomo: {name}: {what} in {refused} of {all} processes of a run: {reason}{system}"
         ));
     }
     (live.armed == 0).then(|| format!("tomo: {name}: no process has been observed so far"))

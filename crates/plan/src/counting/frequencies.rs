@@ -12,9 +12,7 @@
 //! - Leaving the graph in a loop leaves the loop. An irreducible loop is entered as often as the
 //!   node that was met first.
 
-use tomo_graph::{
-    DepthFirst, Dominators, FlowArc, FlowGraph, Graph, LoopId, Loops, NodeId, Weight,
-};
+use tomo_graph::{DepthFirst, Dominators, FlowArc, FlowGraph, Graph, Loops, NodeId, Weight};
 
 /// What one activation of the function counts for in an estimate.
 pub const SCALE: u64 = 1 << 24;
@@ -145,8 +143,8 @@ impl<'a> Estimate<'a> {
 
     /// Files a way under the outermost loop that it leaves.
     fn note_way_out(&mut self, loops: &Loops, from: NodeId, to: Option<NodeId>, way: FlowArc) {
-        let stays = |&id: &LoopId| to.is_some_and(|to| loops.contains(id, to));
-        let left = loops.around(from).take_while(|id| !stays(id)).last();
+        let kept = to.and_then(|to| loops.around_both(from, to));
+        let left = loops.around(from).take_while(|id| Some(*id) != kept).last();
         if let Some(left) = left {
             self.ways_out[left.0 as usize].push(way);
         }

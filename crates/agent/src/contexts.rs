@@ -1,0 +1,48 @@
+//! Contexts that a program switches by itself (`setcontext`, `swapcontext`). The C library sets their masks by system calls of its
+//! own, so SIGTRAP is taken out of a context's mask before it goes there.
+
+use core::arch::naked_asm;
+use core::mem::offset_of;
+
+use crate::signals::{Real, WATCHING, fail};
+use crate::system::SIGTRAP_BIT;
+
+/// Where in a `ucontext_t` the mask is, in bytes.
+const MASK: usize = 296;
+
+pub(crate) static SET: Real = Real::new(c"setcontext");
+pub(crate) static SWAP: Real = Real::new(c"swapcontext");
+
+/// Defines one of the two; the context to which it goes is in this register.
+macro_rules! goes_to {
+    ($name:ident => $real:ident, $context:literal) => {
+        /// Stands before the C library's function of this name, and goes on there with everything as it was, stack and return
+        /// address included, since these are what is kept of who calls.
+        // SAFETY: called as the C library's function. A mask is only written where SIGTRAP is in it, and the context is the caller's.
+        #[unsafe(naked)]
+        #[cfg_attr(feature = "carried", unsafe(no_mangle))]
+        unsafe extern "C" fn $name() {
+            naked_asm!(
+                "cmp byte ptr [rip + {watching}], 0",
+                "je 2f",
+                concat!("test byte ptr [", $context, " + {mask}], {bit}"),
+                "jz 2f",
+                concat!("and byte ptr [", $context, " + {mask}], {others}"),
+                "2: mov r11, [rip + {real} + {address}]",
+                "test r11, r11",
+                "jz {fail}",
+                "jmp r11",
+                watching = sym WATCHING,
+                mask = const MASK,
+                bit = const SIGTRAP_BIT,
+                others = const !(SIGTRAP_BIT as u8),
+                real = sym $real,
+                address = const offset_of!(Real, address),
+                fail = sym fail,
+            )
+        }
+    };
+}
+
+goes_to! { setcontext => SET, "rdi" }
+goes_to! { swapcontext => SWAP, "rsi" }
