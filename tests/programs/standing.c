@@ -155,6 +155,15 @@ static int masked_contexts(void) {
   swapcontext(&caller, &callee);
   return 9;
 }
+extern int __sigpause(int, int);
+static void paused(int signal) { say("paused", signal + narrow(0) + narrow(3)); }
+static int masked_pause(void) {
+  signal(SIGUSR1, paused);
+  sighold(SIGUSR1);
+  raise(SIGUSR1);
+  __sigpause(~(1 << (SIGUSR1 - 1)), 0);
+  return 11;
+}
 static int cleared_handlers(void) {
   struct clone_args told = {.flags = CLONE_CLEAR_SIGHAND, .exit_signal = SIGCHLD};
   struct sigaction now;
@@ -280,7 +289,7 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"small_stack", small_stack}, {"shared_stack", shared_stack}, {"unmapped_stack", unmapped_stack},
   {"forked_unmapped_stack", forked_unmapped_stack},
   {"notified_in_threads", notified_in_threads}, {"masked_contexts", masked_contexts},
-  {"cleared_handlers", cleared_handlers},
+  {"cleared_handlers", cleared_handlers}, {"masked_pause", masked_pause},
   {"vforked", vforked},
   {"ignores", ignores}, {"forks", forks}, {"crowd", crowd},
 };

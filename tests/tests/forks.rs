@@ -233,6 +233,12 @@ fn what_cannot_be_separate_is_said_and_nothing_is_lost() {
             sorted([&["by_all", "by_child"]])
         );
         assert_eq!(processes[0].processes, 2);
+        let mut report = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+        report.arg("report").arg(covering.output());
+        let report = complete(report, b"").expect("run");
+        let said = String::from_utf8_lossy(&report.stderr).into_owned();
+        let wanted = "not observed by itself in a process of a run";
+        assert!(said.contains(wanted), "{said}");
     }
 }
 

@@ -101,6 +101,19 @@ fn a_library_that_is_loaded_later_is_recorded_as_from_the_start() {
     assert_eq!(later.hit, built.loaded_at_the_start().hit);
 }
 
+/// That all are observed that are there at the start does not keep it from that.
+#[test]
+fn what_is_named_besides_all_is_recorded() {
+    let built = Built::new();
+    let path = built.text("first/plugin.so");
+    let options = ["--module", "all", "--module", &path];
+    let covering = built.is_undisturbed(&options, &["once", &path]);
+    let each = covering.each().expect("records");
+    let once = built.loaded("once");
+    assert!(each.iter().any(|units| units.hit == once.hit));
+    assert!(each.len() > 1, "{}", each.len());
+}
+
 #[test]
 fn a_library_that_is_closed_and_loaded_again_runs_on() {
     let built = Built::new();

@@ -130,6 +130,8 @@ fn functions_that_are_entered_in_ways_that_are_hard_to_see_do_what_they_do() {
 /// Where there is no room the body of a function is called behind the return of the call that asks for more.
 #[test]
 fn functions_that_take_their_stack_in_pieces_do_what_they_do() {
-    let flags = ["-O0", "-w", "-fsplit-stack"];
-    does_the_same(&compiled("gcc", "pieces.c", &flags).expect("built"), 9);
+    for flags in [&["-O0", "-w"][..], &["-Os", "-w", "-fuse-ld=gold"]] {
+        let flags = [flags, &["-fsplit-stack"]].concat();
+        does_the_same(&compiled("gcc", "pieces.c", &flags).expect("built"), 9);
+    }
 }

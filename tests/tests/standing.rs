@@ -97,6 +97,7 @@ fn functions_in_threads_of_the_c_library_run_new_code() {
 #[test]
 fn contexts_that_block_all_signals_run_new_code() {
     says_the_same(&COVERING, &["masked_contexts"], 9);
+    says_the_same(&COVERING, &["masked_pause"], 11);
 }
 
 /// A process can begin without handlers.

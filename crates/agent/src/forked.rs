@@ -27,7 +27,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use tomo_wire::PAGE;
 use tomo_wire::image::{Image, Region};
-use tomo_wire::record::{Reason, Record};
+use tomo_wire::record::{Field, Reason, Record};
 use tomo_wire::roster::Entry;
 
 use crate::arm::{Files, Place};
@@ -293,7 +293,10 @@ fn child() {
                 counters.note_armed(process);
                 module.shared.note_armed(process);
             }
-            Err(Errno(errno)) => module.shared.note_refused(Reason::NotSeparate, errno),
+            Err(Errno(errno)) => {
+                counters.count(Field::Armed);
+                module.shared.note_refused(Reason::NotSeparate, errno);
+            }
         }
     }
     system::change_mask(How::Set, before);

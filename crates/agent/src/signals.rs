@@ -330,6 +330,10 @@ stand_before! {
     SIGSETMASK: sigsetmask(mask: c_int) -> c_int = -1, |real| {
         real(if is_watching() { mask & !(SIGTRAP_BIT as c_int) } else { mask })
     }
+    SIGPAUSE: __sigpause(what: c_int, is_signal: c_int) -> c_int = -1, |real| {
+        let is_mask = is_signal == 0 && is_watching();
+        real(if is_mask { what & !(SIGTRAP_BIT as c_int) } else { what }, is_signal)
+    }
     SIGSUSPEND: sigsuspend(set: *const Set) -> c_int = -1, |real| {
         // SAFETY: what `sigsuspend` asks of its callers.
         unsafe { without_trap(set, real) }

@@ -101,8 +101,6 @@ impl What {
     fn choice(&self) -> Choice {
         if self.module.is_empty() {
             Choice::Own
-        } else if self.module.iter().any(|name| name == "all") {
-            Choice::All
         } else {
             Choice::Named(self.module.clone())
         }

@@ -70,7 +70,7 @@ pub(crate) fn bake(
     let seen = seen.ok_or(NotAccepted::Hostile(
         "its news name units that there are not",
     ))?;
-    let found = modules(target, &Choice::All).map_err(BakeError::Loader)?;
+    let found = modules(target, &Choice::every()).map_err(BakeError::Loader)?;
     let observed = found.chosen.iter().filter_map(|one| Observed::of(one).ok());
     let by_stem: BTreeMap<String, Observed> = observed.map(|one| (one.stem.clone(), one)).collect();
     let wanted = assignment.modules.iter().map(|module| {

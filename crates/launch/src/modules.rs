@@ -26,10 +26,20 @@ use crate::{Placed, Target};
 pub enum Choice {
     /// The executable and what comes with it.
     Own,
-    /// The modules whose file names contain one of these, or whose paths these are.
+    /// The modules whose file names contain one of these, or whose paths these are; [`EVERY`](Self::EVERY) means all that are
+    /// there at the start.
     Named(Vec<String>),
-    /// All of them, but for the loader.
-    All,
+}
+
+impl Choice {
+    /// The name of all modules of the start, but for the loader.
+    pub const EVERY: &str = "all";
+
+    /// All of them.
+    #[must_use]
+    pub fn every() -> Self {
+        Self::Named(vec![Self::EVERY.into()])
+    }
 }
 
 /// A module to observe.
@@ -181,16 +191,15 @@ pub fn modules(target: &Target, choice: &Choice) -> io::Result<Found> {
             libraries.retain(|library| comes_with(executable, &library.path));
             chosen.extend(libraries);
         }
-        Choice::All => {
-            libraries.retain(|library| !is_loader(&library.path));
-            chosen.extend(libraries);
-        }
         Choice::Named(names) => {
             chosen.extend(libraries);
             let all = std::mem::take(&mut chosen);
             for name in names {
                 let before = chosen.len();
-                let named = all.iter().filter(|one| is_named(&one.path, name));
+                let named = all.iter().filter(|one| match name.as_str() {
+                    Choice::EVERY => !is_loader(&one.path),
+                    name => is_named(&one.path, name),
+                });
                 chosen.extend(named.cloned());
                 chosen.extend(later(Path::new(name), &all));
                 if before == chosen.len() {

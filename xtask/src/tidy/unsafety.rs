@@ -7,10 +7,11 @@ use super::files::File;
 use super::{tables, tokens};
 
 /// The modules that may be unsafe. What each relies on stands in `SAFETY.md`.
-const MODULES: [&str; 35] = [
+const MODULES: [&str; 37] = [
     "crates/agent/src/arm.rs",
     "crates/agent/src/armed.rs",
     "crates/agent/src/chains.rs",
+    "crates/agent/src/contexts.rs",
     "crates/agent/src/crash.rs",
     "crates/agent/src/emulator.rs",
     "crates/agent/src/fatal.rs",
@@ -23,6 +24,7 @@ const MODULES: [&str; 35] = [
     "crates/agent/src/listed.rs",
     "crates/agent/src/loader.rs",
     "crates/agent/src/maps.rs",
+    "crates/agent/src/notified.rs",
     "crates/agent/src/passage.rs",
     "crates/agent/src/preloaded.rs",
     "crates/agent/src/shadow.rs",

@@ -190,6 +190,12 @@ fn unarmed(group: &Group) -> Option<String> {
     if refused > 0 {
         let reason = Reason::from_number(reason);
         let all = Reason::processes(reason, live.armed, refused);
+        // Those of another record were armed, too, in which these are.
+        let share = match reason {
+            Some(Reason::NotSeparate) if refused == 1 => "a process".into(),
+            Some(Reason::NotSeparate) => format!("{refused} processes"),
+            _ => format!("{refused} of {all} processes"),
+        };
         let what = failing(reason);
         let reason = reason.map_or("unknown reason", Reason::words);
         let system = match i32::try_from(errno) {
@@ -197,7 +203,7 @@ fn unarmed(group: &Group) -> Option<String> {
             _ => String::new(),
         };
         return Some(format!(
-            "tomo: {name}: {what} in {refused} of {all} processes of a run: {reason}{system}"
+            "tomo: {name}: {what} in {share} of a run: {reason}{system}"
         ));
     }
     (live.armed == 0).then(|| format!("tomo: {name}: no process has been observed so far"))

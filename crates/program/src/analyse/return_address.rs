@@ -54,14 +54,20 @@ pub(crate) fn would_be_taken(code: &Code<'_>, fragment: &Fragment) -> bool {
 }
 
 /// Whether the fragment begins as functions with a split stack do (gcc's `-fsplit-stack`): they compare the stack pointer with the
-/// end of their piece, and where that is reached call a function that goes on in the middle of them, behind the `ret` there.
+/// end of their piece, and where that is reached call a function that goes on in the middle of them, behind the `ret` there. Linkers
+/// make that comparison one that always comes out alike, where what is called knows of no pieces.
 pub(crate) fn splits_stack(code: &Code<'_>, fragment: &Fragment) -> bool {
     /// Where the C library keeps the end of the piece.
     const END_OF_PIECE: u64 = 0x70;
     let Some(block) = fragment.blocks.first() else {
         return false;
     };
+    /// What gold writes over the comparison: `stc`, and a `nop` of eight bytes.
+    const ALIKE: [u8; 9] = [0xf9, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
     let bytes = code.bytes(block.start, block.end);
+    if bytes.starts_with(&ALIKE) {
+        return true;
+    }
     // Without the prefix of the segment nothing need be decoded.
     bytes.contains(&0x64)
         && Decoder::new(64, bytes, DecoderOptions::NONE)
