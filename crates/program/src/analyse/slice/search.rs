@@ -330,16 +330,18 @@ impl<'s, 'a> Slicer<'s, 'a> {
         if is_entered {
             return (search.mode.asks_for_origin() && path.is_argument()).then_some(());
         }
+        // One path for all of them: hundreds of jumps may lead here, and most of what is behind them was walked before.
+        let mut next = path.clone();
         for &(_, from, kind) in self.edges_to(path.at) {
-            let mut next = path.clone();
             next.at = from;
+            next.pending.truncate(path.pending.len());
             if matches!(kind, EdgeKind::Taken | EdgeKind::NotTaken) {
                 next.pending.extend(self.condition(from, kind));
             }
             match self.walked.get(&search.mode).and_then(|all| all.get(&next)) {
                 Some(walked) => search.join(walked),
-                None if is_closed => search.push_closed(next),
-                None => search.push(next)?,
+                None if is_closed => search.push_closed(&next),
+                None => search.push(&next)?,
             }
         }
         Some(())
@@ -544,19 +546,19 @@ impl Search {
     }
 
     /// Queues a path of which everything is known but what the index comes from, which may stay unknown.
-    fn push_closed(&mut self, path: Path) {
+    fn push_closed(&mut self, path: &Path) {
         if self.looks >= MOST_GUARD_VISITS {
             self.note(path.solution());
-        } else if self.seen.insert(path.clone()) {
+        } else if self.is_new(path) {
             self.looks += 1;
             self.states.entry(path.at).or_default();
-            self.work.push(path);
+            self.work.push(path.clone());
         }
     }
 
     /// Queues a path unless it was walked before; `None` when the search grows too large.
-    fn push(&mut self, path: Path) -> Option<()> {
-        if self.seen.insert(path.clone()) {
+    fn push(&mut self, path: &Path) -> Option<()> {
+        if self.is_new(path) {
             let states = self.states.entry(path.at).or_default();
             *states += 1;
             let most = if path.index.is_none() && !self.mode.asks_for_origin() {
@@ -567,8 +569,13 @@ impl Search {
             if *states > MOST_STATES || self.seen.len() > most {
                 return None;
             }
-            self.work.push(path);
+            self.work.push(path.clone());
         }
         Some(())
+    }
+
+    /// Whether the path is seen for the first time.
+    fn is_new(&mut self, path: &Path) -> bool {
+        !self.seen.contains(path) && self.seen.insert(path.clone())
     }
 }
