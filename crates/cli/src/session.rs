@@ -161,6 +161,7 @@ impl Ready {
             say!("tomo: {error}");
         }
         let mut later = Later::default();
+        let mut problems = Problems::default();
         for (armed, live) in folder.lives() {
             let path = armed.module.path.display();
             let Some(live) = live else {
@@ -172,8 +173,11 @@ impl Ready {
             }
             let is_told = is_loaded(&live) || !armed.module.late;
             if let Some(problem) = problem(&live).filter(|_| is_told) {
-                say!("tomo: {path} {problem}");
+                problems.add(problem, &armed.module.path);
             }
+        }
+        for line in problems.lines() {
+            say!("tomo: {line}");
         }
         if let Some(line) = later.line() {
             say!("tomo: {line}");
@@ -274,6 +278,30 @@ pub(crate) fn tell(to: Option<&Path>, text: &[u8]) -> Result<()> {
     }
 }
 
+/// What is to be said of modules, that of several once.
+#[derive(Default)]
+struct Problems(Vec<(String, PathBuf, usize)>);
+
+impl Problems {
+    fn add(&mut self, problem: String, path: &Path) {
+        match self.0.iter_mut().find(|known| known.0 == problem) {
+            Some((_, _, others)) => *others += 1,
+            None => self.0.push((problem, path.into(), 0)),
+        }
+    }
+
+    fn lines(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(problem, path, others)| {
+            let line = format!("{} {problem}", path.display());
+            match others {
+                0 => line,
+                1 => format!("{line}; nor was 1 other"),
+                others => format!("{line}; nor were {others} others"),
+            }
+        })
+    }
+}
+
 /// The modules of a run that its program loads after its start, if at all.
 #[derive(Default)]
 struct Later {
@@ -344,4 +372,25 @@ pub(crate) fn problem(live: &Live) -> Option<String> {
         format!(" in {refused} of {all} processes")
     };
     Some(format!("{what}{share}: {words}{system}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::Problems;
+
+    #[test]
+    fn what_is_said_of_several_modules_is_said_once() {
+        let mut problems = Problems::default();
+        for (problem, path) in [("a", "x"), ("b", "y"), ("a", "z"), ("a", "w")] {
+            problems.add(format!("was not observed: {problem}"), Path::new(path));
+        }
+        let lines: Vec<String> = problems.lines().collect();
+        let wanted = [
+            "x was not observed: a; nor were 2 others",
+            "y was not observed: b",
+        ];
+        assert_eq!(lines, wanted);
+    }
 }

@@ -231,7 +231,7 @@ fn missing(full: u64, lost: u64) -> impl Iterator<Item = String> {
     });
     let lost = (lost > 0).then(|| {
         format!(
-            "threads that are not traced, for want of room or since a run has no more than {MOST_SLABS}: {lost}"
+            "threads that are not traced, for want of room or of a right, or since a run has no more than {MOST_SLABS}: {lost}"
         )
     });
     full.into_iter().chain(lost)
