@@ -1,6 +1,8 @@
 /* A program with planted bugs, for whoever looks for what predicts failure. Compiled with RIGHT it has none. */
 
+#ifdef APART
 #include <pthread.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +65,7 @@ static int look_up(int count, char **words) {
     return sum;
 }
 
+#ifdef APART
 struct words {
     int count;
     char **words;
@@ -81,6 +84,7 @@ static void look_up_apart(int count, char **words) {
     pthread_create(&thread, NULL, look_up_these, &these);
     pthread_join(thread, NULL);
 }
+#endif
 
 /* Right as long as only one of the two conditions holds: no branch is wrong, but one path is. */
 static int combine(int count, char **words) {
@@ -139,8 +143,10 @@ int main(int argc, char **argv) {
         printf("%d %d %d %d %d\n", sum, kinds[0], kinds[1], kinds[2], kinds[3]);
     } else if (strcmp(argv[1], "look") == 0) {
         printf("%d\n", look_up(argc - 2, argv + 2));
+#ifdef APART
     } else if (strcmp(argv[1], "apart") == 0) {
         look_up_apart(argc - 2, argv + 2);
+#endif
     } else if (strcmp(argv[1], "hang") == 0) {
         for (volatile int i = 0;; i++) {
         }

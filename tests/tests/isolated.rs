@@ -186,7 +186,9 @@ fn every_way_finds_what_complete_monitoring_finds() {
 fn a_crash_in_a_thread_is_where_the_search_begins() {
     let bench = Bench::new("-O0");
     let cases = crashing().replace("look ", "apart ");
-    let output = bench.isolate(&cases, &bench.program, &["--direction", "backward"]);
+    let flags = ["-O0", "-g", "-DAPART", "-pthread"];
+    let program = compiled("gcc", "isolating.c", &flags).expect("built");
+    let output = bench.isolate(&cases, &program, &["--direction", "backward"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!said.contains("goes forward"), "{said}");
     assert_eq!(output.status.code(), Some(0), "{said}");
