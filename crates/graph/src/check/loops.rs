@@ -45,6 +45,19 @@ pub fn loops(graph: &FlowGraph) -> Outcome {
             found.headed_by(node).is_some() == heads,
             "{node:?} as header"
         );
+        for other in graph.nodes() {
+            let hold =
+                |each: &&Expected| each.members.contains(&node) && each.members.contains(&other);
+            let innermost = expected
+                .iter()
+                .filter(hold)
+                .min_by_key(|each| each.members.len());
+            let both = found.around_both(node, other).map(|id| found.header(id));
+            ensure!(
+                both == innermost.map(|each| each.header),
+                "around {node:?} and {other:?}: {both:?}"
+            );
+        }
     }
     let reducible = is_reducible(graph, &walk);
     ensure!(found.is_reducible() == reducible, "reducible: {reducible}");
