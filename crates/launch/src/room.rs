@@ -174,6 +174,33 @@ mod tests {
         assert!(are_clear, "{:x?}", room.taken);
     }
 
+    /// Each of ten large modules is up to 24 MB from where it was when the distances were chosen.
+    #[test]
+    fn images_of_modules_that_move_do_not_meet() {
+        const MOST: u64 = 24 << 20;
+        for program in 0..50 {
+            let mut room = Room::default();
+            let images: Vec<(u64, Image)> = (0..10)
+                .map(|number| {
+                    let mut one = image(1000, -4096);
+                    one.module.fingerprint = (program * 10 + number).into();
+                    (number << 25, moved(&mut room, placed(number << 25), one))
+                })
+                .collect();
+            for start in 0..100 {
+                let places = images.iter().map(|(below, image)| {
+                    let mixed = (below ^ start).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+                    let moves = mixed * PAGE % MOST;
+                    place_at(placed(below + moves), image, image.distance.get()).unwrap()
+                });
+                let mut places: Vec<_> = places.collect();
+                places.sort_by_key(|place| place.start);
+                let are_clear = places.windows(2).all(|two| two[0].end <= two[1].start);
+                assert!(are_clear, "{program} {start}: {places:x?}");
+            }
+        }
+    }
+
     /// Modules move a little from start to start; that makes no new images each time.
     #[test]
     fn there_are_few_distances_whatever_the_layout() {
