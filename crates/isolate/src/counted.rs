@@ -1,6 +1,6 @@
 //! Cases run with counters instead of marks: how often each predicate was true. What sampling is simulated from.
 
-use tomo_launch::{Arming, FolderError, RunFolder};
+use tomo_launch::{FolderError, RunFolder};
 use tomo_profile::scores::Outcome;
 use tomo_weave::{Asked, Wanted};
 use tomo_wire::counting::sums;
@@ -28,25 +28,16 @@ impl Session {
         kind: &str,
         observe: impl Fn(&mut RunFolder) -> Result<(), FolderError>,
     ) -> Result<Counted, IsolateError> {
-        let out = tempfile::tempdir_in(&self.folder);
-        let out = out.map_err(|error| IsolateError::Io(self.folder.clone(), error))?;
-        let mut folder = RunFolder::create(out.path())?;
-        observe(&mut folder)?;
-        folder.make_slabs()?;
-        let roster = folder.roster()?;
-        let arming = Arming {
-            agent: &self.agent,
-            roster: &roster,
-            sanitized: false,
-        };
-        let variables = arming.variables(|name| std::env::var_os(name));
-        let (_, outcome) = self.labelled(case, &variables)?;
+        let kept = self.kept(case, |folder| {
+            observe(folder)?;
+            folder.make_slabs()
+        })?;
         let read = |name: &str| {
-            let path = folder.path().join(name);
+            let path = kept.folder.path().join(name);
             std::fs::read(&path).map_err(|error| IsolateError::Io(path, error))
         };
         Ok(Counted {
-            outcome,
+            outcome: kept.outcome,
             file: read(&format!("{}.{kind}", self.module.stem))?,
             slabs: read("slabs")?,
         })

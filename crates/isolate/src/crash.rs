@@ -4,7 +4,7 @@
 //! The case is run once more, with nothing observed but its crash, which the agent keeps.
 
 use tomo_graph::NodeId;
-use tomo_launch::{Arming, CRASHES, Crash, RunFolder, crashes};
+use tomo_launch::{CRASHES, Crash, RunFolder, crashes};
 use tomo_program::{Address, Graphs};
 
 use crate::asked::IsolateError;
@@ -18,22 +18,11 @@ impl Session {
         case: usize,
         graphs: &Graphs<'_>,
     ) -> Result<Vec<(u32, NodeId)>, IsolateError> {
-        let out = tempfile::tempdir_in(&self.folder);
-        let out = out.map_err(|error| IsolateError::Io(self.folder.clone(), error))?;
-        let mut folder = RunFolder::create(out.path())?;
-        folder.keep_crashes()?;
-        let roster = folder.roster()?;
-        let arming = Arming {
-            agent: &self.agent,
-            roster: &roster,
-            sanitized: false,
-        };
-        let variables = arming.variables(|name| std::env::var_os(name));
-        let (ran, _) = self.labelled(case, &variables)?;
-        let End::Killed(signal) = ran.end else {
+        let kept = self.kept(case, RunFolder::keep_crashes)?;
+        let End::Killed(signal) = kept.ran.end else {
             return Ok(Vec::new());
         };
-        let crashes = crashes(&folder.path().join(CRASHES), &self.module.path, &[])?;
+        let crashes = crashes(&kept.folder.path().join(CRASHES), &self.module.path, &[])?;
         let fatal = crashes.kept.iter().filter(|crash| crash.signal == signal);
         Ok(fatal
             .filter_map(|crash| self.place(crash, graphs))

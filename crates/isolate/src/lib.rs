@@ -4,6 +4,7 @@
 //! |---|---|
 //! | cases: arguments, input, and how success is told | `cases.rs` |
 //! | a case run, armed or as it is, and labelled | `run.rs` |
+//! | one of which more is kept than marks | `kept.rs` |
 //! | many at a time | `many.rs` |
 //! | where runs crash | `crash.rs` |
 //! | which functions cases enter | `survey.rs` |
@@ -30,6 +31,7 @@ mod counted;
 mod crash;
 mod fleet;
 mod hunt;
+mod kept;
 mod many;
 mod map;
 mod paths;
