@@ -45,6 +45,7 @@
 //! | `system.rs` | system calls |
 //! | `system/disk.rs` | those about room on the disk |
 //! | `system/large.rs` | large memory |
+//! | `label.rs` | addresses of places in assembly |
 //! | `tables.rs` | large tables, apart from what each start touches |
 //! | `memory.rs` | what compilers want of every library |
 
@@ -70,6 +71,7 @@ mod forked;
 mod given;
 mod interrupted;
 mod kept;
+mod label;
 mod late;
 mod limits;
 mod listed;

@@ -7,6 +7,7 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::label::label;
 use crate::signals::is_watching;
 use crate::system::{self, How, SIGTRAP_BIT};
 
@@ -30,23 +31,22 @@ const IN_THREAD: c_int = 2;
 /// Functions at most; further ones begin with SIGTRAP blocked.
 const MOST: usize = 64;
 /// Bytes of a door.
-const DOOR: usize = 8;
+const DOOR: usize = 16;
 /// By door.
 static FUNCTIONS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
 
-// Who calls a door calls the function: with the same argument, stack and return address. Where the call in a door says that it
-// came from tells which door it is.
+// Who calls a door calls the function: with the same argument, stack and return address. Each door says where it is.
 core::arch::global_asm!(
     ".pushsection .text.tomo_agent_doors, \"ax\", @progbits",
     ".local tomo_agent_doors",
     ".balign {size}",
     "tomo_agent_doors:",
     ".rept {most}",
-    "call 2f",
+    "lea rax, [rip]",
+    "jmp 2f",
     ".balign {size}",
     ".endr",
-    "2: pop rax",
-    "push rdi",
+    "2: push rdi",
     "mov rdi, rax",
     "call {open}",
     "pop rdi",
@@ -58,22 +58,13 @@ core::arch::global_asm!(
 );
 
 fn doors() -> usize {
-    let address: usize;
-    // SAFETY: computes an address.
-    unsafe {
-        core::arch::asm!(
-            "lea {}, [rip + tomo_agent_doors]",
-            out(reg) address,
-            options(nomem, nostack, preserves_flags),
-        );
-    }
-    address
+    label!("tomo_agent_doors")
 }
 
-/// The function of the door in which the call was behind which this is.
-extern "C" fn open(behind: usize) -> usize {
+/// The function of the door that has this address inside.
+extern "C" fn open(inside: usize) -> usize {
     system::change_mask(How::Unblock, SIGTRAP_BIT);
-    let door = behind.wrapping_sub(doors()) / DOOR;
+    let door = inside.wrapping_sub(doors()) / DOOR;
     let function = FUNCTIONS.get(door).or(FUNCTIONS.first());
     function.map_or(0, |function| function.load(Ordering::Relaxed))
 }

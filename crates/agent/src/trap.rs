@@ -18,6 +18,7 @@ use tomo_wire::record::Field;
 
 use crate::armed::{self, Region};
 use crate::forked;
+use crate::label::label;
 use crate::signals;
 use crate::system::{self, Action, How, SIGTRAP, SIGTRAP_BIT};
 
@@ -103,16 +104,7 @@ core::arch::global_asm!(
 );
 
 pub(crate) fn restorer() -> usize {
-    let address: usize;
-    // SAFETY: computes an address.
-    unsafe {
-        core::arch::asm!(
-            "lea {}, [rip + tomo_agent_restore]",
-            out(reg) address,
-            options(nomem, nostack, preserves_flags),
-        );
-    }
-    address
+    label!("tomo_agent_restore")
 }
 
 /// From now on traps may be met: SIGTRAP stays deliverable, and the handler is installed.
@@ -369,13 +361,13 @@ fn find(address: usize) -> Option<(&'static Region, &'static Window)> {
 }
 
 /// Marks the probe and puts its bytes back, the first one last: until then whoever comes traps, and
-/// does the same. Doing it twice, or finishing what another thread began, changes nothing.
+/// does the same. Doing it twice, or finishing what another thread began, changes nothing: these are plain stores of bytes, and
+/// all threads store the same.
 fn restore(region: &Region, window: &Window, address: usize) {
     let within = address.wrapping_sub(region.start);
     let length = usize::from(window.length).clamp(1, window.original.len());
-    // SAFETY: who found the window asked whether its probe has a mark, and marks are mapped as long as the text; and
-    // whether all of it lies in the region, so that these bytes are its alias'. They are changed by plain
-    // stores of bytes that several threads may make at once; all store the same.
+    // SAFETY: who found the window asked whether its probe has a mark, and whether all of it lies in the region, so that these
+    // bytes are its alias'; marks and alias are mapped as long as the text.
     unsafe {
         region
             .marks
