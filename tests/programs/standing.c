@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -27,6 +28,7 @@
     return x + 1;                                                                           \
   }
 DENSE(crowded, 4000) DENSE(narrow, 200)
+DENSE(fresh_0, 200) DENSE(fresh_1, 200) DENSE(fresh_2, 200) DENSE(fresh_3, 200) DENSE(fresh_4, 200) DENSE(fresh_5, 200)
 
 static void say(const char *text, unsigned number) {
   char line[128];
@@ -164,6 +166,53 @@ static int masked_pause(void) {
   __sigpause(~(1 << (SIGUSR1 - 1)), 0);
   return 11;
 }
+/* The same by system calls that are named by number, and what else is stood before of these. */
+static unsigned (*const fresh[])(unsigned) = {fresh_0, fresh_1, fresh_2, fresh_3, fresh_4, fresh_5};
+static int next;
+static void handled(int signal) { say("handled", signal + fresh[next++](0)); }
+static int masked_by_number(void) {
+  struct { void (*handler)(int); unsigned long flags; void *restorer; unsigned long mask; } own = {0}, now;
+  unsigned long all = ~0UL, others = ~(1UL << (SIGUSR1 - 1)), before;
+  struct { unsigned long *set; size_t size; } told = {&others, 8};
+  struct epoll_event events[1];
+  struct timespec none = {0, 0};
+  int queue = epoll_create1(0);
+  struct sigaction restoring;
+  signal(SIGUSR1, handled);
+  sigaction(SIGUSR1, 0, &restoring);
+  /* Its restorer is the C library's, of which only the system tells. */
+  say("asked", syscall(SYS_rt_sigaction, SIGUSR1, 0, &now, 8) | now.handler != handled);
+  own = now;
+  own.flags &= ~SA_RESTART;
+  own.mask = all;
+  say("told", syscall(SYS_rt_sigaction, SIGUSR1, &own, &now, 8));
+  say("mask", syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, 8));
+  say("new", narrow(0) + narrow(3));
+  raise(SIGUSR1);
+  say("suspended", syscall(SYS_rt_sigsuspend, &others, 8) == -1 && errno == EINTR);
+  raise(SIGUSR1);
+  say("polled", syscall(SYS_ppoll, 0, 0, 0, &others, 8) == -1 && errno == EINTR);
+  raise(SIGUSR1);
+  say("selected", syscall(SYS_pselect6, 0, 0, 0, 0, 0, &told) == -1 && errno == EINTR);
+  raise(SIGUSR1);
+  say("waited", syscall(SYS_epoll_pwait, queue, events, 1, -1, &others, 8) == -1 && errno == EINTR);
+  say("set", others == ~(1UL << (SIGUSR1 - 1)) && all == ~0UL && told.set == &others);
+  /* What is no place for a set or an action is for the system to find. */
+  say("no set", syscall(SYS_rt_sigprocmask, SIG_BLOCK, 8, 0, 8) == -1 && errno == EFAULT);
+  say("no suspension", syscall(SYS_rt_sigsuspend, 8, 8) == -1 && errno == EFAULT);
+  say("no selection", syscall(SYS_pselect6, 0, 0, 0, 0, &none, 8) == -1 && errno == EFAULT);
+  say("no action", syscall(SYS_rt_sigaction, SIGTRAP, 8, 0, 8) == -1 && errno == EFAULT);
+  say("no place", syscall(SYS_rt_sigaction, SIGTRAP, 0, 8, 8) == -1 && errno == EFAULT);
+  say("no size", syscall(SYS_rt_sigaction, SIGTRAP, 0, &now, 4) == -1 && errno == EINVAL);
+  say("no stack", syscall(SYS_sigaltstack, 8, 0) == -1 && errno == EFAULT);
+  say("unblocked", syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, 8));
+  say("taken", syscall(SYS_rt_sigaction, SIGTRAP, &own, &now, 8) | now.handler != SIG_DFL);
+  say("new", crowded(0));
+  raise(SIGTRAP);
+  say("kept", syscall(SYS_rt_sigaction, SIGTRAP, 0, &now, 8) | now.handler != handled);
+  say("end", fresh[next](1));
+  return 12;
+}
 static int cleared_handlers(void) {
   struct clone_args told = {.flags = CLONE_CLEAR_SIGHAND, .exit_signal = SIGCHLD};
   struct sigaction now;
@@ -290,7 +339,7 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"forked_unmapped_stack", forked_unmapped_stack},
   {"notified_in_threads", notified_in_threads}, {"masked_contexts", masked_contexts},
   {"cleared_handlers", cleared_handlers}, {"masked_pause", masked_pause},
-  {"vforked", vforked},
+  {"masked_by_number", masked_by_number}, {"vforked", vforked},
   {"ignores", ignores}, {"forks", forks}, {"crowd", crowd},
 };
 

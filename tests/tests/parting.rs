@@ -233,6 +233,28 @@ fn who_gives_up_root_starts_programs_that_say_nothing_of_us() {
     same(run(covering.command(&options).expect("tomo"), "leaves"));
 }
 
+/// `ldd` has the loader say what it would load, and that is asked to load the agent.
+#[test]
+fn ldd_lists_what_it_lists_without_us() {
+    let listed = |mut command: Command| {
+        command.args(["ldd", "/bin/bash"]);
+        let got = complete(command, b"").expect("ldd");
+        assert!(got.status.success(), "{}", text(&got.stderr));
+        let names = text(&got.stdout);
+        let names = names
+            .lines()
+            .filter_map(|line| line.split_whitespace().next());
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let alone = listed(Command::new("env"));
+    assert!(
+        alone.iter().any(|name| name.starts_with("libc.so")),
+        "{alone:?}"
+    );
+    let covering = Covering::new().expect("a folder");
+    assert_eq!(listed(covering.command(&[]).expect("tomo")), alone);
+}
+
 /// What is started after another root was entered is told to load the agent, and cannot.
 #[test]
 fn who_enters_another_root_starts_programs_that_say_nothing_of_us() {

@@ -100,6 +100,13 @@ fn contexts_that_block_all_signals_run_new_code() {
     says_the_same(&COVERING, &["masked_pause"], 11);
 }
 
+/// What is asked for by number comes to the system by no function of its own.
+#[test]
+fn calls_by_number_that_block_all_signals_run_new_code() {
+    let ways = [COVERING.as_slice(), &["cover --crashes"]].concat();
+    says_the_same(&ways, &["masked_by_number"], 12);
+}
+
 /// A process can begin without handlers.
 #[test]
 fn processes_that_begin_without_handlers_run_new_code() {

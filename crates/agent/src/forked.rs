@@ -149,13 +149,16 @@ pub(crate) fn came_back(process: isize) {
 /// The flag of `clone` by which the child borrows or shares its parent's memory.
 const SHARES_MEMORY: usize = 0x100;
 
-/// The number of `clone3`.
-const CLONE_3: usize = 435;
+/// What closes a sandbox.
+pub(crate) const SET_SANDBOX: c_int = 22;
+
+/// The numbers of the calls that make processes.
+pub(crate) const CLONE: usize = 56;
+pub(crate) const FORK: usize = 57;
+pub(crate) const CLONE_3: usize = 435;
 
 /// Whether this system call makes a process that has memory of its own and comes back on a copy of the stack.
 pub(crate) fn forks(number: usize, first: usize, second: usize) -> bool {
-    const FORK: usize = 57;
-    const CLONE: usize = 56;
     let is_one = |flags: usize, stack: usize| flags & SHARES_MEMORY == 0 && stack == 0;
     match number {
         FORK => true,
@@ -266,8 +269,6 @@ fn is_closed() -> bool {
 
 /// `prctl` is called with this option.
 pub(crate) fn before_controlling(option: c_int) {
-    /// Closes a sandbox.
-    const SET_SANDBOX: c_int = 22;
     if option == SET_SANDBOX {
         CLOSED.store(true, Ordering::Relaxed);
     }

@@ -81,6 +81,7 @@ mod maps;
 mod memory;
 mod names;
 mod notified;
+mod numbered;
 mod own;
 mod passage;
 mod preloaded;

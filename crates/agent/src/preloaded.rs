@@ -1,10 +1,11 @@
 //! Where the loader cannot find our file any more, it is not told to load it: it would say so, on the standard error of each program
-//! that is started.
+//! that is started. Nor is it where it runs nothing and only lists what it would load (`ldd`).
 //!
 //! A program that calls `chroot` looks files up elsewhere from then on, and so do those that it starts. If our file is not
 //! there either, its name is taken out of the list of what is loaded first, in the environment that the program hands on.
 
 use core::ffi::{CStr, c_char};
+use core::ptr::null;
 
 use crate::loader::{self, weak};
 use crate::system::{self, Access};
@@ -12,41 +13,76 @@ use crate::system::{self, Access};
 /// How the variable with that list begins.
 const LIST: &[u8] = b"LD_PRELOAD=";
 
+/// What the loader is told where it is to list what it would load.
+const ASKS: &[u8] = b"LD_TRACE_LOADED_OBJECTS=";
+
 /// The program has another root directory now.
 pub(crate) fn after_leaving_root() {
+    forget(environment(), |path| {
+        system::open(path, Access::Read, true).is_err()
+    });
+}
+
+/// The program is about to execute another one in this environment (null: its own).
+pub(crate) fn before_executing(handed_on: usize) {
+    let entries = match handed_on {
+        0 => environment(),
+        other => other as Entries,
+    };
+    let mut asks = false;
+    for_each(entries, |_, said| asks |= said.starts_with(ASKS));
+    if asks {
+        forget(entries, |_| true);
+    }
+}
+
+/// A list of strings that ends with null, or null.
+type Entries = *const *mut c_char;
+
+/// That of the program.
+fn environment() -> Entries {
+    let variable = weak!("__environ") as *const Entries;
+    if variable.is_null() {
+        return null();
+    }
+    // SAFETY: the C library's variable of this name.
+    unsafe { *variable }
+}
+
+/// Takes our file out of the lists in `entries`, if `is_to_be` says so of its path.
+fn forget(entries: Entries, is_to_be: impl Fn(&CStr) -> bool) {
     let here = after_leaving_root as *const () as usize;
     loader::for_each(|module| {
-        if module.holds(here) && system::open(module.path, Access::Read, true).is_err() {
-            forget(module.path);
+        if module.holds(here) && is_to_be(module.path) {
+            for_each(entries, |entry, said| {
+                if let Some((start, end)) = place_of(module.path.to_bytes(), said) {
+                    // SAFETY: the program's own string, which it can change; nobody has put our name into one that it cannot.
+                    unsafe { close_up(entry.cast(), start, end) };
+                }
+            });
         }
     });
 }
 
-/// Takes the file at `path` out of the list.
-fn forget(path: &CStr) {
-    let variable = weak!("__environ") as *const *const *mut c_char;
-    if variable.is_null() {
-        return;
-    }
-    // SAFETY: the C library's variable of this name; a list of strings that ends with null, or null.
-    let mut next = unsafe { *variable };
-    if next.is_null() {
-        return;
-    }
+/// Calls `visit` with where each entry is, and what it says. Whether the list is memory at all is asked of the system.
+fn for_each(entries: Entries, mut visit: impl FnMut(*mut c_char, &[u8])) {
+    const AT_ONCE: usize = 64;
+    let mut next = entries as usize;
     loop {
-        // SAFETY: not behind the null at the end, at which this returns.
-        let entry = unsafe { *next };
-        if entry.is_null() {
+        let mut some = [0; AT_ONCE];
+        let read = system::peek(next, &mut some).unwrap_or(0);
+        for entry in some.iter().take(read) {
+            if *entry == 0 {
+                return;
+            }
+            let entry = *entry as *mut c_char;
+            // SAFETY: an entry of an environment is a string that ends with a zero byte.
+            visit(entry, unsafe { CStr::from_ptr(entry) }.to_bytes());
+        }
+        if read < AT_ONCE {
             return;
         }
-        // SAFETY: an entry is a string that ends with a zero byte.
-        let bytes = unsafe { CStr::from_ptr(entry) }.to_bytes();
-        if let Some((start, end)) = place_of(path.to_bytes(), bytes) {
-            // SAFETY: the program's own string, which it can change; nobody has put our name into one that it cannot.
-            unsafe { close_up(entry.cast(), start, end) };
-        }
-        // SAFETY: as above.
-        next = unsafe { next.add(1) };
+        next = next.wrapping_add(size_of_val(&some));
     }
 }
 

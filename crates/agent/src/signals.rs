@@ -6,7 +6,7 @@
 //! on to the functions of the C library. Without an armed image they change nothing. Beside them stand those that execute another
 //! program, which is to find SIGTRAP as without us, those that fork, a few functions after which text is to be the program's
 //! own again (`given.rs`), and some before which what is ours is to be told from what is the program's (`limits.rs`,
-//! `preloaded.rs`).
+//! `preloaded.rs`); and `syscall`, which makes any system call (`numbered.rs`).
 //!
 //! Not seen: masks that a program sets by system calls of its own, or in the saved context of a signal.
 
@@ -22,6 +22,7 @@ use crate::forked::{self, Begin};
 use crate::given;
 use crate::limits::{self, Limit};
 use crate::notified::{self, Event};
+use crate::numbered::SYSCALL;
 use crate::preloaded;
 use crate::slabs;
 use crate::stacks;
@@ -57,6 +58,26 @@ pub(crate) struct Action {
     restorer: usize,
 }
 
+impl Action {
+    /// As the system has it.
+    pub(crate) fn words(&self) -> [usize; 4] {
+        let (flags, mask) = (self.flags as u32 as usize, self.mask.0[0] as usize);
+        [self.handler, flags, self.restorer, mask]
+    }
+
+    /// That of [`Self::words`].
+    pub(crate) fn of([handler, flags, restorer, signals]: [usize; 4]) -> Self {
+        let mut mask = Set([0; 16]);
+        mask.0[0] = signals as u64;
+        Self {
+            handler,
+            mask,
+            flags: flags as c_int,
+            restorer,
+        }
+    }
+}
+
 /// Calls `with` with the set at `set`, without SIGTRAP if there may be traps.
 ///
 /// # Safety
@@ -85,7 +106,7 @@ impl Real {
         }
     }
 
-    fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         let known = self.address.load(Ordering::Relaxed);
         if known == 0 {
             // Somebody calls before our start: another library that was asked to be the first.
@@ -135,7 +156,7 @@ macro_rules! stand_before {
     };
 }
 
-const BLOCK_OR_SET: [c_int; 2] = [0, 2];
+pub(crate) const BLOCK_OR_SET: [c_int; 2] = [0, 2];
 /// What `sigset` is told of a signal that it is to block.
 const HOLD: usize = 2;
 const ERROR: usize = usize::MAX;
@@ -193,7 +214,7 @@ unsafe fn trap_action(new: *const Action, old: *mut Action) -> c_int {
 ///
 /// # Safety
 /// Both are null or point at actions.
-unsafe fn any_action(
+pub(crate) unsafe fn any_action(
     signal: c_int,
     new: *const Action,
     old: *mut Action,
@@ -281,6 +302,42 @@ fn simple(signal: c_int, handler: usize, real: impl FnOnce(c_int, usize) -> usiz
     })
 }
 
+/// `sigaltstack`.
+///
+/// # Safety
+/// Both are null or point at stacks.
+pub(crate) unsafe fn name_stack(
+    new: *const Stack,
+    old: *mut Stack,
+    real: impl FnOnce(*const Stack, *mut Stack) -> c_int,
+) -> c_int {
+    // SAFETY: the caller's.
+    let wanted = unsafe { new.as_ref() }.copied();
+    let wanted = wanted.filter(|_| is_watching());
+    if let Some(wanted) = wanted {
+        stacks::before_naming(&wanted);
+    }
+    let result = real(new, old);
+    if result == 0 {
+        // SAFETY: the caller's.
+        unsafe { fatal::hide_stack(old) };
+        if wanted.is_some_and(|wanted| wanted.flags & Stack::NONE != 0) {
+            stacks::forget();
+        }
+    }
+    result
+}
+
+/// `mremap` with these flags, to so many bytes.
+pub(crate) fn moved(flags: c_int, length: usize, real: impl FnOnce() -> usize) -> usize {
+    const FIXED: c_int = 2;
+    let place = real();
+    if flags & FIXED != 0 && place != ERROR {
+        given::after_moving(place, length);
+    }
+    place
+}
+
 stand_before! {
     besides SYSCALL, CLONE, CLONE_2, SET, SWAP;
     SIGACTION: sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int = -1, |real| {
@@ -358,22 +415,9 @@ stand_before! {
         // SAFETY: what `epoll_pwait2` asks of its callers.
         unsafe { without_trap(set, |set| real(file, events, most, time, set)) }
     }
-    SIGALTSTACK: sigaltstack(new: *const c_void, old: *mut c_void) -> c_int = -1, |real| {
+    SIGALTSTACK: sigaltstack(new: *const Stack, old: *mut Stack) -> c_int = -1, |real| {
         // SAFETY: what `sigaltstack` asks of its callers.
-        let wanted = unsafe { new.cast::<Stack>().as_ref() }.copied();
-        let wanted = wanted.filter(|_| is_watching());
-        if let Some(wanted) = wanted {
-            stacks::before_naming(&wanted);
-        }
-        let result = real(new, old);
-        if result == 0 {
-            // SAFETY: as above.
-            unsafe { fatal::hide_stack(old.cast::<Stack>()) };
-            if wanted.is_some_and(|wanted| wanted.flags & Stack::NONE != 0) {
-                stacks::forget();
-            }
-        }
-        result
+        unsafe { name_stack(new, old, real) }
     }
     PTHREAD_CREATE: pthread_create(thread: *mut c_void, attributes: *const c_void, start: usize, argument: *mut c_void) -> c_int = 11, |real| {
         slabs::create(|start, argument| real(thread, attributes, start, argument), start, argument)
@@ -402,12 +446,7 @@ stand_before! {
         real(address, length, protection, key)
     }
     MREMAP: mremap(old: usize, old_length: usize, length: usize, flags: c_int, new: usize) -> usize = ERROR, |real| {
-        const FIXED: c_int = 2;
-        let place = real(old, old_length, length, flags, new);
-        if flags & FIXED != 0 && place != ERROR {
-            given::after_moving(place, length);
-        }
-        place
+        moved(flags, length, || real(old, old_length, length, flags, new))
     }
     MUNMAP: munmap(address: usize, length: usize) -> c_int = -1, |real| {
         if is_watching() {
@@ -430,24 +469,24 @@ stand_before! {
         process
     }
     EXECVE: execve(path: usize, arguments: usize, environment: usize) -> c_int = -1, |real| {
-        trap::hand_on(|| real(path, arguments, environment))
+        trap::hand_on(environment, || real(path, arguments, environment))
     }
-    EXECV: execv(path: usize, arguments: usize) -> c_int = -1, |real| trap::hand_on(|| real(path, arguments))
-    EXECVP: execvp(path: usize, arguments: usize) -> c_int = -1, |real| trap::hand_on(|| real(path, arguments))
+    EXECV: execv(path: usize, arguments: usize) -> c_int = -1, |real| trap::hand_on(0, || real(path, arguments))
+    EXECVP: execvp(path: usize, arguments: usize) -> c_int = -1, |real| trap::hand_on(0, || real(path, arguments))
     EXECVPE: execvpe(path: usize, arguments: usize, environment: usize) -> c_int = -1, |real| {
-        trap::hand_on(|| real(path, arguments, environment))
+        trap::hand_on(environment, || real(path, arguments, environment))
     }
     FEXECVE: fexecve(file: c_int, arguments: usize, environment: usize) -> c_int = -1, |real| {
-        trap::hand_on(|| real(file, arguments, environment))
+        trap::hand_on(environment, || real(file, arguments, environment))
     }
     EXECVEAT: execveat(folder: c_int, path: usize, arguments: usize, environment: usize, flags: c_int) -> c_int = -1, |real| {
-        trap::hand_on(|| real(folder, path, arguments, environment, flags))
+        trap::hand_on(environment, || real(folder, path, arguments, environment, flags))
     }
     SPAWN: posix_spawn(child: usize, path: usize, actions: usize, attributes: usize, arguments: usize, environment: usize) -> c_int = 38, |real| {
-        trap::hand_on(|| real(child, path, actions, attributes, arguments, environment))
+        trap::hand_on(environment, || real(child, path, actions, attributes, arguments, environment))
     }
     SPAWNP: posix_spawnp(child: usize, path: usize, actions: usize, attributes: usize, arguments: usize, environment: usize) -> c_int = 38, |real| {
-        trap::hand_on(|| real(child, path, actions, attributes, arguments, environment))
+        trap::hand_on(environment, || real(child, path, actions, attributes, arguments, environment))
     }
     MLOCKALL: mlockall(flags: c_int) -> c_int = -1, |real| real(slabs::locked(flags))
     CHROOT: chroot(path: *const c_void) -> c_int = -1, |real| {
@@ -559,85 +598,6 @@ unsafe extern "C" fn before_cloning(arguments: &mut [usize; 6]) -> usize {
 
 pub(crate) extern "C" fn fail() -> c_int {
     -1
-}
-
-static SYSCALL: Real = Real::new(c"syscall");
-
-/// Stands before the C library's function of this name, and goes on there with everything as it was, unless the call is one
-/// that forks.
-// SAFETY: called as the C library's function. What may be an argument is saved around the call, at which the stack is aligned; it is
-// left by a jump, so that the C library's function finds what it would without us, as does a child that comes back elsewhere.
-#[unsafe(naked)]
-#[cfg_attr(feature = "carried", unsafe(no_mangle))]
-unsafe extern "C" fn syscall() {
-    naked_asm!(
-        "cmp rdi, 56",
-        "je 3f",
-        "cmp rdi, 57",
-        "je 3f",
-        "cmp rdi, 435",
-        "je 3f",
-        "2: mov r11, [rip + {real} + {address}]",
-        "test r11, r11",
-        "jz 4f",
-        "jmp r11",
-        "3: push rdi",
-        "push rsi",
-        "push rdx",
-        "push rcx",
-        "push r8",
-        "push r9",
-        "sub rsp, 8",
-        "call {forks}",
-        "add rsp, 8",
-        "pop r9",
-        "pop r8",
-        "pop rcx",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
-        "test al, al",
-        "jz 2b",
-        "4: jmp {followed}",
-        real = sym SYSCALL,
-        address = const core::mem::offset_of!(Real, address),
-        forks = sym forks,
-        followed = sym followed,
-    )
-}
-
-extern "C" fn forks(number: usize, first: usize, second: usize) -> bool {
-    forked::forks(number, first, second)
-}
-
-/// `syscall`, behind which a child begins.
-///
-/// # Safety
-/// As for `syscall`.
-unsafe extern "C" fn followed(
-    number: usize,
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-) -> isize {
-    type Function = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize) -> isize;
-    let address = SYSCALL.address();
-    if address == 0 {
-        return -1;
-    }
-    let begins_without = forked::clears_handlers(number, a);
-    // SAFETY: the C library's function of this name takes so many numbers at most, and gets what the program gave.
-    let result = unsafe { transmute::<usize, Function>(address)(number, a, b, c, d, e, f) };
-    if forked::forks(number, a, b) {
-        forked::came_back(result);
-        if result == 0 && begins_without {
-            trap::stand_again();
-        }
-    }
-    result
 }
 
 /// Defines one of the functions that take a program's arguments one by one: all but the first lie one behind the other once those
