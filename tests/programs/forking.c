@@ -206,20 +206,25 @@ static int one_child(void) {
   say("ended", end_of(child));
   return 0;
 }
-/* From now on a system call that a program like this one never makes ends it. */
-static int locked_in(void) {
+/* From now on system calls that a program like this one never makes end it. */
+static int locks_in(int by_number) {
 #ifdef SECCOMP_MODE_FILTER
   struct sock_filter filter[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 1, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 1),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 1;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return 1;
+  if (by_number ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)
+                : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 1;
 #endif
   return one_child();
 }
+static int locked_in(void) { return locks_in(0); }
+static int locked_in_by_number(void) { return locks_in(1); }
 /* It may not make files any more. */
 static int limited(void) {
   struct rlimit nothing = {0, 0};
@@ -236,7 +241,8 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"family", family}, {"handler", handler}, {"alternate", alternate}, {"interrupted", interrupted},
   {"stepped", stepped},
   {"threads", threads}, {"executes", executes}, {"last", last}, {"to_background", to_background},
-  {"one_child", one_child}, {"locked_in", locked_in}, {"limited", limited}, {"out_of_files", out_of_files},
+  {"one_child", one_child}, {"locked_in", locked_in}, {"locked_in_by_number", locked_in_by_number},
+  {"limited", limited}, {"out_of_files", out_of_files},
 };
 
 int main(int count, char **arguments) {

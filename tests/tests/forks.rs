@@ -221,6 +221,7 @@ fn daemons_have_records_of_their_own() {
 fn what_cannot_be_separate_is_said_and_nothing_is_lost() {
     for (scenario, why) in [
         ("locked_in", "Operation not permitted"),
+        ("locked_in_by_number", "Operation not permitted"),
         ("limited", "File too large"),
         ("out_of_files", "Too many open files"),
     ] {

@@ -262,12 +262,12 @@ fn tell(child: Handler) {
 /// Whether the program has closed a sandbox by itself, in which nobody knows what may still be asked of the system.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Whether it has, by the C library's `prctl`.
-fn is_closed() -> bool {
+/// Whether it has, by the C library's `prctl` or `syscall`.
+pub(crate) fn is_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }
 
-/// `prctl` is called with this option.
+/// `prctl` is called with this option, or a call that does the same.
 pub(crate) fn before_controlling(option: c_int) {
     if option == SET_SANDBOX {
         CLOSED.store(true, Ordering::Relaxed);

@@ -7,6 +7,8 @@
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
 
+use tomo_wire::PAGE;
+
 use crate::loader::{self, weak};
 use crate::system::{self, Access};
 
@@ -64,25 +66,23 @@ fn forget(entries: Entries, is_to_be: impl Fn(&CStr) -> bool) {
     });
 }
 
-/// Calls `visit` with where each entry is, and what it says. Whether the list is memory at all is asked of the system.
-fn for_each(entries: Entries, mut visit: impl FnMut(*mut c_char, &[u8])) {
-    const AT_ONCE: usize = 64;
-    let mut next = entries as usize;
+/// Calls `visit` with where each entry is, and what it says. The system is not asked for anything: a sandbox may allow no more than
+/// to execute a program.
+fn for_each(mut entries: Entries, mut visit: impl FnMut(*mut c_char, &[u8])) {
+    // Null, or what nobody takes for a list.
+    if (entries as usize) < PAGE as usize {
+        return;
+    }
     loop {
-        let mut some = [0; AT_ONCE];
-        let read = system::peek(next, &mut some).unwrap_or(0);
-        for entry in some.iter().take(read) {
-            if *entry == 0 {
-                return;
-            }
-            let entry = *entry as *mut c_char;
-            // SAFETY: an entry of an environment is a string that ends with a zero byte.
-            visit(entry, unsafe { CStr::from_ptr(entry) }.to_bytes());
-        }
-        if read < AT_ONCE {
+        // SAFETY: an environment is a list of strings that ends with null, behind which this does not look.
+        let entry = unsafe { *entries };
+        if entry.is_null() {
             return;
         }
-        next = next.wrapping_add(size_of_val(&some));
+        // SAFETY: an entry is a string that ends with a zero byte.
+        visit(entry, unsafe { CStr::from_ptr(entry) }.to_bytes());
+        // SAFETY: as above.
+        entries = unsafe { entries.add(1) };
     }
 }
 
