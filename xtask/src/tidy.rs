@@ -11,6 +11,7 @@ mod size;
 pub(crate) mod source;
 mod tables;
 mod tokens;
+mod unrun;
 mod unsafety;
 mod words;
 
@@ -20,7 +21,7 @@ use files::File;
 use std::fmt;
 use std::path::Path;
 
-/// Checks the house rules: module docs, crate edges, `unsafe`, sizes, paths, words, licences.
+/// Checks the house rules: module docs, crate edges, tests that do not run, `unsafe`, sizes, paths, words, licences.
 #[derive(clap::Args)]
 pub(crate) struct Tidy {}
 
@@ -67,6 +68,7 @@ pub(crate) fn run() -> Result<()> {
     let mut findings = of_files(&root, &files);
     let metadata = house::metadata()?;
     findings.extend(edges::check(&metadata));
+    findings.extend(unrun::check(&root, &files, &metadata));
     findings.extend(licences::check(
         &metadata,
         &std::fs::read_to_string(root.join("deny.toml"))?,

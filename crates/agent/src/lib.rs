@@ -32,8 +32,9 @@
 //! | `signals.rs` | the C library's functions on signals, kept from hiding SIGTRAP |
 //! | `contexts.rs` | contexts that a program switches by itself |
 //! | `notified.rs` | functions that the C library calls in threads of its own |
+//! | `numbered.rs` | system calls that a program makes by number |
 //! | `limits.rs` | limits of memory that a program sets itself |
-//! | `preloaded.rs` | our name in the environment, where our file is out of reach |
+//! | `preloaded.rs` | our name in the environment, where our file is out of reach or not wanted |
 //! | `slabs.rs` | a slab of counters for each thread |
 //! | `shadow.rs` | a shadow of the thread's stacks behind it |
 //! | `tracks.rs` | what threads record in order, and how it grows |
