@@ -157,6 +157,26 @@ static int masked_contexts(void) {
   swapcontext(&caller, &callee);
   return 9;
 }
+/* The handler of a signal goes on on its stack once another one was run on. */
+static void leaves(int signal) {
+  volatile unsigned char kept[6000];
+  unsigned changed = 0;
+  for (size_t i = 0; i < sizeof kept; i++) kept[i] = 0x5a;
+  getcontext(&callee);
+  callee.uc_stack.ss_sp = callee_stack;
+  callee.uc_stack.ss_size = sizeof callee_stack;
+  makecontext(&callee, called, 0);
+  swapcontext(&caller, &callee);
+  for (size_t i = 0; i < sizeof kept; i++) changed += kept[i] != 0x5a;
+  say("changed", changed + signal);
+}
+static int left_stack(void) {
+  stack_t stack = {.ss_sp = shared, .ss_size = sizeof shared};
+  struct sigaction action = {.sa_handler = leaves, .sa_flags = SA_ONSTACK};
+  say("set", sigaltstack(&stack, 0) | sigaction(SIGUSR1, &action, 0));
+  raise(SIGUSR1);
+  return 13;
+}
 extern int __sigpause(int, int);
 static void paused(int signal) { say("paused", signal + narrow(0) + narrow(3)); }
 static int masked_pause(void) {
@@ -339,7 +359,7 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"forked_unmapped_stack", forked_unmapped_stack},
   {"notified_in_threads", notified_in_threads}, {"masked_contexts", masked_contexts},
   {"cleared_handlers", cleared_handlers}, {"masked_pause", masked_pause},
-  {"masked_by_number", masked_by_number}, {"vforked", vforked},
+  {"masked_by_number", masked_by_number}, {"left_stack", left_stack}, {"vforked", vforked},
   {"ignores", ignores}, {"forks", forks}, {"crowd", crowd},
 };
 

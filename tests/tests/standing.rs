@@ -72,6 +72,12 @@ fn a_stack_that_was_unmapped_is_left_alone() {
     says_the_same(&COVERING, &["forked_unmapped_stack"], 6);
 }
 
+/// A handler is to go on there, though the thread is elsewhere meanwhile.
+#[test]
+fn a_stack_that_a_handler_leaves_for_another_one_is_left_alone() {
+    says_the_same(&COVERING, &["left_stack"], 13);
+}
+
 /// Traps come to several threads at once.
 #[test]
 fn a_stack_that_all_threads_name_is_left_alone() {
@@ -112,6 +118,28 @@ fn calls_by_number_that_block_all_signals_run_new_code() {
 fn processes_that_begin_without_handlers_run_new_code() {
     let ways = [COVERING.as_slice(), &["cover --crashes"]].concat();
     says_the_same(&ways, &["cleared_handlers"], 10);
+}
+
+/// Sanitizers that are linked into a program bring some, which are not ready when the agent starts.
+#[test]
+fn functions_that_a_program_has_by_the_names_of_the_c_librarys_are_not_called() {
+    let program = compiled("gcc", "iterating.c", &["-O2", "-w", "-rdynamic"]).expect("built");
+    let covering = Covering::new().expect("a folder");
+    let run = |mut command: Command| {
+        command.arg(&program);
+        complete(command, b"").expect("run")
+    };
+    let alone = run(Command::new("env"));
+    assert_eq!(
+        (alone.status.code(), text(&alone.stdout)),
+        (Some(3), "1 1\n2\n".to_owned())
+    );
+    for words in ["cover", "cover --fork separate", "count"] {
+        let got = run(observing(words, &covering.output()));
+        let said = text(&got.stderr);
+        assert_eq!(text(&got.stdout), text(&alone.stdout), "{words}: {said}");
+        assert_eq!(got.status.code(), Some(3), "{words}: {said}");
+    }
 }
 
 /// Whoever starts a program may ignore it, and whom that starts finds it so.

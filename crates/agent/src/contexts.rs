@@ -1,10 +1,12 @@
 //! Contexts that a program switches by itself (`setcontext`, `swapcontext`). The C library sets their masks by system calls of its
-//! own, so SIGTRAP is taken out of a context's mask before it goes there.
+//! own, so SIGTRAP is taken out of a context's mask before it goes there. Where it goes may be off the stack for handlers, while a
+//! handler is to go on there.
 
 use core::arch::naked_asm;
 use core::mem::offset_of;
 
 use crate::signals::{Real, WATCHING, fail};
+use crate::stacks;
 use crate::system::SIGTRAP_BIT;
 
 /// Where in a `ucontext_t` the mask is, in bytes.
@@ -18,13 +20,30 @@ macro_rules! goes_to {
     ($name:ident => $real:ident, $context:literal) => {
         /// Stands before the C library's function of this name, and goes on there with everything as it was, stack and return
         /// address included, since these are what is kept of who calls.
-        // SAFETY: called as the C library's function. A mask is only written where SIGTRAP is in it, and the context is the caller's.
+        // SAFETY: called as the C library's function. What may be an argument is saved around the call, at which the stack is aligned. A mask is
+        // only written where SIGTRAP is in it, and the context is the caller's.
         #[unsafe(naked)]
         #[cfg_attr(feature = "carried", unsafe(no_mangle))]
         unsafe extern "C" fn $name() {
             naked_asm!(
                 "cmp byte ptr [rip + {watching}], 0",
                 "je 2f",
+                "push r9",
+                "push r8",
+                "push rcx",
+                "push rdx",
+                "push rsi",
+                "push rdi",
+                "sub rsp, 8",
+                "mov rdi, rsp",
+                "call {leaving}",
+                "add rsp, 8",
+                "pop rdi",
+                "pop rsi",
+                "pop rdx",
+                "pop rcx",
+                "pop r8",
+                "pop r9",
                 concat!("test byte ptr [", $context, " + {mask}], {bit}"),
                 "jz 2f",
                 concat!("and byte ptr [", $context, " + {mask}], {others}"),
@@ -33,6 +52,7 @@ macro_rules! goes_to {
                 "jz {fail}",
                 "jmp r11",
                 watching = sym WATCHING,
+                leaving = sym leaving,
                 mask = const MASK,
                 bit = const SIGTRAP_BIT,
                 others = const !(SIGTRAP_BIT as u8),
@@ -42,6 +62,11 @@ macro_rules! goes_to {
             )
         }
     };
+}
+
+/// The program goes elsewhere from this place of a stack.
+extern "C" fn leaving(place: usize) {
+    stacks::before_leaving(place);
 }
 
 goes_to! { setcontext => SET, "rdi" }

@@ -35,6 +35,7 @@ use crate::armed::{self, Counters};
 use crate::interrupted::Interrupted;
 use crate::loader::weak;
 use crate::own::{self, Own};
+use crate::symbols::OfGlibc;
 use crate::system::{self, Errno, How, Protection};
 use crate::tables::tables;
 use crate::{door, kept, slabs, stacks};
@@ -244,7 +245,8 @@ extern "C" fn clone_begins(told: usize) -> c_int {
 /// Has the C library call `child` in forked processes.
 fn tell(child: Handler) {
     // glibc has the one, others the other; the fourth argument, the module that asks, is glibc's.
-    let address = match weak!("__register_atfork") {
+    static REGISTER: OfGlibc = OfGlibc::new(c"__register_atfork");
+    let address = match REGISTER.address(weak!("__register_atfork")) {
         0 => weak!("pthread_atfork"),
         address => address,
     };

@@ -7,7 +7,7 @@
 //! - those on which a frame has no room, with all the wide registers that the processor has, and what our handler needs;
 //! - those that several threads name, since the program ends by whatever is handled there.
 //!
-//! Once a program names such a stack, or unmaps one without taking it back, its traps are handled on the stacks on which they come.
+//! Once a program names such a stack, or unmaps one without taking it back, or switches contexts on one, its traps are handled on the stacks on which they come.
 //! What a thread names is known as long as it lives and the program asks by the C library's function; of more threads than fit
 //! it is not known.
 
@@ -85,6 +85,19 @@ pub(crate) fn before_unmapping(start: usize, length: usize) {
     };
     let used = USED.load(SeqCst);
     if used != 0 && !forked::is_guest() && NAMED.iter().take(used).any(meets) {
+        trap::leave_stacks();
+    }
+}
+
+/// The calling thread goes from this place to another stack, and may come back. Who traps on the other one would be handled from the
+/// top of the stack for handlers on, over what is there, if that is where it comes from.
+pub(crate) fn before_leaving(place: usize) {
+    let used = USED.load(SeqCst);
+    let holds = |named: &Named| {
+        let start = named.start.load(SeqCst);
+        (start..named.end.load(SeqCst)).contains(&place)
+    };
+    if used != 0 && !forked::is_guest() && NAMED.iter().take(used).any(holds) {
         trap::leave_stacks();
     }
 }

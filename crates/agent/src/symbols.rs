@@ -7,8 +7,9 @@
 //! write it: buckets, then for each bucket a chain of hashes, of which the last has its lowest bit set.
 
 use core::ffi::CStr;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::loader::{self, Module};
+use crate::loader::{self, Module, weak};
 
 const STRINGS: u64 = 5;
 const SYMBOLS: u64 = 6;
@@ -72,6 +73,51 @@ pub(crate) fn after_ours(names: &[&Name], mut found: impl FnMut(usize, usize)) {
         }
     });
 }
+
+/// A function of glibc, also where the program has one of the same name, which may not be ready to be called yet: that of a
+/// sanitizer, for one, which is linked into the program.
+pub(crate) struct OfGlibc {
+    name: Name,
+    found: AtomicUsize,
+}
+
+impl OfGlibc {
+    pub(crate) const fn new(name: &'static CStr) -> Self {
+        Self {
+            name: Name::of(name),
+            found: AtomicUsize::new(0),
+        }
+    }
+
+    /// Where it is, if the loader has bound the name to what is at `bound`, or to nothing: that is 0.
+    pub(crate) fn address(&self, bound: usize) -> usize {
+        let known = self.found.load(Ordering::Relaxed);
+        if known != 0 || bound == 0 {
+            return known;
+        }
+        let own = match weak!("gnu_get_libc_version") {
+            0 => bound,
+            other if bound.abs_diff(other) < NEAR => bound,
+            other => self.beside(other).unwrap_or(bound),
+        };
+        self.found.store(own, Ordering::Relaxed);
+        own
+    }
+
+    /// That of the module in which this function is.
+    fn beside(&self, function: usize) -> Option<usize> {
+        let mut found = None;
+        loader::for_each_listed(|module| {
+            if module.holds(function) {
+                found = Table::of(&module).and_then(|table| table.address(&self.name));
+            }
+        });
+        found
+    }
+}
+
+/// A function of the C library is nearer to any other of it; a program's is not, since programs lie far from libraries.
+const NEAR: usize = 2 << 20;
 
 /// The symbols that a module offers to others.
 struct Table {
