@@ -135,7 +135,13 @@ impl<'s, 'a> Builder<'s, 'a> {
             Some(false) => return self.blame(Reason::OverlappingInstructions),
             None => match self.foreign(target) {
                 Some(_) if self.is_gap(block, target) => return self.blame(Reason::RunsOffTheEnd),
-                Some(kind) => kind,
+                Some(kind) => {
+                    // Where that goes is in a register, be it another function or one more part of this one.
+                    if self.code.is_indirect_thunk(target) {
+                        self.blame(Reason::UnresolvedIndirectJump);
+                    }
+                    kind
+                }
                 None => return self.blame(Reason::RunsOffTheEnd),
             },
         };

@@ -109,6 +109,14 @@ impl<'a> Code<'a> {
         &bytes[start.since(from) as usize..end.min(to).max(start).since(from) as usize]
     }
 
+    /// Whether at `pos` is what gcc writes for indirect branches that no processor may guess (`-mindirect-branch=thunk`): a call over
+    /// a loop that never ends, and then the return address is overwritten.
+    pub(crate) fn is_indirect_thunk(&self, pos: Pos) -> bool {
+        // call 1f; 2: pause; lfence; jmp 2b; 1:
+        const THUNK: [u8; 12] = [0xe8, 7, 0, 0, 0, 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9];
+        self.bytes(pos, pos.plus(THUNK.len() as u32)) == THUNK
+    }
+
     /// The end of the region that holds `pos`.
     pub(crate) fn region_end(&self, pos: Pos) -> Pos {
         self.region(pos).map_or(pos, |region| region.1)

@@ -9,10 +9,10 @@ use rayon::prelude::*;
 use super::code::{Code, Pos};
 use super::explore::{Bits, Explored, RawBlock};
 use super::names;
-use crate::Reason;
-use crate::dwarf::{DebugInfo, ResultKind};
+use crate::dwarf::{DebugFunction, DebugInfo, ResultKind};
 use crate::elf::{Symbol, SymbolKind};
 use crate::unwind::{ExceptionTable, Unwind};
+use crate::{Address, Reason};
 
 /// What says that a fragment starts where it does.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -350,13 +350,55 @@ fn unwind_starts(tables: &Tables<'_>, starts: &mut Vec<Start>) {
     }
 }
 
+/// Where function symbols stand, by address: of whole functions, and of parts that were split off.
+struct SymbolPlaces {
+    whole: Vec<Address>,
+    parts: Vec<Address>,
+}
+
+impl SymbolPlaces {
+    fn of(code: &Code<'_>) -> Self {
+        let symbols = code.binary.symbols().iter();
+        // To parts in sections of their own LLVM gives no type.
+        let functions = symbols.filter(|symbol| match symbol.kind {
+            SymbolKind::Function => true,
+            SymbolKind::Untyped => names::is_split_part(symbol.name),
+            SymbolKind::IndirectFunction | SymbolKind::Object => false,
+        });
+        let (parts, whole): (Vec<_>, Vec<_>) =
+            functions.partition(|symbol| names::is_split_part(symbol.name));
+        let places = |symbols: Vec<&Symbol<'_>>| {
+            let mut places: Vec<_> = symbols.iter().map(|symbol| symbol.address).collect();
+            places.sort_unstable();
+            places
+        };
+        Self {
+            whole: places(whole),
+            parts: places(parts),
+        }
+    }
+
+    /// Where the function is entered. Where debug information does not say so, it is taken to be at the first of its ranges; LLVM lists
+    /// that of a part that was split off before it, which the symbols tell.
+    fn entry(&self, function: &DebugFunction) -> Address {
+        if function.ranges.len() < 2 || self.parts.binary_search(&function.entry).is_err() {
+            return function.entry;
+        }
+        let mut starts = function.ranges.iter().map(|range| range.start());
+        let whole = starts.find(|start| self.whole.binary_search(start).is_ok());
+        whole.unwrap_or(function.entry)
+    }
+}
+
 fn debug_starts(tables: &Tables<'_>, starts: &mut Vec<Start>) {
+    let symbols = SymbolPlaces::of(tables.code);
     for (index, function) in tables.debug.functions.iter().enumerate() {
+        let entry = symbols.entry(function);
         for range in &function.ranges {
             let Some(at) = tables.code.pos(range.start()) else {
                 continue;
             };
-            let is_entry = range.start() == function.entry;
+            let is_entry = range.start() == entry;
             let size = u32::try_from(range.size()).unwrap_or(u32::MAX);
             starts.push(Start {
                 at,
