@@ -575,3 +575,36 @@ pub(crate) fn insert(
     }
     changed
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Range;
+    use crate::dwarf::Prototype;
+
+    /// Where a function is entered whose ranges begin at these addresses, of which the first is taken for its entry.
+    fn entered(starts: &[u64]) -> u64 {
+        let symbols = SymbolPlaces {
+            whole: vec![Address(0x100), Address(0x200)],
+            parts: vec![Address(0x300), Address(0x400)],
+        };
+        let range = |start: &u64| Range::new(Address(*start), Address(start + 0x10));
+        let function = DebugFunction {
+            entry: Address(starts[0]),
+            ranges: starts.iter().filter_map(range).collect(),
+            name: None,
+            prototype: Prototype::default(),
+        };
+        symbols.entry(&function).0
+    }
+
+    #[test]
+    fn a_part_that_is_listed_first_is_no_entry() {
+        assert_eq!(entered(&[0x300, 0x200]), 0x200);
+        assert_eq!(entered(&[0x300, 0x400, 0x100]), 0x100);
+        assert_eq!(entered(&[0x200, 0x300]), 0x200);
+        assert_eq!(entered(&[0x300]), 0x300, "a function of that name");
+        assert_eq!(entered(&[0x300, 0x500]), 0x300, "nothing says where else");
+        assert_eq!(entered(&[0x500, 0x200]), 0x500, "no symbol says otherwise");
+    }
+}
