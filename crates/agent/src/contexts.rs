@@ -5,6 +5,7 @@
 use core::arch::naked_asm;
 use core::mem::offset_of;
 
+use crate::arguments::keeping_arguments;
 use crate::signals::{Real, WATCHING, fail};
 use crate::stacks;
 use crate::system::SIGTRAP_BIT;
@@ -28,22 +29,7 @@ macro_rules! goes_to {
             naked_asm!(
                 "cmp byte ptr [rip + {watching}], 0",
                 "je 2f",
-                "push r9",
-                "push r8",
-                "push rcx",
-                "push rdx",
-                "push rsi",
-                "push rdi",
-                "sub rsp, 8",
-                "mov rdi, rsp",
-                "call {leaving}",
-                "add rsp, 8",
-                "pop rdi",
-                "pop rsi",
-                "pop rdx",
-                "pop rcx",
-                "pop r8",
-                "pop r9",
+                keeping_arguments!("mov rdi, rsp", "call {leaving}"),
                 concat!("test byte ptr [", $context, " + {mask}], {bit}"),
                 "jz 2f",
                 concat!("and byte ptr [", $context, " + {mask}], {others}"),

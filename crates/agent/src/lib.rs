@@ -46,6 +46,7 @@
 //! | `system.rs` | system calls |
 //! | `system/disk.rs` | those about room on the disk |
 //! | `system/large.rs` | large memory |
+//! | `arguments.rs` | what may be an argument, kept over a call |
 //! | `label.rs` | addresses of places in assembly |
 //! | `tables.rs` | large tables, apart from what each start touches |
 //! | `memory.rs` | what compilers want of every library |
@@ -60,6 +61,7 @@
     expect(dead_code, reason = "without its entry points nothing is used")
 )]
 
+mod arguments;
 mod arm;
 mod armed;
 mod chains;

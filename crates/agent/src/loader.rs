@@ -6,7 +6,7 @@ use core::slice;
 
 use tomo_wire::PAGE;
 
-use crate::{symbols, system};
+use crate::symbols;
 
 /// The address of a symbol of the program, 0 where nobody defines it.
 macro_rules! weak {
@@ -174,57 +174,6 @@ impl<'m> Module<'m> {
             let last = s.address.checked_add(s.file_size);
             s.kind == LOAD && s.address <= part.address && end.is_some() && end <= last
         })
-    }
-}
-
-/// An entry of the loader's list of modules; `struct link_map`, as far as all C libraries have it.
-#[repr(C)]
-struct Listed {
-    bias: usize,
-    path: *const c_char,
-    dynamic: usize,
-    next: *const Listed,
-}
-
-/// Calls `visit` with each module of the list that the loader keeps for debuggers, if it keeps one under glibc's name, and if the
-/// module begins with its headers in memory: as every library does, and a program that lies anywhere.
-pub(crate) fn for_each_listed(mut visit: impl FnMut(Module<'_>)) {
-    let debug = weak!("_r_debug");
-    if debug == 0 {
-        return;
-    }
-    // SAFETY: glibc's `_r_debug`, whose second word is the head of the list; the loader has put all modules of the start there.
-    let mut next = unsafe { *(debug as *const *const Listed).add(1) };
-    while !next.is_null() {
-        // SAFETY: an entry of the list.
-        let listed = unsafe { &*next };
-        if let Some(segments) = headers_at(listed.bias) {
-            visit(Module::of(listed.bias, c"", segments));
-        }
-        next = listed.next;
-    }
-}
-
-/// The program headers of the module that begins at `address`, if one does.
-fn headers_at<'m>(address: usize) -> Option<&'m [Segment]> {
-    const MAGIC: u32 = u32::from_le_bytes(*b"\x7fELF");
-    const START: usize = 32;
-    const COUNT: usize = 56;
-    if !address.is_multiple_of(PAGE as usize) || !system::is_readable(address) {
-        return None;
-    }
-    // SAFETY: the page can be read; a header of an ELF file, which its first bytes say it is, has 64 bytes, and all of its program
-    // headers in the same page.
-    unsafe {
-        let header = address as *const u8;
-        if *header.cast::<u32>() != MAGIC {
-            return None;
-        }
-        let start = *header.add(START).cast::<u64>() as usize;
-        let count = usize::from(*header.add(COUNT).cast::<u16>());
-        let end = start.checked_add(count * size_of::<Segment>())?;
-        let fits = end <= PAGE as usize && start.is_multiple_of(align_of::<Segment>());
-        fits.then(|| slice::from_raw_parts(header.add(start).cast(), count))
     }
 }
 

@@ -11,6 +11,7 @@ use core::ptr::null;
 
 use tomo_wire::PAGE;
 
+use crate::arguments::keeping_arguments;
 use crate::forked::{self, CLONE, CLONE_3, FORK};
 use crate::given;
 use crate::signals::{Action, BLOCK_OR_SET, Real, any_action, is_watching, moved, name_stack};
@@ -93,21 +94,8 @@ unsafe extern "C" fn syscall() {
         "test r11, r11",
         "jz 4f",
         "jmp r11",
-        "3: push rdi",
-        "push rsi",
-        "push rdx",
-        "push rcx",
-        "push r8",
-        "push r9",
-        "sub rsp, 8",
-        "call {forks}",
-        "add rsp, 8",
-        "pop r9",
-        "pop r8",
-        "pop rcx",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
+        "3:",
+        keeping_arguments!("call {forks}"),
         "test al, al",
         "jz 2b",
         "4: jmp {changed}",

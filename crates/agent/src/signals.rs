@@ -16,6 +16,7 @@ use core::mem::transmute;
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::arguments::keeping_arguments;
 use crate::contexts::{SET, SWAP};
 use crate::fatal;
 use crate::forked::{self, Begin};
@@ -545,23 +546,7 @@ macro_rules! clone {
         #[cfg_attr(feature = "carried", unsafe(no_mangle))]
         unsafe extern "C" fn $name() {
             naked_asm!(
-                "push r9",
-                "push r8",
-                "push rcx",
-                "push rdx",
-                "push rsi",
-                "push rdi",
-                "sub rsp, 8",
-                "lea rdi, [rsp + 8]",
-                "call {before}",
-                "mov r11, rax",
-                "add rsp, 8",
-                "pop rdi",
-                "pop rsi",
-                "pop rdx",
-                "pop rcx",
-                "pop r8",
-                "pop r9",
+                keeping_arguments!("lea rdi, [rsp + 8]", "call {before}", "mov r11, rax"),
                 "jmp r11",
                 before = sym before_cloning,
             )

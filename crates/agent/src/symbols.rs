@@ -9,6 +9,7 @@
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::listed;
 use crate::loader::{self, Module, weak};
 
 const STRINGS: u64 = 5;
@@ -106,12 +107,19 @@ impl OfGlibc {
 
     /// That of the module in which this function is.
     fn beside(&self, function: usize) -> Option<usize> {
+        let debug = weak!("_r_debug");
+        if debug == 0 {
+            return None;
+        }
         let mut found = None;
-        loader::for_each_listed(|module| {
+        let visit = |module: Module<'_>| {
             if module.holds(function) {
                 found = Table::of(&module).and_then(|table| table.address(&self.name));
             }
-        });
+        };
+        // SAFETY: glibc's `_r_debug`, whose second word is the head of the loader's list of modules. It is asked for once, before the
+        // program's own start, when all modules of the start are in it and none comes or goes.
+        unsafe { listed::for_each(*(debug as *const usize).add(1), visit) };
         found
     }
 }

@@ -34,9 +34,9 @@ const NO_DEFER: u64 = 0x4000_0000;
 pub(crate) const RESET: u64 = 0x8000_0000;
 pub(crate) const RESTORER: u64 = 0x0400_0000;
 
-/// Has another program executed in this environment (0: that of the process), by this process or a child. It finds SIGTRAP ignored if this one ignores it, of which the
-/// kernel is told as long as that takes: who trapped meanwhile would end the program, so where there are other threads it
-/// is not told.
+/// Has another program executed in this environment (0: that of the process), by this process or a child. It finds SIGTRAP
+/// ignored if this one ignores it, of which the kernel is told as long as that takes: who trapped meanwhile would end the
+/// program, so where there are other threads it is not told.
 pub(crate) fn hand_on<R>(environment: usize, execute: impl FnOnce() -> R) -> R {
     preloaded::before_executing(environment);
     let ignores = |wanted: &Wanted| wanted.handler.load(Ordering::Relaxed) == IGNORE;
