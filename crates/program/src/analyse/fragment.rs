@@ -391,6 +391,9 @@ impl SymbolPlaces {
 }
 
 fn debug_starts(tables: &Tables<'_>, starts: &mut Vec<Start>) {
+    if tables.debug.functions.is_empty() {
+        return;
+    }
     let symbols = SymbolPlaces::of(tables.code);
     for (index, function) in tables.debug.functions.iter().enumerate() {
         let entry = symbols.entry(function);
