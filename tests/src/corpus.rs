@@ -188,6 +188,29 @@ pub fn build(recipe: &Recipe) -> Result<Built> {
     })
 }
 
+/// Names a program that is to be held against single steps as those of the test set are: its path, and its arguments, each on a
+/// line of its own.
+pub const GIVEN: &str = "TOMO_HELD";
+
+/// The program that [`GIVEN`] names, with one workload, without input.
+///
+/// # Errors
+/// Where none is named.
+pub fn given() -> Result<Built> {
+    let lines = std::env::var(GIVEN).context(GIVEN)?;
+    let mut lines = lines.lines().map(str::to_owned);
+    let program = PathBuf::from(lines.next().context(GIVEN)?);
+    let name = program.file_name().context(GIVEN)?;
+    Ok(Built {
+        name: name.to_string_lossy().into_owned(),
+        workloads: vec![Workload {
+            args: lines.collect(),
+            ..Workload::default()
+        }],
+        program,
+    })
+}
+
 /// What `tool` makes of one file under `programs/` with `args`, or what an earlier call has made.
 ///
 /// # Errors

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::Command;
 
 use serde::Deserialize;
-use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, Workload, build, compiled};
+use tomo_testkit::corpus::{
+    Built, Compiler, Level, Recipe, Source, Workload, build, compiled, given,
+};
 use tomo_testkit::coverage::{as_stepped, complete, complete_as_stepped};
 use tomo_testkit::held::tell;
 use tomo_testkit::steps::chains::{Chain, Follower, Functions, Observed, Way};
@@ -157,25 +159,26 @@ fn compare(
 
 fn check(recipes: impl IntoIterator<Item = Recipe>) {
     for recipe in recipes {
-        let built: Built = build(&recipe).expect("built");
-        let cache = tempfile::tempdir().expect("a folder");
-        let lines = tomo::map_lines(&built.program).expect("a map");
-        let functions = Functions::read(&lines).expect("functions");
-        let each = built.workloads.iter();
-        let agreed: usize = each
-            .map(|workload| {
-                compare(
-                    &built.name,
-                    &built.program,
-                    &functions,
-                    workload,
-                    cache.path(),
-                )
-            })
-            .sum();
-        assert!(agreed > 50, "{}: only {agreed} chains", built.name);
-        tell("chains", &built.name, agreed);
+        check_one(&build(&recipe).expect("built"), 50);
     }
+}
+
+/// Holds the chains of one build against single steps; there must be more than `least`.
+fn check_one(built: &Built, least: usize) {
+    let cache = tempfile::tempdir().expect("a folder");
+    let lines = tomo::map_lines(&built.program).expect("a map");
+    let functions = Functions::read(&lines).expect("functions");
+    let Built { program, name, .. } = built;
+    let agreed = |workload| compare(name, program, &functions, workload, cache.path());
+    let agreed: usize = built.workloads.iter().map(agreed).sum();
+    assert!(agreed > least, "{name}: only {agreed} chains");
+    tell("chains", name, agreed);
+}
+
+#[test]
+#[ignore = "cargo xtask held names the program"]
+fn chains_hold_for_the_named_program() {
+    check_one(&given().expect("a program"), 0);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
-use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build, compiled};
+use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build, compiled, given};
 use tomo_testkit::coverage::{as_stepped, complete, complete_as_stepped};
 use tomo_testkit::held::tell;
 use tomo_testkit::steps::{Kind, Outside, Trace, observe};
@@ -177,23 +177,33 @@ fn compare(built: &Built, document: &Document, trace: &Trace) -> usize {
 
 fn check(recipes: impl IntoIterator<Item = Recipe>) {
     for recipe in recipes {
-        let built = build(&recipe).expect("built");
-        let cache = tempfile::tempdir().expect("a folder");
-        let mut all = 0;
-        for workload in &built.workloads {
-            let trace = observe(&built.program, workload, Outside::Leap, LIMIT).expect("traced");
-            let input = workload.stdin.as_deref().unwrap_or_default();
-            let document = counted(&built.program, &workload.args, input, cache.path());
-            let agreed = compare(&built, &document, &trace);
-            assert!(
-                agreed > 100,
-                "{}: only {agreed} counts are known",
-                built.name
-            );
-            all += agreed;
-        }
-        tell("counts", &built.name, all);
+        check_one(&build(&recipe).expect("built"), 100);
     }
+}
+
+/// Holds the counts of one build against single steps; each workload must have more than `least` that are known.
+fn check_one(built: &Built, least: usize) {
+    let cache = tempfile::tempdir().expect("a folder");
+    let mut all = 0;
+    for workload in &built.workloads {
+        let trace = observe(&built.program, workload, Outside::Leap, LIMIT).expect("traced");
+        let input = workload.stdin.as_deref().unwrap_or_default();
+        let document = counted(&built.program, &workload.args, input, cache.path());
+        let agreed = compare(built, &document, &trace);
+        assert!(
+            agreed > least,
+            "{}: only {agreed} counts are known",
+            built.name
+        );
+        all += agreed;
+    }
+    tell("counts", &built.name, all);
+}
+
+#[test]
+#[ignore = "cargo xtask held names the program"]
+fn counts_hold_for_the_named_program() {
+    check_one(&given().expect("a program"), 0);
 }
 
 #[test]

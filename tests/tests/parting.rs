@@ -78,7 +78,7 @@ fn calls_from_outside_in_a_narrow_sandbox_disturb_nothing() {
 fn a_child_that_is_traced_meets_no_trap_of_ours() {
     for options in WAYS {
         let said = does_the_same(options, "traced");
-        let words = "processes: it runs under a debugger, which would take";
+        let words = "processes: it runs under a debugger or another tracer, which would take";
         assert!(said.contains(words), "{said}");
     }
 }

@@ -119,7 +119,7 @@ fn a_pool_that_no_agent_can_be_loaded_from_is_refused() {
         .arg(program.path());
     let output = complete(command, b"").expect("run");
     assert_eq!(output.status.code(), Some(2));
-    assert!(output.stdout.is_empty());
+    assert_eq!(output.stdout, b"false\n", "who evaluates it does not go on");
     let said = errors(&output);
     assert!(said.contains("choose another folder, by --pool"), "{said}");
 }

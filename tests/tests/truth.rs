@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build};
+use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build, given};
 use tomo_testkit::coverage::Covering;
 use tomo_testkit::steps::{Kind, Outside, Trace, Transition, observe};
 use tomo_testkit::tomo;
@@ -110,37 +110,52 @@ fn differences<T: Ord + std::fmt::Debug>(
 }
 
 fn check(source: Source, least: &Least) {
-    let mut wrong = String::new();
-    for recipe in recipes(source) {
-        let built = build(&recipe).expect("built");
-        let model = model(&built);
-        let mut verdict = Verdict::default();
-        let traces = traces(&built);
-        for trace in &traces {
-            verdict.merge(model.judge(trace));
-        }
-        wrong.push_str(&uncovered(&built, &model, &traces));
-        let steps: u64 = traces.iter().map(|trace| trace.steps).sum();
-        println!(
-            "{}",
-            serde_json::json!({
-                "build": built.name,
-                "steps": steps,
-                "functions": verdict.functions,
-                "passages": verdict.checked,
-                "passed_over": verdict.passed_over,
-            })
-        );
-        assert!(
-            verdict.functions >= least.functions && verdict.checked >= least.passages,
-            "{}: too little was checked",
-            built.name
-        );
-        for violation in verdict.violations.iter().take(20) {
-            wrong.push_str(&format!("{}: {violation}\n", built.name));
-        }
-    }
+    let builds = recipes(source).into_iter();
+    let builds = builds.map(|recipe| build(&recipe).expect("built"));
+    let wrong: String = builds.map(|built| judge(&built, least)).collect();
     assert!(wrong.is_empty(), "the model is wrong:\n{wrong}");
+}
+
+/// What is wrong of one build.
+fn judge(built: &Built, least: &Least) -> String {
+    let model = model(built);
+    let mut verdict = Verdict::default();
+    let traces = traces(built);
+    for trace in &traces {
+        verdict.merge(model.judge(trace));
+    }
+    let mut wrong = uncovered(built, &model, &traces);
+    let steps: u64 = traces.iter().map(|trace| trace.steps).sum();
+    println!(
+        "{}",
+        serde_json::json!({
+            "build": built.name,
+            "steps": steps,
+            "functions": verdict.functions,
+            "passages": verdict.checked,
+            "passed_over": verdict.passed_over,
+        })
+    );
+    assert!(
+        verdict.functions >= least.functions && verdict.checked >= least.passages,
+        "{}: too little was checked",
+        built.name
+    );
+    for violation in verdict.violations.iter().take(20) {
+        wrong.push_str(&format!("{}: {violation}\n", built.name));
+    }
+    wrong
+}
+
+#[test]
+#[ignore = "cargo xtask held names the program"]
+fn model_and_coverage_hold_for_the_named_program() {
+    let least = Least {
+        functions: 1,
+        passages: 1,
+    };
+    let wrong = judge(&given().expect("a program"), &least);
+    assert!(wrong.is_empty(), "wrong:\n{wrong}");
 }
 
 #[test]

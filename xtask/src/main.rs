@@ -5,6 +5,7 @@ mod check;
 mod compat;
 mod demo;
 mod deny;
+mod held;
 mod house;
 mod packages;
 mod page;
@@ -33,6 +34,8 @@ enum Chore {
     Check(check::Check),
     /// The house rules that compiler and linter do not know
     Tidy(tidy::Tidy),
+    /// Hold what is said of a program against single steps
+    Held(held::Held),
     /// Real programs' own test suites, with and without probes
     Compat(compat::Compat),
     /// Measure, and rewrite the tables of the benchmark page
@@ -59,6 +62,7 @@ fn run(chore: Chore) -> anyhow::Result<()> {
         Chore::Test(test) => test.run(),
         Chore::Check(check) => check.run(),
         Chore::Tidy(tidy) => tidy.run(),
+        Chore::Held(held) => held.run(),
         Chore::Compat(compat) => compat.run(),
         Chore::Bench(bench) => bench.run(),
         Chore::Study(study) => study.run(),

@@ -185,8 +185,17 @@ Example:
         programs: Vec<OsString>,
     }
 
-    /// Bakes the images and prints the commands.
+    /// Bakes the images and prints the commands; where that fails, one that fails, so that a shell which evaluates what is
+    /// printed does not go on.
     pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+        let result = bake(arguments);
+        if result.is_err() {
+            writeln!(stdout(), "false")?;
+        }
+        result
+    }
+
+    fn bake(arguments: &Arguments) -> Result<()> {
         let what = &arguments.what;
         tomo_launch::keep_going();
         let store = Store::open()?;

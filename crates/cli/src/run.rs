@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use tomo_instance::{Happened, Instance, Options, State};
-use tomo_launch::{Target, TargetError};
+use tomo_launch::Target;
 use tomo_program::Cache;
 use tomo_protocol::{Policy, Settings, read_token};
 use tomo_wire::record::Reason;
@@ -170,7 +170,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         None => Target::find(name, path),
     };
     let target = match found {
-        Err(error @ TargetError::NotFound(_)) => {
+        Err(error) if error.is_missing() => {
             say!("tomo: {error}");
             return Ok(ExitCode::from(127));
         }

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
 use tomo_export::{Located, locate};
-use tomo_launch::{Agent, Arming, Ended, Observed, Pool, Run, RunFolder, Target, TargetError};
+use tomo_launch::{Agent, Arming, Ended, Observed, Pool, Run, RunFolder, Target};
 use tomo_program::{Cache, Progress};
 use tomo_wire::record::{Live, Reason};
 
@@ -36,7 +36,7 @@ impl<'a> Started<'a> {
             return Ok(ExitCode::from(2));
         };
         match Target::find(name, std::env::var_os("PATH").as_deref()) {
-            Err(error @ TargetError::NotFound(_)) => {
+            Err(error) if error.is_missing() => {
                 say!("tomo: {error}");
                 Ok(ExitCode::from(127))
             }
@@ -280,25 +280,49 @@ pub(crate) fn tell(to: Option<&Path>, text: &[u8]) -> Result<()> {
 
 /// What is to be said of modules, that of several once.
 #[derive(Default)]
-struct Problems(Vec<(String, PathBuf, usize)>);
+struct Problems(Vec<(String, Vec<PathBuf>)>);
 
 impl Problems {
     fn add(&mut self, problem: String, path: &Path) {
         match self.0.iter_mut().find(|known| known.0 == problem) {
-            Some((_, _, others)) => *others += 1,
-            None => self.0.push((problem, path.into(), 0)),
+            Some((_, paths)) => paths.push(path.into()),
+            None => self.0.push((problem, vec![path.into()])),
         }
     }
 
     fn lines(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|(problem, path, others)| {
-            let line = format!("{} {problem}", path.display());
-            match others {
-                0 => line,
-                1 => format!("{line}; nor was 1 other"),
-                others => format!("{line}; nor were {others} others"),
-            }
+        self.0.iter().filter_map(|(problem, paths)| {
+            let (first, others) = paths.split_first()?;
+            let line = format!("{} {problem}", first.display());
+            Some(match others {
+                [] => line,
+                others => format!("{line}; the same is true of {}", named(others)),
+            })
         })
+    }
+}
+
+/// The names of files, as far as a line has room for them.
+fn named(paths: &[PathBuf]) -> String {
+    /// So many are named.
+    const MOST: usize = 4;
+    let name = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        name.to_string_lossy().into_owned()
+    };
+    // One name is no longer than "1 other".
+    let shown = if paths.len() == MOST + 1 {
+        MOST + 1
+    } else {
+        MOST
+    };
+    let mut names: Vec<String> = paths.iter().take(shown).map(name).collect();
+    if paths.len() > shown {
+        names.push(format!("{} others", paths.len() - shown));
+    }
+    match names.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => names.concat(),
     }
 }
 
@@ -376,21 +400,33 @@ pub(crate) fn problem(live: &Live) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
-    use super::Problems;
+    use super::{Problems, named};
 
     #[test]
     fn what_is_said_of_several_modules_is_said_once() {
         let mut problems = Problems::default();
-        for (problem, path) in [("a", "x"), ("b", "y"), ("a", "z"), ("a", "w")] {
+        for (problem, path) in [("a", "/l/x"), ("b", "/l/y"), ("a", "/l/z"), ("a", "/m/w")] {
             problems.add(format!("was not observed: {problem}"), Path::new(path));
         }
         let lines: Vec<String> = problems.lines().collect();
         let wanted = [
-            "x was not observed: a; nor were 2 others",
-            "y was not observed: b",
+            "/l/x was not observed: a; the same is true of z and w",
+            "/l/y was not observed: b",
         ];
         assert_eq!(lines, wanted);
+    }
+
+    #[test]
+    fn some_modules_are_named_and_the_rest_counted() {
+        let names = |count: usize| {
+            let paths: Vec<PathBuf> = ["a", "b", "c", "d", "e", "f"].map(PathBuf::from).into();
+            named(&paths[..count])
+        };
+        assert_eq!(names(1), "a");
+        assert_eq!(names(2), "a and b");
+        assert_eq!(names(5), "a, b, c, d and e");
+        assert_eq!(names(6), "a, b, c, d and 2 others");
     }
 }

@@ -186,7 +186,7 @@ fn trace(arguments: &Traced) -> Result<ExitCode> {
         return Ok(ExitCode::from(2));
     };
     let target = match Target::find_unarmed(name, std::env::var_os("PATH").as_deref()) {
-        Err(error @ TargetError::NotFound(_)) => {
+        Err(error) if error.is_missing() => {
             say!("tomo: {error}");
             return Ok(ExitCode::from(127));
         }

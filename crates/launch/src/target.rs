@@ -42,9 +42,20 @@ pub enum TargetError {
         path = .0.display()
     )]
     Privileged(PathBuf, &'static str),
+    /// The loader that it names is not there, so the system cannot start it.
+    #[error("{path}: its dynamic loader, {loader}, is not there", path = .0.display(), loader = .1.display())]
+    NoLoader(PathBuf, PathBuf),
     /// Interpreters that are scripts themselves, too many of them.
     #[error("{}: its interpreters are scripts, one after the other", .0.display())]
     Nested(PathBuf),
+}
+
+impl TargetError {
+    /// Whether there is nothing to start, for which shells exit with 127.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::NotFound(_) | Self::NoLoader(..))
+    }
 }
 
 /// Scripts that may be run by scripts, as the kernel counts.
@@ -136,6 +147,13 @@ fn look(path: &Path) -> Result<Kind, TargetError> {
         error if io::Error::kind(&error) == io::ErrorKind::NotFound => {
             TargetError::NotFound(path.into())
         }
+        error if error.kind() == io::ErrorKind::UnexpectedEof => {
+            let cut = io::Error::new(
+                error.kind(),
+                "is cut short: its headers name what lies behind its end",
+            );
+            TargetError::Unusable(path.into(), cut)
+        }
         error => TargetError::Unusable(path.into(), error),
     };
     let found = fs::metadata(path).map_err(unusable)?;
@@ -157,7 +175,10 @@ fn look(path: &Path) -> Result<Kind, TargetError> {
         return Err(TargetError::Privileged(path.into(), how));
     }
     let interpreter = header.interpreter(&file).map_err(unusable)?;
-    Ok(Kind::Program(interpreter.unwrap_or_default()))
+    match interpreter {
+        Some(loader) if !loader.exists() => Err(TargetError::NoLoader(path.into(), loader)),
+        loader => Ok(Kind::Program(loader.unwrap_or_default())),
+    }
 }
 
 fn script(line: &[u8]) -> Option<Kind> {
@@ -258,5 +279,40 @@ mod tests {
         assert_eq!(why(text.as_os_str()), Some(said));
         let said = format!("{}: is a directory", folder.path().display());
         assert_eq!(why(folder.path().as_os_str()), Some(said));
+    }
+
+    /// The first header is that of a program whose loader's name, and nothing else, lies behind it.
+    fn program_with_loader(name: &str) -> Vec<u8> {
+        let mut bytes = vec![0; 120];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        for (at, value) in [(16, 3), (18, 62), (32, 64), (54, 56), (56, 1), (64, 3)] {
+            bytes[at] = value;
+        }
+        bytes[64 + 8] = 120;
+        bytes[64 + 32] = name.len() as u8;
+        bytes.extend(name.as_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_program_without_its_loader_or_end_is_said_to_be_so() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("program");
+        let refused = |bytes: &[u8]| {
+            std::fs::write(&program, bytes).expect("written");
+            let runnable = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(&program, runnable).expect("made runnable");
+            let error = Target::find(program.as_os_str(), None).err()?;
+            Some((error.is_missing(), error.to_string()))
+        };
+        let name = program.display();
+        let bytes = program_with_loader("/no/ld.so");
+        let said = format!("{name}: its dynamic loader, /no/ld.so, is not there");
+        assert_eq!(refused(&bytes), Some((true, said)));
+        let said = format!("{name}: is cut short: its headers name what lies behind its end");
+        assert_eq!(refused(&bytes[..100]), Some((false, said)));
+        assert_eq!(refused(&program_with_loader("/proc/self/exe")), None);
     }
 }

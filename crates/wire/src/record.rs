@@ -182,7 +182,7 @@ impl Reason {
             Self::Privileged => "the program runs with raised privileges",
             Self::NoSlab => "there is no memory for its counters",
             Self::Traced => {
-                "it runs under a debugger, which would take the probes' traps for its own"
+                "it runs under a debugger or another tracer, which would take the probes' traps for its own"
             }
             Self::Unannounced => {
                 "the program's loader does not tell of modules that are loaded later"

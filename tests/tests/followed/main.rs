@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::Command;
 
 use serde::Deserialize;
-use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, Workload, build, compiled};
+use tomo_testkit::corpus::{
+    Built, Compiler, Level, Recipe, Source, Workload, build, compiled, given,
+};
 use tomo_testkit::coverage::complete;
 use tomo_testkit::held::tell;
 use tomo_testkit::paths::{self, End, Ends, Follower, Last, Ran};
@@ -203,6 +205,12 @@ fn check(recipes: impl IntoIterator<Item = Recipe>, least: usize) {
     for recipe in recipes {
         check_one(&build(&recipe).expect("built"), least);
     }
+}
+
+#[test]
+#[ignore = "cargo xtask held names the program"]
+fn paths_hold_for_the_named_program() {
+    check_one(&given().expect("a program"), 1);
 }
 
 #[test]
