@@ -219,6 +219,16 @@ fn counts_of_cpp_exceptions_are_exact() {
     ]);
 }
 
+/// Landing pads lie in parts that nothing else leads to.
+#[test]
+fn counts_of_blocks_in_sections_of_their_own_are_exact() {
+    let of = |(source, level)| Recipe {
+        extra: vec!["-fbasic-block-sections=all".into()],
+        ..Recipe::new(source, Compiler::Clang, level)
+    };
+    check([(Source::Bzip2, Level::O2), (Source::CppFeatures, Level::O0)].map(of));
+}
+
 #[test]
 fn counts_of_rust_panics_are_exact() {
     check(Recipe::family(Source::RustFeatures));

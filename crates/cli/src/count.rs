@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tomo_export::counted::{Counted, write_callgrind, write_pprof, write_source, write_tracefile};
-use tomo_export::{Counts, Extent};
+use tomo_export::{Counts, Extent, FunctionCounts};
 use tomo_launch::{Observed, Weighed};
 use tomo_program::Graphs;
 
@@ -221,23 +221,60 @@ fn written(format: Format, said: Said) -> Result<Vec<u8>> {
 /// Functions of a table at most.
 const ROWS: usize = 30;
 
+/// A function that ran, as far as is known.
+struct Ran<'c> {
+    function: &'c FunctionCounts,
+    /// How often it was entered, or if that is unknown, how often that of its blocks ran which ran most.
+    rank: u64,
+}
+
+impl<'c> Ran<'c> {
+    /// None where nothing is known to have run.
+    fn of(function: &'c FunctionCounts) -> Option<Self> {
+        let most = || function.blocks.iter().flatten().max().copied();
+        let rank = function.activations.or_else(most)?;
+        (rank > 0).then_some(Self { function, rank })
+    }
+
+    fn is_whole(&self) -> bool {
+        self.function.blocks.iter().all(Option::is_some)
+    }
+
+    fn entered(&self) -> String {
+        match self.function.activations {
+            Some(times) => times.to_string(),
+            None => "?".into(),
+        }
+    }
+
+    fn blocks(&self) -> String {
+        let known: u64 = self.function.blocks.iter().flatten().sum();
+        let more = if self.is_whole() { "" } else { "+" };
+        format!("{known}{more}")
+    }
+}
+
 fn table(graphs: &Graphs<'_>, counts: &Counts, lost: u64) -> String {
-    let mut ran: Vec<_> = counts
-        .functions
-        .iter()
-        .filter_map(|function| Some((function.activations?, function)))
-        .filter(|(times, _)| *times > 0)
-        .collect();
-    ran.sort_by_key(|(times, function)| (std::cmp::Reverse(*times), function.function));
+    let mut ran: Vec<Ran<'_>> = counts.functions.iter().filter_map(Ran::of).collect();
+    ran.sort_by_key(|ran| (std::cmp::Reverse(ran.rank), ran.function.function));
     let mut text = format!("{:>16} {:>16}  function\n", "entered", "blocks run");
-    for (times, function) in ran.iter().take(ROWS) {
-        let blocks: u64 = function.blocks.iter().flatten().sum();
-        let title = graphs.function(function.function).map(|one| one.title());
-        let title = title.unwrap_or_default();
-        text += &format!("{times:>16} {blocks:>16}  {title}\n");
+    for ran in ran.iter().take(ROWS) {
+        let title = graphs.function(ran.function.function);
+        let title = title.map(|one| one.title()).unwrap_or_default();
+        text += &format!("{:>16} {:>16}  {title}\n", ran.entered(), ran.blocks());
     }
     if let Some(more) = ran.len().checked_sub(ROWS).filter(|more| *more > 0) {
         text += &format!("{:>16} {:>16}  {more} more functions ran\n", "", "");
+    }
+    if ran
+        .iter()
+        .take(ROWS)
+        .any(|ran| ran.function.activations.is_none())
+    {
+        text += "?: its entry cannot be counted\n";
+    }
+    if ran.iter().take(ROWS).any(|ran| !ran.is_whole()) {
+        text += "+: some of its blocks cannot be counted\n";
     }
     for (count, what) in [
         (
@@ -312,4 +349,33 @@ fn document(counted: &Counted, lost: u64) -> Result<Value> {
         "lost_threads": lost,
         "lines": lines,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use tomo_export::FunctionCounts;
+    use tomo_program::FunctionId;
+
+    use super::Ran;
+
+    /// How often a function was entered and blocks of it ran, as the table has it.
+    fn shown(activations: Option<u64>, blocks: &[Option<u64>]) -> Option<(String, String, u64)> {
+        let function = FunctionCounts {
+            function: FunctionId(0),
+            activations,
+            blocks: blocks.into(),
+            edges: Vec::new(),
+        };
+        Ran::of(&function).map(|ran| (ran.entered(), ran.blocks(), ran.rank))
+    }
+
+    #[test]
+    fn a_function_whose_entry_cannot_be_counted_is_in_the_table() {
+        let row = |entered: &str, blocks: &str, rank| Some((entered.into(), blocks.into(), rank));
+        assert_eq!(shown(Some(3), &[Some(3), Some(9)]), row("3", "12", 3));
+        assert_eq!(shown(Some(3), &[Some(3), None]), row("3", "3+", 3));
+        assert_eq!(shown(None, &[None, Some(20), Some(4)]), row("?", "24+", 20));
+        assert_eq!(shown(Some(0), &[Some(0)]), None);
+        assert_eq!(shown(None, &[None]), None, "nothing is known to have run");
+    }
 }

@@ -21,6 +21,7 @@ mod foreign;
 mod fragment;
 mod landmarks;
 mod names;
+mod orphans;
 mod padding;
 mod parts;
 mod restartable;
@@ -146,11 +147,12 @@ fn functions(stated: &Tables<'_>, progress: &dyn Progress) -> Vec<Function> {
     discover::explore(&mut state, all, progress);
     settle::settle(&mut state, progress);
     let strays = return_address::strays(&state);
+    let open = orphans::open(&state);
     progress.stage("building graphs", state.fragments.len() as u64);
     (0..u32::try_from(state.fragments.len()).unwrap_or(u32::MAX))
         .into_par_iter()
         .with_min_len(64)
-        .filter_map(|owner| build::function(&state, &strays, owner))
+        .filter_map(|owner| build::function(&state, &strays, &open, owner))
         .collect()
 }
 

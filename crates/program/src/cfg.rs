@@ -56,6 +56,8 @@ pub enum Reason {
     HeldLabel = 14,
     /// It jumps to where a word behind it says, which nobody can have written: it is made to be copied to where there is one.
     Template = 15,
+    /// It is a part that was split off from a function that is not known, which may enter it anywhere; or such a part may be of it.
+    OrphanedPart = 16,
 }
 
 impl Reason {

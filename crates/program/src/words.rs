@@ -51,6 +51,7 @@ impl Reason {
             Self::MaybeData => "maybe-data",
             Self::HeldLabel => "held-label",
             Self::Template => "template",
+            Self::OrphanedPart => "orphaned-part",
         }
     }
 
@@ -73,6 +74,7 @@ impl Reason {
             Self::MaybeData => "nothing but an address leads there, so it may be data",
             Self::Template => "it is made to be copied, and runs elsewhere",
             Self::HeldLabel => "something unknown may jump to an address inside of it",
+            Self::OrphanedPart => "it is not known whose part some code is, here or where it leads",
         }
     }
 

@@ -16,12 +16,18 @@ use crate::{
 /// The function whose entry is at the start of the fragment `owner`; `None` where a fragment is a
 /// part of another function, or has turned out to hold nothing but padding.
 ///
-/// `strays` are the functions that do not come back to where they were called.
-pub(crate) fn function(state: &State<'_>, strays: &FxHashSet<u32>, owner: u32) -> Option<Function> {
+/// `strays` are the functions that do not come back to where they were called, `open` those that
+/// may be entered anywhere ([`super::orphans`]).
+pub(crate) fn function(
+    state: &State<'_>,
+    strays: &FxHashSet<u32>,
+    open: &FxHashSet<u32>,
+    owner: u32,
+) -> Option<Function> {
     if state.owner_of(owner) != owner || is_only_padding(state, owner) {
         return None;
     }
-    let mut builder = Builder::new(state, strays, owner);
+    let mut builder = Builder::new(state, (strays, open), owner);
     builder.add_blocks();
     builder.add_ways_out();
     Some(builder.finish())
@@ -36,6 +42,7 @@ fn is_only_padding(state: &State<'_>, owner: u32) -> bool {
 struct Builder<'s, 'a> {
     state: &'s State<'a>,
     strays: &'s FxHashSet<u32>,
+    open: &'s FxHashSet<u32>,
     code: &'a Code<'a>,
     owner: u32,
     reached: Vec<(BlockRef, RawBlock)>,
@@ -45,7 +52,11 @@ struct Builder<'s, 'a> {
 }
 
 impl<'s, 'a> Builder<'s, 'a> {
-    fn new(state: &'s State<'a>, strays: &'s FxHashSet<u32>, owner: u32) -> Self {
+    fn new(
+        state: &'s State<'a>,
+        (strays, open): (&'s FxHashSet<u32>, &'s FxHashSet<u32>),
+        owner: u32,
+    ) -> Self {
         let code = state.tables.code;
         let home = &state.fragments[owner as usize];
         let function = Function {
@@ -66,6 +77,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         Self {
             state,
             strays,
+            open,
             code,
             owner,
             reached: Vec::new(),
@@ -289,12 +301,15 @@ impl<'s, 'a> Builder<'s, 'a> {
         if self.holds_open_label() {
             self.blame(Reason::HeldLabel);
         }
+        if self.open.contains(&self.owner) {
+            self.blame(Reason::OrphanedPart);
+        }
         if (self.measured || self.holds_labels()) && !self.accounts_for_all_bytes() {
             self.blame(Reason::UnreachedBytes);
         }
         for part in self.state.fragments_of(self.owner) {
             let fragment = &self.state.fragments[part as usize];
-            if fragment.fault == Some(Reason::BrokenExceptionTable) {
+            if fragment.has_broken_exceptions {
                 self.blame(Reason::BrokenExceptionTable);
             }
             if fragment

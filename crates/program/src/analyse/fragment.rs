@@ -11,7 +11,7 @@ use super::explore::{Bits, Explored, RawBlock};
 use super::names;
 use crate::dwarf::{DebugFunction, DebugInfo, ResultKind};
 use crate::elf::{Symbol, SymbolKind};
-use crate::unwind::{ExceptionTable, Unwind};
+use crate::unwind::{ExceptionTable, Unwind, UnwindEntry};
 use crate::{Address, Reason};
 
 /// What says that a fragment starts where it does.
@@ -88,6 +88,11 @@ impl Evidence {
         self.symbol || self.label || self.entry_frame || self.debug || self.initial
     }
 
+    /// Whether it is a part of another function for certain, and nothing says that one starts here.
+    pub(crate) fn is_part(self) -> bool {
+        (self.part_symbol || self.inner_frame) && !self.is_callable()
+    }
+
     /// Whether only jumps lead here, so that it may be a part of another function.
     pub(crate) fn may_be_part(self) -> bool {
         !self.symbol
@@ -138,6 +143,8 @@ pub(crate) struct Fragment {
     pub(crate) taken: Vec<Pos>,
     /// The worst that traversal met.
     pub(crate) fault: Option<Reason>,
+    /// Whether exceptions may land where nobody knows.
+    pub(crate) has_broken_exceptions: bool,
     /// Whether it has an indirect jump.
     pub(crate) indirect: bool,
     /// Whether its first block takes away what lies on top of the stack when it is entered.
@@ -260,12 +267,18 @@ pub(crate) fn stated(tables: &Tables<'_>) -> Vec<Fragment> {
 
 fn symbol_starts(code: &Code<'_>, starts: &mut Vec<Start>) {
     for (index, symbol) in code.binary.symbols().iter().enumerate() {
-        if matches!(
-            symbol.kind,
-            SymbolKind::Function | SymbolKind::IndirectFunction
-        ) {
+        if symbol.kind == SymbolKind::IndirectFunction || names_code(symbol) {
             starts.extend(symbol_start(code, index, symbol));
         }
+    }
+}
+
+/// Whether it is the symbol of a function or of a part of one. To parts in sections of their own LLVM gives no type.
+fn names_code(symbol: &Symbol<'_>) -> bool {
+    match symbol.kind {
+        SymbolKind::Function => true,
+        SymbolKind::Untyped => names::is_split_part(symbol.name),
+        SymbolKind::IndirectFunction | SymbolKind::Object => false,
     }
 }
 
@@ -294,6 +307,7 @@ fn untyped_starts(code: &Code<'_>, starts: &mut Vec<Start>) {
     let covered = merged_extents(starts);
     for (index, symbol) in code.binary.symbols().iter().enumerate() {
         if symbol.kind != SymbolKind::Untyped
+            || names_code(symbol)
             || symbol.name.starts_with('$')
             || symbol.name.starts_with(".L")
         {
@@ -359,12 +373,7 @@ struct SymbolPlaces {
 impl SymbolPlaces {
     fn of(code: &Code<'_>) -> Self {
         let symbols = code.binary.symbols().iter();
-        // To parts in sections of their own LLVM gives no type.
-        let functions = symbols.filter(|symbol| match symbol.kind {
-            SymbolKind::Function => true,
-            SymbolKind::Untyped => names::is_split_part(symbol.name),
-            SymbolKind::IndirectFunction | SymbolKind::Object => false,
-        });
+        let functions = symbols.filter(|symbol| names_code(symbol));
         let (parts, whole): (Vec<_>, Vec<_>) =
             functions.partition(|symbol| names::is_split_part(symbol.name));
         let places = |symbols: Vec<&Symbol<'_>>| {
@@ -483,12 +492,8 @@ fn describe(tables: &Tables<'_>, fragment: &mut Fragment) {
         u32::try_from(first).unwrap_or(0),
         u32::try_from(last).unwrap_or(0),
     );
-    if entries[first..last]
-        .iter()
-        .any(|entry| entry.exceptions == ExceptionTable::Broken)
-    {
-        fragment.fault = Some(Reason::BrokenExceptionTable);
-    }
+    let is_broken = |entry: &UnwindEntry| entry.exceptions == ExceptionTable::Broken;
+    fragment.has_broken_exceptions = entries[first..last].iter().any(is_broken);
     let symbol = fragment
         .symbol
         .and_then(|index| code.binary.symbols().get(index as usize));

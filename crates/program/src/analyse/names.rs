@@ -92,7 +92,7 @@ pub(crate) fn own_never_returns(name: &str) -> bool {
 }
 
 /// Whether a symbol's name marks a part that the compiler or a later tool split off from a
-/// function and that is entered by jumps only (`f.cold`, `f.cold.3`, `f.cold.3/1`, `f.__part.1`, and
+/// function and that is entered by jumps only (`f.cold`, `f.cold.3`, `f.cold.3/1`, LLVM's `f.__part.1` and `f.eh`, and
 /// BOLT's `f.warm`).
 pub(crate) fn is_split_part(name: &str) -> bool {
     parent_name(name).is_some()
@@ -100,13 +100,15 @@ pub(crate) fn is_split_part(name: &str) -> bool {
 
 /// The name of the function that the part called `name` was split off from.
 pub(crate) fn parent_name(name: &str) -> Option<&str> {
-    [".cold", ".warm", ".__part."].iter().find_map(|mark| {
-        let at = name.rfind(mark)?;
-        let rest = &name[at + mark.len()..];
-        rest.chars()
-            .all(|c| c.is_ascii_digit() || c == '.' || c == '/')
-            .then(|| &name[..at])
-    })
+    [".cold", ".warm", ".__part.", ".eh"]
+        .iter()
+        .find_map(|mark| {
+            let at = name.rfind(mark)?;
+            let rest = &name[at + mark.len()..];
+            rest.chars()
+                .all(|c| c.is_ascii_digit() || c == '.' || c == '/')
+                .then(|| &name[..at])
+        })
 }
 
 #[cfg(test)]
@@ -127,6 +129,8 @@ mod tests {
         assert_eq!(parent_name("f.part.0.cold"), Some("f.part.0"));
         assert_eq!(parent_name("f.constprop.0.cold.12"), Some("f.constprop.0"));
         assert_eq!(parent_name("f.warm"), Some("f"));
+        assert_eq!(parent_name("f.__part.12"), Some("f"));
+        assert_eq!(parent_name("f.eh"), Some("f"));
         assert_eq!(parent_name("f.part.0"), None);
         assert_eq!(parent_name("f.coldish"), None);
     }

@@ -5,9 +5,9 @@
 //! function only, and jumps back into the middle of it. A fragment is taken for a part where
 //! nothing but jumps lead to it and either a table says so (its symbol's name, an unwind entry that
 //! starts in the middle of a frame) or it jumps back into the middle of the one function that jumps
-//! to it. What several functions share stays a function of its own.
+//! to it. What several functions share stays a function of its own, unless its name says whose it is.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::code::Pos;
 use super::names;
@@ -15,11 +15,11 @@ use super::state::State;
 
 /// A jump from one fragment to another.
 #[derive(Clone, Copy)]
-struct Crossing {
-    from: u32,
-    to: u32,
+pub(crate) struct Crossing {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
     /// Whether it leads into the middle.
-    inside: bool,
+    pub(crate) inside: bool,
     target: Pos,
 }
 
@@ -30,14 +30,20 @@ pub(crate) fn group(state: &mut State<'_>) {
     let count = u32::try_from(state.fragments.len()).unwrap_or(u32::MAX);
     let mut owner: Vec<u32> = (0..count).collect();
     let neighbours = neighbours(state, &crossings);
-    let mut candidates: Vec<u32> = neighbours.keys().copied().collect();
+    let named = named_parents(state);
+    let mut candidates: Vec<u32> = neighbours.keys().chain(named.keys()).copied().collect();
     candidates.sort_unstable();
+    candidates.dedup();
     // A part may hang on another part, so that its function is known only after that one's.
     for _ in 0..3 {
         for &part in &candidates {
-            if owner[part as usize] == part
-                && let Some(parent) = parent_of(state, part, &neighbours[&part], &owner)
-            {
+            if owner[part as usize] != part {
+                continue;
+            }
+            let beside = neighbours.get(&part);
+            let parent = beside.and_then(|beside| parent_of(state, part, beside, &owner));
+            let named = || named.get(&part).copied();
+            if let Some(parent) = parent.or_else(named) {
                 owner[part as usize] = parent;
             }
         }
@@ -59,7 +65,8 @@ pub(crate) fn group(state: &mut State<'_>) {
     note_entries_inside(state, &crossings);
 }
 
-fn crossings(state: &State<'_>) -> Vec<Crossing> {
+/// All jumps from one fragment to another, those of exceptions with them.
+pub(crate) fn crossings(state: &State<'_>) -> Vec<Crossing> {
     let mut found = Vec::new();
     for (index, fragment) in state.fragments.iter().enumerate() {
         let from = u32::try_from(index).unwrap_or(u32::MAX);
@@ -177,23 +184,51 @@ fn root(owner: &[u32], mut fragment: u32) -> u32 {
     fragment
 }
 
+/// The name of a fragment.
+fn name<'a>(state: &State<'a>, fragment: u32) -> Option<&'a str> {
+    let symbol = state.fragments[fragment as usize].symbol?;
+    let symbols = state.tables.code.binary.symbols();
+    symbols.get(symbol as usize).map(|symbol| symbol.name)
+}
+
 /// Among several functions the one whose name the part's name extends.
 fn by_name(state: &State<'_>, part: u32, parents: &[u32]) -> Option<u32> {
-    let name = |fragment: u32| {
-        let symbol = state.fragments[fragment as usize].symbol?;
-        state
-            .tables
-            .code
-            .binary
-            .symbols()
-            .get(symbol as usize)
-            .map(|symbol| symbol.name)
+    let wanted = names::parent_name(name(state, part)?)?;
+    let mut parents = parents.iter().copied();
+    parents.find(|&parent| name(state, parent) == Some(wanted))
+}
+
+/// The functions whose names the names of parts extend, where just one has that name.
+fn named_parents(state: &State<'_>) -> FxHashMap<u32, u32> {
+    let all = || (0..).zip(&state.fragments);
+    let parts = all().filter(|(_, part)| part.evidence.part_symbol && part.evidence.may_be_part());
+    let wanted =
+        parts.filter_map(|(part, _)| Some((part, names::parent_name(name(state, part)?)?)));
+    let wanted: Vec<(u32, &str)> = wanted.collect();
+    let mut found: FxHashMap<&str, Option<u32>> =
+        wanted.iter().map(|&(_, name)| (name, None)).collect();
+    let mut again: FxHashSet<&str> = FxHashSet::default();
+    if !found.is_empty() {
+        for (home, _) in all().filter(|(_, home)| home.evidence.symbol) {
+            let name = name(state, home).unwrap_or_default();
+            if let Some(found) = found.get_mut(name)
+                && found.replace(home).is_some()
+            {
+                again.insert(name);
+            }
+        }
+    }
+    let only = |name: &str| {
+        found
+            .get(name)
+            .copied()
+            .flatten()
+            .filter(|_| !again.contains(name))
     };
-    let wanted = names::parent_name(name(part)?)?;
-    parents
+    let parents = wanted
         .iter()
-        .copied()
-        .find(|&parent| name(parent) == Some(wanted))
+        .filter_map(|&(part, name)| Some((part, only(name)?)));
+    parents.collect()
 }
 
 fn note_entries_inside(state: &mut State<'_>, crossings: &[Crossing]) {

@@ -335,13 +335,16 @@ impl Reader<'_, '_> {
         let Some(address) = self.evaluate(value, index).map(Address) else {
             return Entry::Nowhere;
         };
-        if self.is_own_end(address) {
+        let pos = self.state.tables.code.pos(address);
+        let own = pos.filter(|pos| self.is_own_instruction(*pos));
+        // Where every block is a part of its own, one may begin where another one ends.
+        if own.is_none() && self.is_own_end(address) {
             return Entry::Impossible;
         }
-        let Some(pos) = self.state.tables.code.pos(address) else {
+        let Some(pos) = pos else {
             return Entry::Nowhere;
         };
-        if self.is_own_instruction(pos) || self.is_offset(value) && self.is_function(pos) {
+        if own.is_some() || self.is_offset(value) && self.is_function(pos) {
             return Entry::Leads(pos);
         }
         match self.state.find(pos) {

@@ -12,8 +12,9 @@
 //! start). A landing pad of 0 means none in all three routines, whether LPStart is given or not.
 //!
 //! Where clang makes sections of basic blocks, each part has an LSDA, but all of them state a table
-//! that reaches to the end of the last one (the routines stop early, so nobody noticed). A table
-//! therefore also ends where another LSDA begins.
+//! that reaches to the end of the last one (the routines stop early, so nobody noticed), and a call site may reach into
+//! the next part. A table therefore also ends where another LSDA begins; or, since linkers drop the unwind entries of empty parts
+//! and with these what says where their LSDAs begin, where it makes no sense any more. Such tables are known by stating LPStart.
 
 use gimli::{DwEhPe, EndianSlice, LittleEndian, Reader as _, constants as pe};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
@@ -30,6 +31,8 @@ const CHUNK: usize = 1024;
 /// An LSDA's header.
 struct Header<'data> {
     landing_pads: Address,
+    /// Whether it may be that of a part, whose table may go on where it has ended.
+    is_part: bool,
     encoding: DwEhPe,
     table: Slice<'data>,
 }
@@ -132,6 +135,7 @@ fn header<'data>(
     }
     Some(Header {
         landing_pads,
+        is_part: start_encoding != pe::DW_EH_PE_omit,
         encoding,
         table,
     })
@@ -180,31 +184,49 @@ fn number(encoding: DwEhPe, input: &mut Slice<'_>) -> Option<u64> {
 /// the whole table is then not what it seems.
 fn call_sites(binary: &Binary<'_>, range: Range, header: &Header<'_>) -> Option<Vec<CallSite>> {
     let mut sites = Vec::new();
-    let mut table = header.table;
+    let (mut table, mut behind) = (header.table, range.start());
     while !is_padding(table.slice()) {
-        let start = number(header.encoding, &mut table)?;
-        let length = number(header.encoding, &mut table)?;
-        let landing_pad = number(header.encoding, &mut table)?;
-        let action = table.read_uleb128().ok()?;
-        let start = range.start().checked_add(start)?;
-        let site = Range::sized(start, length).filter(|site| site.end() <= range.end())?;
-        if landing_pad == 0 {
-            continue;
-        }
-        let landing_pad = header.landing_pads.wrapping_add(landing_pad);
-        if !binary.is_code(landing_pad) {
+        let site = call_site(binary, range, header, &mut table);
+        let site = site.filter(|site| !header.is_part || site.range.start() >= behind);
+        let Some(site) = site else {
+            if header.is_part {
+                break;
+            }
             return None;
+        };
+        behind = site.range.end();
+        if site.landing_pad.is_some() {
+            sites.push(site);
         }
-        sites.push(CallSite {
-            range: site,
-            landing_pad: Some(landing_pad),
-            catches: action != 0,
-        });
     }
     if !sites.is_sorted() {
         sites.sort_unstable();
     }
     Some(sites)
+}
+
+/// The next call site of the table, if it makes sense.
+fn call_site(
+    binary: &Binary<'_>,
+    range: Range,
+    header: &Header<'_>,
+    table: &mut Slice<'_>,
+) -> Option<CallSite> {
+    let start = number(header.encoding, table)?;
+    let length = number(header.encoding, table)?;
+    let landing_pad = number(header.encoding, table)?;
+    let action = table.read_uleb128().ok()?;
+    let mut site = Range::sized(range.start().checked_add(start)?, length)?;
+    if header.is_part {
+        site = Range::new(site.start(), site.end().min(range.end()))?;
+    }
+    let landing_pad = (landing_pad != 0).then(|| header.landing_pads.wrapping_add(landing_pad));
+    let is_code = landing_pad.is_none_or(|pad| binary.is_code(pad));
+    (is_code && site.end() <= range.end()).then_some(CallSite {
+        range: site,
+        landing_pad,
+        catches: action != 0,
+    })
 }
 
 /// Whether nothing is left but what aligns the LSDA behind: a call site has at least four bytes.

@@ -43,6 +43,7 @@ macro_rules! fixtures {
 }
 
 fixtures! {
+    broken_exceptions.s
     call_is_last.s
     cold_part.s
     cold_part_shared.s
@@ -62,6 +63,7 @@ fixtures! {
     noreturn_code_behind.s
     overlap_and_jump_outside.s
     overlap_lock_prefix.s
+    parts_of_blocks.s
     restartable.s
     retpoline.s
     setjmp.c
@@ -109,6 +111,8 @@ fixtures! {
     trap_loop_index.s
     trap_negative_index.s
     trap_one_path_guarded.s
+    trap_orphan.s
+    trap_orphan_with_a_jump.s
     trap_other_register.s
     trap_pop_return_address.s
     trap_push_ret.s

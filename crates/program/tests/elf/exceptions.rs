@@ -185,14 +185,16 @@ fn landing_pads_are_those_that_clang_programs_enter() {
     }
     // Every block a section of its own: landing pads far from the calls, LPStart given, tables that
     // reach into each other. With optimisation these programs lead their own unwinder astray.
-    let split = [
-        "-O0",
-        "-no-pie",
-        "-fbasic-block-sections=all",
-        "-fuse-ld=lld-19",
-        "-DBASE=0",
-    ];
-    reports_what_was_read(&workshop, "clang++-19", &split);
+    let split = ["-O0", "-fbasic-block-sections=all"];
+    let fixed = ["-no-pie", "-DBASE=0"];
+    let anywhere = ["-pie", "-fPIE", "-DBASE=(size_t)__executable_start"];
+    // One linker keeps the unwind entries of empty parts, the other one does not.
+    for linker in [&["-fuse-ld=lld-19"][..], &[]] {
+        for place in [&fixed[..], &anywhere] {
+            let flags = [&split[..], place, linker].concat();
+            reports_what_was_read(&workshop, "clang++-19", &flags);
+        }
+    }
 }
 
 #[test]
