@@ -470,6 +470,35 @@ fn programs_with_sanitizers_are_covered() {
     }
 }
 
+/// Its functions on signals stand behind ours and before the C library's, and have handlers run with all signals blocked.
+#[test]
+fn handlers_below_a_thread_sanitizer_run_new_code() {
+    let program = built("gcc", &["-O1", "-pthread", "-w", "-fsanitize=thread"]);
+    for scenario in ["full_mask", "alternate_stack"] {
+        does_the_same(&program, scenario);
+    }
+}
+
+/// What its handlers of signals come back to blocks all signals.
+#[test]
+fn programs_that_qemu_runs_take_signals() {
+    let run = |mut command: Command| {
+        let guest = program();
+        command.args([
+            "qemu-x86_64".as_ref(),
+            guest.as_os_str(),
+            "suspended".as_ref(),
+        ]);
+        complete(command, b"").expect("run")
+    };
+    let expected = run(Command::new("env"));
+    let covering = Covering::new().expect("a folder");
+    let got = run(covering.command(&[]).expect("tomo"));
+    assert_eq!(code(&got), code(&expected));
+    assert_eq!(got.stdout, expected.stdout);
+    assert!(covering.only().expect("a record").hit.len() > 1000);
+}
+
 /// They start, whatever comes before the sanitizer's library.
 #[test]
 fn programs_with_a_sanitizer_are_counted_followed_and_traced() {

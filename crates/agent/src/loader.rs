@@ -120,10 +120,13 @@ impl<'m> Module<'m> {
         })
     }
 
-    /// Whether `address` is in it.
+    /// Whether `address` is in its pages. Segments need not begin with one: lld's do not.
     pub(crate) fn holds(&self, address: usize) -> bool {
         let stated = address.wrapping_sub(self.bias) as u64;
-        let inside = |s: &Segment| s.kind == LOAD && stated.wrapping_sub(s.address) < s.size;
+        let inside = |s: &Segment| {
+            let first = s.address & !(PAGE - 1);
+            s.kind == LOAD && stated.wrapping_sub(first) < s.size + (s.address - first)
+        };
         self.segments.iter().any(inside)
     }
 

@@ -28,7 +28,7 @@ use crate::preloaded;
 use crate::slabs;
 use crate::stacks;
 use crate::symbols;
-use crate::system::{SIGTRAP, SIGTRAP_BIT, Stack};
+use crate::system::{self, SIGTRAP, SIGTRAP_BIT, Stack};
 use crate::tracks;
 use crate::trap::{self, Disposition, IGNORE};
 
@@ -225,12 +225,35 @@ pub(crate) unsafe fn any_action(
     if let Some(new) = unsafe { new.as_ref() } {
         tracks::note_handler(new.handler);
     }
+    let real = |new: *const Action, old| {
+        let result = real(new, old);
+        if result == 0 && !new.is_null() {
+            unmask_in_handler(signal);
+        }
+        result
+    };
     // SAFETY: the caller's.
     unsafe {
         match signal == SIGTRAP && is_watching() {
             true => trap_action(new, old),
             false => action(signal, new, old, real),
         }
+    }
+}
+
+/// Takes SIGTRAP out of the signals that are blocked in the handler of this one, where who stands between us and the C library has
+/// put it there: gcc's thread sanitizer has handlers run with all signals blocked.
+fn unmask_in_handler(signal: c_int) {
+    if !is_watching() {
+        return;
+    }
+    let Ok(mut action) = system::action_of(signal) else {
+        return;
+    };
+    if action.mask & SIGTRAP_BIT != 0 {
+        action.mask &= !SIGTRAP_BIT;
+        // SAFETY: it is the action that the signal has, but for its mask.
+        let _ = unsafe { system::set_action(signal, &action) };
     }
 }
 
@@ -281,6 +304,13 @@ unsafe fn action(
 fn simple(signal: c_int, handler: usize, real: impl FnOnce(c_int, usize) -> usize) -> usize {
     const NO_DEFER_NOR_RESET: u64 = 0;
     tracks::note_handler(handler);
+    let real = |signal, handler| {
+        let before = real(signal, handler);
+        if before != ERROR {
+            unmask_in_handler(signal);
+        }
+        before
+    };
     if fatal::is_ours(signal) {
         let mut result = ERROR;
         let told = || {

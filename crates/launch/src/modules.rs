@@ -147,8 +147,13 @@ const C_LIBRARIES: [&[u8]; 6] = [
     b"ld-musl",
     b"ld-2.",
 ];
-/// What modules hold that have a sanitizer's runtime or Go's in them: the names of its sources, in messages.
-const RUNTIMES: [&[u8]; 2] = [b"sanitizer_common/sanitizer_", b"\xff Go buildinf:"];
+/// What modules hold that have a sanitizer's runtime or Go's in them, the names of its sources, in messages; and what QEMU says that
+/// runs programs of other processors: it blocks all signals in what its handlers come back to.
+const RUNTIMES: [&[u8]; 3] = [
+    b"sanitizer_common/sanitizer_",
+    b"\xff Go buildinf:",
+    b"qemu: uncaught target signal",
+];
 
 /// An identity as formats state it.
 fn module_id(identity: &Identity) -> Option<ModuleId> {
