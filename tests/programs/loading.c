@@ -39,6 +39,12 @@ int main(int count, char **arguments) {
       printf("%d\n", use(library));
       printf("closed %d\n", dlclose(library));
     }
+  } else if (!strcmp(how, "beside")) {
+    void *library = open_it(path);
+    for (int i = 0; i < 1200; i++) {
+      dlclose(open_it(arguments[3]));
+      if (i % 100 == 0) printf("%d\n", use(library));
+    }
   } else if (!strcmp(how, "blocked")) {
     sigset_t all;
     sigfillset(&all);

@@ -125,6 +125,28 @@ fn a_library_that_is_closed_and_loaded_again_runs_on() {
     assert!(begin_and_end <= 3, "{begin_and_end}");
 }
 
+/// lld lets code begin in the middle of a page, the first part of which is in no segment.
+#[test]
+fn a_library_whose_code_begins_within_a_page_stays_while_others_come_and_go() {
+    let built = Built::by("clang-19", &[]);
+    let other = built.library("other");
+    let flags = ["-shared", "-fPIC", "-fuse-ld=lld-19"];
+    let path = built.compile("first/plugin.so", "plugin.c", &flags);
+    let bytes = std::fs::read(&path).expect("the library");
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    // Program headers are behind the file's own: kind and flags, offset, address.
+    let mut headers = (64..).step_by(56).take(bytes[56].into());
+    let code = headers.find(|at| word(*at) == 1 | 5 << 32).expect("code");
+    assert_ne!(word(code + 16) % 4096, 0, "lld has changed its ways");
+    let (path, other) = (
+        built.text("first/plugin.so"),
+        other.to_string_lossy().into_owned(),
+    );
+    let covering = built.is_undisturbed(&["--module", &path], &["beside", &path, &other]);
+    let units = covering.only().expect("one record");
+    assert!(units.hit.len() > 15, "{} hits", units.hit.len());
+}
+
 #[test]
 fn a_library_that_is_loaded_while_all_signals_are_blocked_runs() {
     let built = Built::new();
@@ -206,6 +228,18 @@ fn where_the_loader_does_not_tell_of_modules_that_is_said() {
     assert_eq!(output.stdout, complete(alone, b"").expect("run").stdout);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("loader does not tell of modules"), "{said}");
+}
+
+#[test]
+fn copies_of_a_library_in_a_folder_are_one_module() {
+    let built = Built::new();
+    let (folder, copy) = (built.text("first"), built.text("first/copy.so"));
+    std::fs::copy(built.path("first/plugin.so"), &copy).expect("copied");
+    let once = built.loaded("once");
+    for path in [built.text("first/plugin.so"), copy] {
+        let covering = built.is_undisturbed(&["--module", &folder], &["once", &path]);
+        assert_eq!(covering.only().expect("one record").hit, once.hit);
+    }
 }
 
 /// Several libraries of a folder, loaded by threads at once.

@@ -1,5 +1,6 @@
 //! What `tomo cover` and `tomo env` have in common: what to observe, and how it is prepared.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -113,10 +114,27 @@ impl What {
         let observed =
             each.map(|one| Observed::of(one).with_context(|| one.path.display().to_string()));
         Ok(Modules {
-            observed: observed.collect::<Result<_>>()?,
+            observed: each_once(observed.collect::<Result<_>>()?),
             sanitized: found.sanitized,
         })
     }
+}
+
+/// Of files that are the same module the first: what all of them do is in one record. Of those without a build id an image is taken
+/// for that of one file alone.
+fn each_once(mut modules: Vec<Observed>) -> Vec<Observed> {
+    let mut known = HashSet::new();
+    modules.retain(|module| {
+        let is_new = known.insert(module.stem.clone());
+        if !is_new && module.id.build_id().is_none() {
+            let path = module.path.display();
+            say!(
+                "tomo: {path}: is a copy of another module, without a build id, and is not observed"
+            );
+        }
+        is_new
+    });
+    modules
 }
 
 fn found(target: &Target, choice: &Choice) -> Result<Found> {
