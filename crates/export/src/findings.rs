@@ -16,7 +16,7 @@ use tomo_profile::records::RecordError;
 use tomo_profile::units::{Findings as OfFunction, Marked, believe, infer};
 use tomo_program::{
     ANALYSIS_VERSION, Address, BlockId, BlockView, EdgeView, FunctionView, Graphs, Model,
-    ModelError, Status,
+    ModelError, Reason, Status,
 };
 use tomo_wire::plan::{Entry, Level, PlanView, Tactic};
 
@@ -268,8 +268,14 @@ impl Found {
                 *finding = Finding::NotRun;
             }
         };
+        let is_open = reader.may_be_entered_within_blocks();
         let blocks = self.blocks.iter_mut().zip(reader.blocks);
-        blocks.for_each(|(finding, mark)| quiet(finding, mark));
+        for ((finding, mark), block) in blocks.zip(reader.function.blocks()) {
+            // What is no more than its first instruction cannot be entered behind that.
+            if !is_open || block.instructions() < 2 {
+                quiet(finding, mark);
+            }
+        }
         let edges = self.edges.iter_mut().zip(&reader.edge_marks);
         edges.for_each(|(finding, mark)| quiet(finding, mark));
         let missed = |block: BlockId| {
@@ -353,6 +359,20 @@ impl<'g, 'm> Reader<'g, 'm> {
 
     fn position(&self, block: BlockView<'_>) -> usize {
         block.id().index().wrapping_sub(self.first)
+    }
+
+    /// Whether control may have come into the middle of blocks that did not start, by a jump of the function's that led who knows
+    /// where, or from elsewhere.
+    fn may_be_entered_within_blocks(&self) -> bool {
+        let Status::Partial(reason) = self.function.status() else {
+            return false;
+        };
+        let from_elsewhere = matches!(
+            reason,
+            Reason::HeldLabel | Reason::OrphanedPart | Reason::EnteredInsideInstruction
+        );
+        let mut marks = self.edge_marks.iter().chain(self.blocks);
+        from_elsewhere || marks.any(|mark| *mark == Mark::Hit)
     }
 
     /// Units without a probe are `inferred`, those with one that was not hit are `silent`.
