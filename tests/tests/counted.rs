@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
-use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build, compiled, given};
+use tomo_testkit::corpus::{
+    Built, Compiler, Level, Recipe, Source, Workload, build, compiled, given,
+};
 use tomo_testkit::coverage::{as_stepped, complete, complete_as_stepped};
 use tomo_testkit::held::tell;
 use tomo_testkit::steps::{Kind, Outside, Trace, observe};
@@ -227,6 +229,31 @@ fn counts_of_blocks_in_sections_of_their_own_are_exact() {
         ..Recipe::new(source, Compiler::Clang, level)
     };
     check([(Source::Bzip2, Level::O2), (Source::CppFeatures, Level::O0)].map(of));
+}
+
+/// A function is entered by others in its middle; a jump leads to a label or leaves.
+#[test]
+fn counts_of_what_comes_in_and_goes_out_by_jumps_are_exact() {
+    for source in ["crossing.c", "threaded.c"] {
+        for level in ["-O0", "-O2"] {
+            check_one(&small("gcc", source, &[level]), 30);
+        }
+    }
+}
+
+/// A table was once read to an end that nothing speaks for any more.
+#[test]
+fn counts_behind_a_table_that_seemed_shorter_are_exact() {
+    check_one(&small("clang-19", "capped.c", &["-Os", "-w"]), 30);
+}
+
+/// A program of one file, that is run once.
+fn small(compiler: &str, source: &str, flags: &[&str]) -> Built {
+    Built {
+        program: compiled(compiler, source, flags).expect("built"),
+        name: format!("{source}{}", flags.concat()),
+        workloads: vec![Workload::default()],
+    }
 }
 
 #[test]

@@ -57,6 +57,7 @@ pub struct Counts {
 pub fn counts(graphs: &Graphs<'_>, rows: &[Row], values: &[u64], extent: Extent) -> Counts {
     let known = known(rows, values);
     let ran = (extent == Extent::Ran).then(|| ran(graphs, rows, values));
+    let is_countable = countable(graphs);
     let (countable, others): (Vec<_>, Vec<_>) = graphs.functions().partition(is_countable);
     let asked: Vec<_> = countable
         .into_iter()
@@ -81,9 +82,13 @@ pub fn counts(graphs: &Graphs<'_>, rows: &[Row], values: &[u64], extent: Extent)
     counts
 }
 
-/// Whether enough is known of a function.
-fn is_countable(function: &FunctionView<'_>) -> bool {
-    function.status() == Status::Exact && function.entry_block().is_some()
+/// Tells of which functions enough is known. Jumps of others into the middle of one would be ways in that its graph has not.
+fn countable(graphs: &Graphs<'_>) -> impl Fn(&FunctionView<'_>) -> bool + use<> {
+    let entered = graphs.entered_within();
+    move |function| {
+        let is_known = function.status() == Status::Exact && function.entry_block().is_some();
+        is_known && !entered.contains(&function.id())
+    }
 }
 
 /// Functions with a counter that is not zero.
@@ -104,7 +109,7 @@ pub fn frequencies(
     values: &[u64],
 ) -> HashMap<FunctionId, Frequencies> {
     let known = known(rows, values);
-    let functions: Vec<_> = graphs.functions().collect();
+    let functions: Vec<_> = graphs.functions().filter(countable(graphs)).collect();
     let each = functions.par_iter().filter_map(|function| {
         let mapped = Mapped::of(function)?;
         let counts = mapped.infer(&known).ok()?;
@@ -132,9 +137,6 @@ struct Mapped<'g> {
 
 impl<'g> Mapped<'g> {
     fn of(function: &FunctionView<'g>) -> Option<Self> {
-        if !is_countable(function) {
-            return None;
-        }
         let edges = function.edges().filter(|edge| edge.block().is_some());
         Some(Self {
             graph: function.counting_graph()?,

@@ -166,7 +166,7 @@ pub enum Resolution {
     /// A jump table without a compare (all other values are impossible by the compiler's
     /// knowledge), its extent proven by what surrounds it.
     MeasuredTable = 2,
-    /// All labels of the function whose address is taken.
+    /// A pointer as it was found: it leads to one of the labels of the function whose address is taken, or leaves the function.
     Labels = 3,
     /// Leaves the function: its target cannot be inside.
     TailCall = 4,

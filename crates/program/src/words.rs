@@ -86,6 +86,12 @@ impl Reason {
 }
 
 impl Resolution {
+    /// Whether the jump may go where no edge of the function does, though edges of it may be all that is known.
+    #[must_use]
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Labels | Self::Unresolved)
+    }
+
     /// Its name in machine-readable output.
     #[must_use]
     pub fn name(self) -> &'static str {

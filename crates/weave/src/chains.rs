@@ -287,7 +287,7 @@ fn indirect(function: &FunctionView<'_>, last: &Instruction, code: &Code<'_>) ->
     match jump.resolution() {
         Resolution::TailCall if jump.import().is_some() => Some(Exit::Import),
         Resolution::TailCall => Some(Exit::Indirect(operand(last, code.bytes_of_last())?)),
-        Resolution::Unresolved => None,
+        open if open.is_open() => None,
         _ => Some(Exit::None),
     }
 }

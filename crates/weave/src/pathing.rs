@@ -174,7 +174,9 @@ impl<'f> Planner<'f> {
         live: &Liveness<'_>,
         function: &FunctionView<'f>,
     ) -> Result<Self, Reason> {
-        if function.status() != Status::Exact {
+        let mut jumps = function.indirect_jumps();
+        // Behind a jump that may leave nobody knows whether another path of the function begins.
+        if function.status() != Status::Exact || jumps.any(|jump| jump.resolution().is_open()) {
             return Err(Reason::NotExact);
         }
         let foreign = &around.ways.foreign;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tomo_graph::{EdgeId, FlowArc, FlowGraph, Graph as _, NodeId, Weight};
 use tomo_plan::counting::Frequencies;
 use tomo_plan::witnesses::{Effort, Ends, Flow, FunctionId, Loose, Place, Program, place};
-use tomo_program::{EdgeKind, EdgeView, FunctionView, Graphs, Resolution, Status};
+use tomo_program::{EdgeKind, EdgeView, FunctionView, Graphs, Status};
 
 use crate::disposal::StudyError;
 
@@ -55,9 +55,8 @@ impl Function {
     /// `None` where too little is known of it, or its ways cannot be told apart.
     #[must_use]
     pub fn of(function: &FunctionView<'_>) -> Option<Self> {
-        let is_clear = |resolution| resolution != Resolution::Unresolved;
         let mut jumps = function.indirect_jumps();
-        if function.status() != Status::Exact || !jumps.all(|jump| is_clear(jump.resolution())) {
+        if function.status() != Status::Exact || jumps.any(|jump| jump.resolution().is_open()) {
             return None;
         }
         let estimate = Frequencies::estimate(&function.counting_graph()?);

@@ -90,7 +90,7 @@ impl Landmarks {
 }
 
 /// Whether a jump no longer leads where it was said to.
-fn takes_back(old: &Resolved, new: &Resolved) -> bool {
+pub(crate) fn takes_back(old: &Resolved, new: &Resolved) -> bool {
     let kept: FxHashSet<Pos> = new.targets.iter().copied().collect();
     old.targets.iter().any(|target| !kept.contains(target))
 }

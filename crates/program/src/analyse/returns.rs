@@ -250,7 +250,7 @@ impl<'s, 'a> Search<'s, 'a> {
                     .jumps
                     .get(&block.end)
                     .map_or(Resolution::Unresolved, |jump| jump.resolution);
-                if matches!(resolved, Resolution::TailCall | Resolution::Unresolved) {
+                if resolved == Resolution::TailCall || resolved.is_open() {
                     self.set_returns(owner);
                 }
             }

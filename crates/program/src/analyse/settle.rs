@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::code::Pos;
 use super::explore::Exit;
-use super::landmarks::Landmarks;
+use super::landmarks::{Landmarks, takes_back};
 use super::slice::search::Memory;
 use super::state::{BlockRef, Resolved, State};
 use super::tables::{self, Finding};
@@ -37,7 +37,7 @@ pub(crate) fn settle(state: &mut State<'_>, progress: &dyn Progress) {
         settling.is_late = round >= MOST_ROUNDS;
         if !settling.examine(state) {
             if settling.whole {
-                return;
+                return settling.doubt(state);
             }
             settling.regard_everything(state);
             continue;
@@ -284,6 +284,41 @@ impl Settling {
             }
         }
         dirty
+    }
+
+    /// A table that was found to end somewhere stays as short, even where what ended it has turned out to be no code since; or
+    /// its guard is not believed any more. Those that would be read to other places now are unresolved.
+    fn doubt(&mut self, state: &mut State<'_>) {
+        let landmarks = &mut self.landmarks;
+        let caps = std::mem::take(&mut landmarks.caps);
+        let loose = std::mem::take(&mut landmarks.loose);
+        let is_doubtful = |finding: &&Finding| {
+            let mut firsts = finding.first_entries();
+            loose.contains(&finding.end) || firsts.any(|first| caps.contains_key(&first))
+        };
+        let mut doubted = Vec::new();
+        for (&start, found) in &self.known {
+            let doubtful: Vec<&Finding> = found.findings.iter().filter(is_doubtful).collect();
+            let owner = state
+                .find(start)
+                .and_then(|owner| u32::try_from(owner).ok());
+            let Some(owner) = owner.filter(|_| !doubtful.is_empty()) else {
+                continue;
+            };
+            let (now, _) = tables::examine(state, owner, &self.landmarks, Memory::default());
+            let leads_on = |old: &&Finding| {
+                let now = now.iter().find(|now| now.end == old.end);
+                now.is_none_or(|now| takes_back(&now.resolved, &old.resolved))
+            };
+            doubted.extend(doubtful.into_iter().filter(leads_on).map(|old| old.end));
+        }
+        for end in &doubted {
+            state.jumps.insert(*end, Resolved::not());
+        }
+        if !doubted.is_empty() {
+            parts::group(state);
+            state.reach = returns::reach(state);
+        }
     }
 
     /// Jumps that still change after all rounds are unresolved: nothing is said of where they lead.

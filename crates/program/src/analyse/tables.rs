@@ -461,7 +461,7 @@ impl Reader<'_, '_> {
 
     /// What is known of jumps that read no table which could be found.
     fn without_table(&self, constants: &[Constant], claimed: &FxHashSet<Address>) -> Resolved {
-        let targets = self.labels();
+        let targets = self.labels(|word| !self.words.contains(&word));
         let open = constants
             .iter()
             .filter(|constant| !claimed.contains(&constant.address));
@@ -479,9 +479,10 @@ impl Reader<'_, '_> {
                 targets,
                 tables: Vec::new(),
             },
+            // Those in tables that other jumps read are labels too.
             (0, false) => Resolved {
                 resolution: Resolution::Labels,
-                targets,
+                targets: self.labels(|_| true),
                 tables: Vec::new(),
             },
             _ => Resolved::not(),
@@ -504,17 +505,13 @@ impl Reader<'_, '_> {
             .collect()
     }
 
-    /// The function's inner addresses that code or data hold.
-    fn labels(&self) -> Vec<Pos> {
+    /// The function's inner addresses that code holds, or words of data that are `wanted`.
+    fn labels(&self, wanted: impl Fn(Address) -> bool) -> Vec<Pos> {
         let mut labels = self.bases.clone();
         for part in self.state.fragments_of(self.owner) {
             let own = &self.state.fragments[part as usize];
             let words = self.landmarks.labels_in(own.start, own.end).iter();
-            labels.extend(
-                words
-                    .filter(|label| !self.words.contains(&label.1))
-                    .map(|label| label.0),
-            );
+            labels.extend(words.filter(|label| wanted(label.1)).map(|label| label.0));
         }
         labels.sort_unstable();
         labels.dedup();

@@ -3,7 +3,6 @@
 use tomo_graph::{FlowGraph, Graph as _, NodeId};
 
 use super::{BlockId, FunctionView};
-use crate::Resolution;
 
 impl FunctionView<'_> {
     /// Its control-flow graph. Node `n` is its block number `n` by address (see
@@ -24,7 +23,7 @@ impl FunctionView<'_> {
             .map(|edge| edge.from);
         let unknown = self
             .indirect_jumps()
-            .filter(|jump| jump.resolution() == Resolution::Unresolved);
+            .filter(|jump| jump.resolution().is_open());
         let exits = outward.chain(unknown.map(|jump| jump.block()));
         graph
             .with_exits(exits.filter_map(|block| self.node(block)))

@@ -1,5 +1,7 @@
 //! All functions of a program with their graphs, and how to find one.
 
+use std::collections::HashSet;
+
 use rayon::prelude::*;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout};
@@ -9,8 +11,8 @@ use super::records::*;
 use super::strings::Strings;
 use super::views::{BlockView, FunctionView};
 use super::{BlockId, FunctionId};
-use crate::Address;
 use crate::names::{demangle, is_called};
+use crate::{Address, EdgeKind};
 
 /// The functions of a model, checked. Copying it is cheap; views borrow it.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +103,15 @@ impl<'m> Graphs<'m> {
     #[must_use]
     pub fn function(&self, id: FunctionId) -> Option<FunctionView<'_>> {
         (id.index() < self.functions.len()).then_some(FunctionView { graphs: self, id })
+    }
+
+    /// The functions into the middle of which others jump. Linear in the edges.
+    #[must_use]
+    pub fn entered_within(&self) -> HashSet<FunctionId> {
+        let ways_out = self.functions().flat_map(|function| function.edges());
+        let into = ways_out.filter(|edge| edge.kind == EdgeKind::JumpInto);
+        let entered = into.filter_map(|edge| Some(self.block_at(edge.address)?.function()?.id()));
+        entered.collect()
     }
 
     /// The block with this number.

@@ -106,6 +106,7 @@ fixtures! {
     trap_goto_beside_argument.s
     trap_goto_beside_table.s
     trap_goto_by_offsets.c
+    trap_goto_through_a_switch.s
     trap_label_and_table.s
     trap_large_save.s
     trap_loop_index.s

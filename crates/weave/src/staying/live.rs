@@ -20,7 +20,7 @@ use iced_x86::{
     Register, RflagsBits,
 };
 use rayon::prelude::*;
-use tomo_program::{Address, BlockId, BlockView, Graphs, Status};
+use tomo_program::{Address, BlockId, BlockView, EdgeKind, Graphs, Status};
 
 use crate::block::is_call;
 use crate::text::Text;
@@ -317,7 +317,7 @@ fn node(
     };
     if !last.is_invalid() && is_call(&last) {
         node.ways.extend(entry(graphs, last.near_branch_target()));
-    } else if !last.is_invalid() {
+    } else if !last.is_invalid() && !may_leave(block) {
         let ways = block.successors().map(|edge| {
             edge.block()
                 .or_else(|| elsewhere(graphs, edge.address))
@@ -328,6 +328,12 @@ fn node(
     }
     node.unknown = node.ways.is_empty();
     node
+}
+
+/// Whether a jump to one of the function's labels may as well lead elsewhere.
+fn may_leave(block: &BlockView<'_>) -> bool {
+    let mut ways = block.successors();
+    ways.any(|edge| edge.kind == EdgeKind::ComputedGoto)
 }
 
 /// The first block of the exact function that starts at `address`.

@@ -388,7 +388,7 @@ fn ends(
         let end = &mut ends[function.position_of(jump.block())?];
         match jump.resolution() {
             Resolution::TailCall => end.leaves = true,
-            Resolution::Unresolved => return None,
+            open if open.is_open() => return None,
             _ => {}
         }
     }
