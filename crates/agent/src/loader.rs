@@ -125,7 +125,7 @@ impl<'m> Module<'m> {
         let stated = address.wrapping_sub(self.bias) as u64;
         let inside = |s: &Segment| {
             let first = s.address & !(PAGE - 1);
-            s.kind == LOAD && stated.wrapping_sub(first) < s.size + (s.address - first)
+            s.kind == LOAD && stated.wrapping_sub(first) < s.size.saturating_add(s.address - first)
         };
         self.segments.iter().any(inside)
     }

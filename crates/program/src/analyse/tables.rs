@@ -338,7 +338,7 @@ impl Reader<'_, '_> {
         let pos = self.state.tables.code.pos(address);
         let own = pos.filter(|pos| self.is_own_instruction(*pos));
         // Where every block is a part of its own, one may begin where another one ends.
-        if own.is_none() && self.is_own_end(address) {
+        if self.is_own_end(address) && !own.is_some_and(|pos| self.is_part(pos)) {
             return Entry::Impossible;
         }
         let Some(pos) = pos else {
@@ -383,6 +383,14 @@ impl Reader<'_, '_> {
         state.fragments_of(self.owner).any(|part| {
             let fragment = &state.fragments[part as usize];
             fragment.sized && state.tables.code.address(fragment.end) == address
+        })
+    }
+
+    /// Whether `pos` lies in what is a part of this function, or of one that is not known.
+    fn is_part(&self, pos: Pos) -> bool {
+        self.state.find(pos).is_some_and(|index| {
+            let is_own = self.state.owner[index] == self.owner;
+            is_own || self.state.fragments[index].evidence.is_part()
         })
     }
 
