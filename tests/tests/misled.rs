@@ -75,6 +75,36 @@ fn a_table_that_is_read_too_far_puts_no_probe_into_an_instruction() {
     }
 }
 
+/// A jump that leads who knows where may enter blocks in their middle.
+#[test]
+fn lines_that_may_have_been_entered_within_a_block_are_not_said_to_be_missed() {
+    let program = compiled("gcc", "differences.c", &["-g", "-O2"]).expect("built");
+    let source = include_str!("../programs/differences.c");
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&[]).expect("tomo");
+    command.arg(&program);
+    complete(command, b"").expect("run");
+    let mut report = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+    report.env("TOMO_CACHE_DIR", covering.output().with_extension("cache"));
+    report
+        .args(["report", "--format", "lcov"])
+        .arg(covering.output());
+    let tracefile = String::from_utf8(complete(report, b"").expect("run").stdout).expect("text");
+    assert!(
+        tracefile.lines().any(|line| line.starts_with("DA:")),
+        "{tracefile}"
+    );
+    let ran = (1..)
+        .zip(source.lines())
+        .filter(|(_, line)| line.ends_with("/* runs */"));
+    let mut ran = ran.map(|(number, _)| number).peekable();
+    assert!(ran.peek().is_some());
+    for number in ran {
+        let missed = format!("DA:{number},0");
+        assert!(!tracefile.lines().any(|line| line == missed), "{missed}");
+    }
+}
+
 /// In each of these ways a program, which ends with this code, does what it does alone.
 fn does_the_same(program: &Path, expected: i32) {
     const WAYS: [&str; 8] = [

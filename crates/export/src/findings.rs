@@ -103,6 +103,7 @@ impl Findings {
             marks.set(&graphs, plan.level, unit, hit)?;
         }
         marks.doubt(&graphs, &self.early);
+        marks.doubt_what_may_be_entered_within(&graphs);
         match group.by_parts {
             false => self.read(&graphs, &marks, group.kind.cut, None),
             true => self.read(&graphs, &marks.hits(), true, Some(&marks)),
@@ -206,6 +207,29 @@ impl Marks {
         }
     }
 
+    /// Control may come into the middle of blocks of functions of which not all is known: by a jump of theirs that led who knows
+    /// where, or from elsewhere. That such a block was not seen to start does not say that none of it ran.
+    fn doubt_what_may_be_entered_within(&mut self, graphs: &Graphs<'_>) {
+        for function in graphs.functions() {
+            let Status::Partial(reason) = function.status() else {
+                continue;
+            };
+            let from_elsewhere = matches!(
+                reason,
+                Reason::HeldLabel | Reason::OrphanedPart | Reason::EnteredInsideInstruction
+            );
+            let is_hit = |block: BlockView<'_>| self.blocks[block.id().index()] == Mark::Hit;
+            if !from_elsewhere && !function.blocks().any(is_hit) {
+                continue;
+            }
+            // What is no more than its first instruction cannot be entered behind that.
+            for block in function.blocks().filter(|block| block.instructions() > 1) {
+                let mark = &mut self.blocks[block.id().index()];
+                *mark = heard(mark);
+            }
+        }
+    }
+
     /// Notes what the probe of a unit saw; units without one are left as they are.
     fn set(
         &mut self,
@@ -268,14 +292,8 @@ impl Found {
                 *finding = Finding::NotRun;
             }
         };
-        let is_open = reader.may_be_entered_within_blocks();
         let blocks = self.blocks.iter_mut().zip(reader.blocks);
-        for ((finding, mark), block) in blocks.zip(reader.function.blocks()) {
-            // What is no more than its first instruction cannot be entered behind that.
-            if !is_open || block.instructions() < 2 {
-                quiet(finding, mark);
-            }
-        }
+        blocks.for_each(|(finding, mark)| quiet(finding, mark));
         let edges = self.edges.iter_mut().zip(&reader.edge_marks);
         edges.for_each(|(finding, mark)| quiet(finding, mark));
         let missed = |block: BlockId| {
@@ -359,20 +377,6 @@ impl<'g, 'm> Reader<'g, 'm> {
 
     fn position(&self, block: BlockView<'_>) -> usize {
         block.id().index().wrapping_sub(self.first)
-    }
-
-    /// Whether control may have come into the middle of blocks that did not start, by a jump of the function's that led who knows
-    /// where, or from elsewhere.
-    fn may_be_entered_within_blocks(&self) -> bool {
-        let Status::Partial(reason) = self.function.status() else {
-            return false;
-        };
-        let from_elsewhere = matches!(
-            reason,
-            Reason::HeldLabel | Reason::OrphanedPart | Reason::EnteredInsideInstruction
-        );
-        let mut marks = self.edge_marks.iter().chain(self.blocks);
-        from_elsewhere || marks.any(|mark| *mark == Mark::Hit)
     }
 
     /// Units without a probe are `inferred`, those with one that was not hit are `silent`.
