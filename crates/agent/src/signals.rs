@@ -30,7 +30,7 @@ use crate::stacks;
 use crate::symbols;
 use crate::system::{self, SIGTRAP, SIGTRAP_BIT, Stack};
 use crate::tracks;
-use crate::trap::{self, Disposition, IGNORE};
+use crate::trap::{self, DEFAULT, Disposition, IGNORE};
 
 /// Whether traps may be met, now or later.
 pub(crate) static WATCHING: AtomicBool = AtomicBool::new(false);
@@ -227,8 +227,9 @@ pub(crate) unsafe fn any_action(
     }
     let real = |new: *const Action, old| {
         let result = real(new, old);
-        if result == 0 && !new.is_null() {
-            unmask_in_handler(signal);
+        // SAFETY: the caller's, or `action`'s copy of it.
+        if let Some(new) = unsafe { new.as_ref() }.filter(|_| result == 0) {
+            unmask_in_handler(signal, new.handler);
         }
         result
     };
@@ -243,8 +244,8 @@ pub(crate) unsafe fn any_action(
 
 /// Takes SIGTRAP out of the signals that are blocked in the handler of this one, where who stands between us and the C library has
 /// put it there: gcc's thread sanitizer has handlers run with all signals blocked.
-fn unmask_in_handler(signal: c_int) {
-    if !is_watching() {
+fn unmask_in_handler(signal: c_int, handler: usize) {
+    if matches!(handler, DEFAULT | IGNORE) || !is_watching() {
         return;
     }
     let Ok(mut action) = system::action_of(signal) else {
@@ -307,7 +308,7 @@ fn simple(signal: c_int, handler: usize, real: impl FnOnce(c_int, usize) -> usiz
     let real = |signal, handler| {
         let before = real(signal, handler);
         if before != ERROR {
-            unmask_in_handler(signal);
+            unmask_in_handler(signal, handler);
         }
         before
     };

@@ -124,12 +124,12 @@ impl Findings {
     /// follows, have not been seen to run.
     fn read(&mut self, graphs: &Graphs<'_>, marks: &Marks, cut: bool, silence: Option<&Marks>) {
         let functions: Vec<_> = graphs.functions().collect();
-        let entered_inside = entered_inside(graphs, &functions);
+        let entered = graphs.entered_within();
         let read: Vec<_> = functions
             .par_iter()
-            .zip(&entered_inside)
-            .map(|(function, &inside)| {
-                let found = Reader::of(*function, marks, cut).read(inside);
+            .map(|function| {
+                let entered_within = entered.contains(&function.id());
+                let found = Reader::of(*function, marks, cut).read(entered_within);
                 match silence {
                     Some(silence) => found.silenced(&Reader::of(*function, silence, cut)),
                     None => found,
@@ -152,25 +152,6 @@ fn join(all: &mut [Finding], more: &[Finding]) -> usize {
         *mine = mine.or(*theirs);
     }
     more.len().min(all.len())
-}
-
-/// For each function, whether another one jumps into its middle.
-fn entered_inside(graphs: &Graphs<'_>, functions: &[FunctionView<'_>]) -> Vec<bool> {
-    let targets = |function: &FunctionView<'_>| {
-        let outward = function.edges().filter(|edge| edge.block().is_none());
-        let inside = outward.filter_map(|edge| {
-            let block = graphs.block_at(edge.address)?;
-            let function = block.function()?;
-            (function.entry() != edge.address).then(|| function.id().index())
-        });
-        inside.collect::<Vec<_>>()
-    };
-    let mut entered = vec![false; functions.len()];
-    let found: Vec<_> = functions.par_iter().flat_map_iter(targets).collect();
-    for function in found {
-        entered[function] = true;
-    }
-    entered
 }
 
 /// What the probes of one plan say, by unit.
@@ -347,8 +328,8 @@ impl<'g, 'm> Reader<'g, 'm> {
         }
     }
 
-    fn read(&self, entered_inside: bool) -> Found {
-        let is_exact = self.function.status() == Status::Exact && !entered_inside;
+    fn read(&self, entered_within: bool) -> Found {
+        let is_exact = self.function.status() == Status::Exact && !entered_within;
         let entry = self.function.entry_block().map(|it| self.position(it));
         if self
             .edge_marks
