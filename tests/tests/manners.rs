@@ -528,29 +528,54 @@ fn a_sanitizers_library_can_be_observed() {
     assert!(units.hit.len() > 100 && units.traps == 0);
 }
 
-/// Who ignores broken pipes hands that on, who does not does not.
+/// What was ignored before is ignored in the program, what was not is not; and how it ended is known.
 #[test]
-fn broken_pipes_are_handled_as_without() {
-    for prefix in ["", "trap '' PIPE; "] {
-        let ignored = |command: &str| {
-            let line = format!("{prefix}exec {command} grep SigIgn /proc/self/status");
-            let mut shell = Command::new("bash");
-            shell.args(["-c", &line]);
-            let output = complete(shell, b"").expect("run");
-            let text = String::from_utf8(output.stdout).expect("text");
-            let mask = text
-                .split_whitespace()
-                .last()
-                .unwrap_or_default()
-                .to_owned();
-            u64::from_str_radix(&mask, 16).expect("a mask") & 1 << 12
-        };
-        let covering = Covering::new().expect("a folder");
-        let tomo = tomo_testkit::tomo::path().expect("tomo").display();
-        let output = covering.output();
-        let line = format!("{tomo} cover -o {} --", output.display());
-        assert_eq!(ignored(&line), ignored(""), "{prefix:?}");
+fn signals_are_ignored_as_without() {
+    for prefix in [
+        "",
+        "trap '' PIPE; ",
+        "trap '' CHLD; ",
+        "trap '' PIPE CHLD HUP; ",
+    ] {
+        let command = "bash -c 'grep SigIgn /proc/$$/status; exit 3'";
+        is_as_without(&format!("{prefix}exec {command}"), command, Some(3));
     }
+}
+
+/// Standard files that were closed before are closed in the program.
+#[test]
+fn closed_files_are_closed_as_without() {
+    for closed in ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"] {
+        let command = "bash -c 'ls /proc/$$/fd >$OPEN; echo >&1'";
+        is_as_without(&format!("exec {command} {closed}"), command, None);
+    }
+}
+
+/// A line of a shell does what it does without if `tomo cover` starts the `command` in it: its output, what it writes to
+/// `$OPEN`, and its code, which is `expected` if that is given.
+fn is_as_without(line: &str, command: &str, expected: Option<i32>) {
+    let covering = Covering::new().expect("a folder");
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = folder.path().join("open");
+    let done = |line: &str| {
+        let mut shell = Command::new("bash");
+        shell.args(["-c", line]).env("OPEN", &open);
+        let output = complete(shell, b"").expect("run");
+        let files = std::fs::read_to_string(&open).unwrap_or_default();
+        let text = String::from_utf8(output.stdout).expect("text");
+        (text, files, output.status.code())
+    };
+    let tomo = tomo_testkit::tomo::path().expect("tomo").display();
+    let covered = format!(
+        "{tomo} cover -o {} -- {command}",
+        covering.output().display()
+    );
+    let alone = done(line);
+    assert_eq!(done(&line.replace(command, &covered)), alone, "{line}");
+    assert!(
+        expected.is_none_or(|code| alone.2 == Some(code)),
+        "{line}: {alone:?}"
+    );
 }
 
 /// Whatever the system grants `tomo`, the program runs, with the limits that were set.

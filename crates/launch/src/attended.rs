@@ -50,7 +50,7 @@ use tomo_weave::Breakpoint;
 
 use crate::passing::Passing;
 use crate::start::Extra;
-use crate::{Ended, Observed, StartError, Target, inherited, scarce};
+use crate::{Ended, Observed, StartError, Target, scarce};
 use calm::Calming;
 use events::Attending;
 use space::Wanted;
@@ -109,7 +109,6 @@ pub fn attend(
     let mut command = Command::new(&target.command);
     command.arg0(name).args(arguments);
     extra.hand_on(&mut command);
-    inherited::hand_on(&mut command);
     scarce::hand_on(&mut command);
     let (mut hear, tell) = io::pipe().map_err(failed)?;
     let (told, mut permit) = io::pipe().map_err(failed)?;

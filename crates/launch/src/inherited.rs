@@ -1,17 +1,26 @@
-//! How whoever started this process wants broken pipes handled.
+//! What whoever started this process wants the program to find, and this process cannot live with or does not keep:
 //!
-//! Rust's standard library ignores SIGPIPE before `main`, and gives the programs that it starts the default. A
-//! program that is started by way of `tomo` must find what it would have found without, and some test
-//! runners do ignore SIGPIPE. So it is asked before the standard library begins.
+//! - how broken pipes are handled. Rust's standard library ignores SIGPIPE before `main`, and gives the programs that it
+//!   starts the default; some test runners do ignore it;
+//! - that ends of children are ignored (SIGCHLD). Who ignores them cannot wait for any;
+//! - that standard files are closed. The standard library opens `/dev/null` in their place.
+//!
+//! All of it is asked before the standard library begins, and is so again in the program.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::libc;
+use nix::libc::{self, c_int, sighandler_t};
 
-static PIPES_IGNORED: AtomicBool = AtomicBool::new(false);
+/// The signals of which it is known whether they were ignored.
+const SIGNALS: [c_int; 2] = [libc::SIGPIPE, libc::SIGCHLD];
+static IGNORED: [AtomicBool; SIGNALS.len()] = [const { AtomicBool::new(false) }; SIGNALS.len()];
+
+/// The standard files, and which of them were closed.
+const FILES: [c_int; 3] = [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO];
+static CLOSED: [AtomicBool; FILES.len()] = [const { AtomicBool::new(false) }; FILES.len()];
 
 // SAFETY: the C library calls what stands in this section before `main`, once, with arguments that
 // a function of this type does not look at.
@@ -20,25 +29,47 @@ static PIPES_IGNORED: AtomicBool = AtomicBool::new(false);
 static ASK: extern "C" fn() = ask;
 
 extern "C" fn ask() {
-    // SAFETY: an action of zeros is one, and the call only writes into it.
-    let action = unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGPIPE, ptr::null(), &raw mut action);
-        action
-    };
-    PIPES_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+    for (signal, ignored) in SIGNALS.into_iter().zip(&IGNORED) {
+        ignored.store(handler(signal) == libc::SIG_IGN, Ordering::Relaxed);
+    }
+    if IGNORED[1].load(Ordering::Relaxed) {
+        handle(libc::SIGCHLD, libc::SIG_DFL);
+    }
+    for (file, closed) in FILES.into_iter().zip(&CLOSED) {
+        // SAFETY: asks for the flags of a file.
+        let is_open = unsafe { libc::fcntl(file, libc::F_GETFD) } >= 0;
+        closed.store(!is_open, Ordering::Relaxed);
+    }
 }
 
-/// Has the program that `command` starts ignore broken pipes if this process was started so.
-pub(crate) fn hand_on(command: &mut Command) {
-    if !PIPES_IGNORED.load(Ordering::Relaxed) {
+fn handler(signal: c_int) -> sighandler_t {
+    // SAFETY: an action of zeros is one, and the call only writes into it.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, ptr::null(), &raw mut action);
+        action.sa_sigaction
+    }
+}
+
+fn handle(signal: c_int, handler: sighandler_t) {
+    // SAFETY: an async-signal-safe call; the handler is one of the kernel's own.
+    unsafe { libc::signal(signal, handler) };
+}
+
+fn is_set(flag: &AtomicBool) -> bool {
+    flag.load(Ordering::Relaxed)
+}
+
+/// Has the program that `command` starts find what this process has found, but for the standard files that it was `given`.
+pub(crate) fn hand_on(command: &mut Command, given: [bool; FILES.len()]) {
+    if !IGNORED.iter().chain(&CLOSED).any(is_set) {
         return;
     }
-    // SAFETY: between fork and exec the closure only makes a system call, which is
+    // SAFETY: between fork and exec the closure only makes system calls, which are
     // async-signal-safe.
     unsafe {
-        command.pre_exec(|| {
-            libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        command.pre_exec(move || {
+            put_back_but(given);
             Ok(())
         });
     }
@@ -46,8 +77,22 @@ pub(crate) fn hand_on(command: &mut Command) {
 
 /// Has a program that is executed in the place of this process find what this one has found.
 pub(crate) fn put_back() {
-    if !PIPES_IGNORED.load(Ordering::Relaxed) {
-        // SAFETY: an async-signal-safe call; nobody has asked to be told of broken pipes.
-        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    put_back_but([false; FILES.len()]);
+}
+
+fn put_back_but(given: [bool; FILES.len()]) {
+    for (signal, ignored) in SIGNALS.into_iter().zip(&IGNORED) {
+        let before = if is_set(ignored) {
+            libc::SIG_IGN
+        } else {
+            libc::SIG_DFL
+        };
+        handle(signal, before);
+    }
+    for ((file, closed), given) in FILES.into_iter().zip(&CLOSED).zip(given) {
+        if is_set(closed) && !given {
+            // SAFETY: nobody here uses what was opened in its place.
+            unsafe { libc::close(file) };
+        }
     }
 }

@@ -169,9 +169,11 @@ pub struct Extra {
 }
 
 impl Extra {
-    /// Lets the program that `command` starts have it.
+    /// Lets the program that `command` starts have it, and what else this process has found.
     pub(crate) fn hand_on(self, command: &mut Command) {
         command.envs(self.variables);
+        let given = [&self.input, &self.output, &self.errors].map(Option::is_some);
+        inherited::hand_on(command, given);
         self.input.map(|input| command.stdin(input));
         self.output.map(|output| command.stdout(output));
         self.errors.map(|errors| command.stderr(errors));
@@ -195,7 +197,6 @@ pub fn start_with(
         command.envs(arming.variables(|name| std::env::var_os(name)));
     }
     extra.hand_on(&mut command);
-    inherited::hand_on(&mut command);
     scarce::hand_on(&mut command);
     // Handled from before the program starts, so that none is missed; the program itself starts
     // with the default for each.

@@ -11,7 +11,8 @@
 //!   entries, these calls are gone: the last of them is the one that the frame which stays had
 //!   under way, which is what tells from which call an unwinder came to a landing pad.
 //!
-//! A call to the very next instruction looks like a push, and does what a push does.
+//! A call to the very next instruction is a push where that one takes the address away again (`pop`): code that asks where
+//! it is. Else it is a call, of a function that stands behind its caller.
 
 /// The two registers that say where a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,10 +67,10 @@ impl Shadow {
         &mut self,
         at: Pointers,
         next: Pointers,
-        word: impl FnOnce(u64) -> Option<u64>,
+        word: impl Fn(u64) -> Option<u64>,
     ) -> Passage {
         if next.stack.wrapping_add(8) == at.stack && next.instruction != at.instruction {
-            return self.pass_call(at, next, word(next.stack));
+            return self.pass_call(at, next, word);
         }
         if next.stack <= at.stack {
             return Passage::Other;
@@ -81,10 +82,16 @@ impl Shadow {
         }
     }
 
-    fn pass_call(&mut self, at: Pointers, next: Pointers, pushed: Option<u64>) -> Passage {
+    fn pass_call(
+        &mut self,
+        at: Pointers,
+        next: Pointers,
+        word: impl Fn(u64) -> Option<u64>,
+    ) -> Passage {
         let behind = |back: &u64| (1..=LONGEST).contains(&back.wrapping_sub(at.instruction));
-        match pushed.filter(behind) {
-            Some(back) if back != next.instruction => {
+        let is_taken_away = || word(next.instruction).is_none_or(is_pop);
+        match word(next.stack).filter(behind) {
+            Some(back) if back != next.instruction || !is_taken_away() => {
                 self.push(next.stack, Some(at.instruction), back);
                 Passage::Call { back }
             }
@@ -123,6 +130,13 @@ impl Shadow {
     }
 }
 
+/// Whether code begins with `pop` into a register (Intel SDM vol. 2, POP: `58+rd`, behind a REX prefix or not).
+fn is_pop(code: u64) -> bool {
+    let [first, second, ..] = code.to_le_bytes();
+    let opcode = if first & 0xf0 == 0x40 { second } else { first };
+    opcode & 0xf8 == 0x58
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,12 +167,25 @@ mod tests {
     }
 
     #[test]
-    fn a_call_to_the_next_instruction_is_a_push() {
+    fn a_call_to_the_next_instruction_is_a_push_if_that_pops() {
+        let code = |bytes: [u8; 2]| {
+            move |at: u64| match at {
+                792 => Some(105),
+                105 => Some(u64::from(u16::from_le_bytes(bytes))),
+                _ => None,
+            }
+        };
+        for push in [[0x53, 0x90], [0x41, 0x57], [0xf3, 0x0f]] {
+            let called = Shadow::default().pass(at(100, 800), at(105, 792), code(push));
+            assert_eq!(called, Passage::Call { back: 105 });
+        }
         let mut shadow = Shadow::default();
-        assert_eq!(
-            shadow.pass(at(100, 800), at(105, 792), |_| Some(105)),
-            Passage::Other
-        );
+        for pop in [[0x41, 0x5f], [0x5b, 0x90]] {
+            assert_eq!(
+                shadow.pass(at(100, 800), at(105, 792), code(pop)),
+                Passage::Other
+            );
+        }
         assert_eq!(
             shadow.pass(at(105, 792), at(106, 800), |_| None),
             Passage::Other
