@@ -1,4 +1,5 @@
-//! File systems of their own for a command: full ones, such that allow no programs, or none at all.
+//! Namespaces of their own for a command: file systems that are full, allow no programs, or are none at all; processes of
+//! which it is the first.
 
 use std::process::Command;
 
@@ -8,11 +9,22 @@ use std::process::Command;
 /// The system has to allow that; where it does not, the command fails and says so.
 #[must_use]
 pub fn shell(script: &str) -> Command {
+    apart(&["--mount"], script)
+}
+
+/// The same as the first of processes that see no others.
+#[must_use]
+pub fn first(script: &str) -> Command {
+    apart(&["--mount", "--pid", "--fork", "--mount-proc"], script)
+}
+
+fn apart(namespaces: &[&str], script: &str) -> Command {
     let mut command = Command::new("unshare");
     if !nix::unistd::geteuid().is_root() {
         command.args(["--user", "--map-root-user"]);
     }
     let script = format!("set -e; {script}");
-    command.args(["--mount", "--", "bash", "-c", &script, "bash"]);
+    command.args(namespaces);
+    command.args(["--", "bash", "-c", &script, "bash"]);
     command
 }

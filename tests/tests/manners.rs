@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build, compiled};
 use tomo_testkit::coverage::{Covering, Units, complete};
+use tomo_testkit::places;
 
 /// The program of scenarios.
 fn program() -> &'static Path {
@@ -275,14 +276,14 @@ else:
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 ";
 
-/// What a terminal tells only `tomo`: that it is gone, and `^C` where the program has a group of its own.
+/// What a terminal tells only `tomo`: that it is gone, and `^C` where the program has a group of its own. By that `tomo` ends, too.
 #[test]
 fn what_only_tomo_hears_of_a_terminal_reaches_the_program() {
     for (what, scenario, code) in [
         ("hangup", "serves", 128 + 1),
         ("hangup", "serves_apart", 128 + 1),
-        ("interrupt", "serves", 128 + 2),
-        ("interrupt", "serves_apart", 128 + 2),
+        ("interrupt", "serves", -2),
+        ("interrupt", "serves_apart", -2),
     ] {
         let covering = Covering::new().expect("a folder");
         let covered = covering.command(&[]).expect("tomo");
@@ -542,6 +543,67 @@ fn signals_are_ignored_as_without() {
     }
 }
 
+/// With what is interrupted in it a shell leaves its loop, as long as it sees that it was.
+#[test]
+fn loops_are_left_as_without() {
+    let command = "bash -c 'kill -INT 0; sleep 100'";
+    let line = format!("setsid --wait bash -c \"for turn in 1 2; do {command}; echo $turn; done\"");
+    is_as_without(&line, command, None);
+    let command = "bash -c 'kill -INT $$'";
+    is_as_without(&format!("{command}; echo $?; exit 3"), command, Some(3));
+}
+
+/// What names the program by its number names it, and nobody else's number is changed.
+#[test]
+fn variables_that_name_a_process_name_the_program() {
+    let tomo = tomo_testkit::tomo::path().expect("tomo").display();
+    let asks = "[ $LISTEN_PID-$WATCHDOG_PID-$SYSTEMD_EXEC_PID = $$-1234567- ] && echo $LISTEN_FDS $LEFT && exit 3";
+    for command in ["cover", "trace"] {
+        let covering = Covering::new().expect("a folder");
+        let output = covering.output();
+        let words = format!(
+            "{tomo} {command} -o {} -- bash -c '{asks}'",
+            output.display()
+        );
+        let line = format!(
+            "export LISTEN_PID=$$ LISTEN_FDS=2 WATCHDOG_PID=1234567 LEFT=left; unset SYSTEMD_EXEC_PID; exec {words}"
+        );
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &line]).env("TOMO_CACHE_DIR", &output);
+        let ended = complete(shell, b"").expect("run");
+        assert_eq!(ended.stdout, b"2 left\n", "{command}: {ended:?}");
+        assert_eq!(ended.status.code(), Some(3), "{command}");
+    }
+    // What cannot be executed is said as ever.
+    let covering = Covering::new().expect("a folder");
+    let line = format!(
+        "export LISTEN_PID=$$; exec {tomo} cover -o {} -- /etc/passwd",
+        covering.output().display()
+    );
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &line]);
+    let refused = complete(shell, b"").expect("run");
+    assert!(
+        !refused.status.success() && !refused.stderr.is_empty(),
+        "{refused:?}"
+    );
+}
+
+/// As the first process of a container it asks how those end whose parents have ended.
+#[test]
+fn nobody_is_left_behind_by_the_first_process() {
+    let command = "bash -c 'for turn in 1 2 3; do ended=$(sleep 0 >/dev/null & echo $!); while [ -e /proc/$ended ]; do :; done; done; exit 4'";
+    let covering = Covering::new().expect("a folder");
+    let tomo = tomo_testkit::tomo::path().expect("tomo").display();
+    let output = covering.output();
+    let first = places::first(&format!(
+        "exec {tomo} cover -o {} -- {command}",
+        output.display()
+    ));
+    let ended = complete(first, b"").expect("run");
+    assert_eq!(code(&ended), Some(4), "{ended:?}");
+}
+
 /// Standard files that were closed before are closed in the program.
 #[test]
 fn closed_files_are_closed_as_without() {
@@ -558,6 +620,7 @@ fn is_as_without(line: &str, command: &str, expected: Option<i32>) {
     let folder = tempfile::tempdir().expect("a folder");
     let open = folder.path().join("open");
     let done = |line: &str| {
+        let _ = std::fs::remove_file(&open);
         let mut shell = Command::new("bash");
         shell.args(["-c", line]).env("OPEN", &open);
         let output = complete(shell, b"").expect("run");
@@ -588,6 +651,31 @@ fn where_there_is_little_memory_the_program_runs() {
     // It has too many functions to be understood within that.
     for limit in ["-d 20000", "-v 200000", "-S -d 20000"] {
         runs_within(limit, "python3 -c 'print(1); exit(4)'", 4);
+    }
+}
+
+/// Where `tomo` gets no more memory once the program runs, its end is still the program's.
+#[test]
+fn a_program_ends_as_it_does_where_memory_runs_out_behind_it() {
+    let tomo = tomo_testkit::tomo::path().expect("tomo").display();
+    for end in ["exit 5", "kill -TERM $$"] {
+        let covering = Covering::new().expect("a folder");
+        let program = format!("prlimit --pid $PPID --as=4096; {end}");
+        let output = covering.output();
+        let mut shell = Command::new("bash");
+        let line = format!(
+            "ulimit -v 2000000; exec {tomo} count -o {} -- bash -c '{program}'",
+            output.display()
+        );
+        shell.args(["-c", &line]).env("TOMO_CACHE_DIR", &output);
+        let counted = complete(shell, b"").expect("run");
+        let said = String::from_utf8_lossy(&counted.stderr).into_owned();
+        assert!(
+            said.contains("what was recorded was not looked at"),
+            "{said}"
+        );
+        let expected = if end == "exit 5" { 5 } else { 128 + 15 };
+        assert_eq!(code(&counted), Some(expected), "{said}");
     }
 }
 

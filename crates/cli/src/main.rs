@@ -39,6 +39,7 @@ mod study;
 mod trace;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Args as _, FromArgMatches as _, Parser, Subcommand};
@@ -95,7 +96,7 @@ fn main() -> ExitCode {
     let say_so = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         say_so(panic);
-        tomo_launch::become_the_program("this is a bug in tomo");
+        tomo_launch::end_for_the_program("this is a bug in tomo");
     }));
     /// Bytes of a stack as it usually is.
     const USUAL: usize = 8 << 20;
@@ -109,6 +110,9 @@ fn main() -> ExitCode {
     }
     complete()
 }
+
+/// The exit code that shells give what was interrupted.
+const INTERRUPTED: u8 = 128 + 2;
 
 /// Does what the command line says.
 fn complete() -> ExitCode {
@@ -138,7 +142,13 @@ fn complete() -> ExitCode {
         Command::Study(study) => study::run(&study).map(|()| ExitCode::SUCCESS),
     };
     match outcome {
-        Ok(code) => code,
+        Ok(code) => {
+            if code == ExitCode::from(INTERRUPTED) {
+                let _ = std::io::stdout().flush();
+                tomo_launch::end_if_interrupted();
+            }
+            code
+        }
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             say!("tomo: {error:#}");

@@ -50,7 +50,7 @@ use tomo_weave::Breakpoint;
 
 use crate::passing::Passing;
 use crate::start::Extra;
-use crate::{Ended, Observed, StartError, Target, scarce};
+use crate::{Ended, Observed, StartError, Target, numbered, scarce, stand_in};
 use calm::Calming;
 use events::Attending;
 use space::Wanted;
@@ -120,8 +120,9 @@ pub fn attend(
         apart,
     };
     system::hold_back(&mut command, held);
+    numbered::hand_on(&mut command, name);
     let passing = Passing::prepare().map_err(StartError::Lost)?;
-    scarce::is_started();
+    stand_in::is_started();
     std::thread::scope(|scope| {
         // It comes back when the program has started, which waits for this thread. With the command goes its end of the pipe.
         let mut spawning = Some(scope.spawn(move || command.spawn()));
@@ -156,7 +157,9 @@ pub fn attend(
             // Who waited for the program, and is over.
             let _ = child.wait();
         }
-        attended.map_err(StartError::Lost)
+        attended
+            .inspect(|attended| stand_in::has_ended(attended.ended))
+            .map_err(StartError::Lost)
     })
 }
 

@@ -40,6 +40,12 @@ mod live;
 mod modules;
 #[expect(
     unsafe_code,
+    reason = "executes the program from the process that was made for it; SAFETY.md argues it"
+)]
+mod numbered;
+mod orphans;
+#[expect(
+    unsafe_code,
     reason = "handles signals and sends them by their numbers; SAFETY.md argues it"
 )]
 mod passing;
@@ -48,10 +54,15 @@ mod private;
 mod room;
 #[expect(
     unsafe_code,
-    reason = "allocates, and executes the program where nothing can be allocated; SAFETY.md argues it"
+    reason = "asks for limits, and gives what allocators find; SAFETY.md argues it"
 )]
 mod scarce;
 mod seen;
+#[expect(
+    unsafe_code,
+    reason = "becomes the program, or waits for it, where nothing can be allocated; SAFETY.md argues it"
+)]
+mod stand_in;
 mod start;
 mod target;
 mod tracing;
@@ -69,8 +80,9 @@ pub use passing::keep_going;
 pub use pool::{Pool, PoolError};
 pub use private::NotPrivate;
 pub use room::Placed;
-pub use scarce::{Sparing, become_the_program, is_stack_small, is_to_start};
+pub use scarce::{Sparing, is_stack_small};
 pub use seen::{Seen, read_live};
+pub use stand_in::{end_for_the_program, end_if_interrupted, is_to_start};
 pub use start::{Arming, Ended, Extra, StartError, Started, run, start, start_with};
 pub use target::{Target, TargetError};
 pub use tracing::{HowTraced, TRACKS, TraceImages, keep_addresses};

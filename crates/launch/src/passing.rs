@@ -133,6 +133,14 @@ impl Drop for Passing {
     }
 }
 
+/// Whether the process is a program that was started here, or may be one that is just being started.
+pub(crate) fn is_program(process: i32) -> bool {
+    let mut numbers = PLACES
+        .iter()
+        .map(|place| place.process.load(Ordering::SeqCst));
+    numbers.any(|number| number == process || number == STARTING)
+}
+
 /// From now on a file that becomes larger than this process may write is an error, as a full disk
 /// is, and does not end it. The programs that it starts are not affected.
 pub fn keep_going() {

@@ -5,19 +5,16 @@
 //! - limits that this process may raise are raised before anything else happens, and put back in the programs that it starts;
 //! - where little memory may be had it comes from the system's allocator, which takes it bit by bit; ours takes
 //!   32 MB at once;
-//! - who finds none at all becomes the program, as it is, unless that has been started. What to execute stands in the
-//!   arguments that the kernel has put there, so nothing need be understood or allocated for it.
+//! - who finds none at all is of no use any more but for the program (`stand_in.rs`).
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::ffi::{CStr, c_char, c_int};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use nix::libc::{self, rlimit};
 
-use crate::inherited;
+use crate::stand_in;
 
 /// A limit that was raised, and what it was.
 struct Raised {
@@ -87,25 +84,13 @@ fn set(resource: libc::__rlimit_resource_t, limit: &rlimit) -> bool {
     unsafe { libc::setrlimit(resource, limit) == 0 }
 }
 
-/// The arguments of this process, as the kernel has put them there, and how many.
-static ARGUMENTS: AtomicPtr<*const c_char> = AtomicPtr::new(ptr::null_mut());
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Words of the command that is to be started, which are the last arguments; 0 as long as nobody has understood them.
-static WORDS: AtomicUsize = AtomicUsize::new(0);
-/// Whether it has been started.
-static STARTED: AtomicBool = AtomicBool::new(false);
-
-// SAFETY: the C library calls what stands in this section before `main`, once; glibc does with the arguments of the process, which
-// stay where they are, and those of others are not looked at.
+// SAFETY: the C library calls what stands in this section before `main`, once, with arguments that a function of this type
+// does not look at.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static BEGIN: extern "C" fn(c_int, *mut *const c_char) = begin;
+static BEGIN: extern "C" fn() = begin;
 
-extern "C" fn begin(count: c_int, arguments: *mut *const c_char) {
-    if cfg!(target_env = "gnu") {
-        ARGUMENTS.store(arguments, Ordering::Relaxed);
-        COUNT.store(count.unsigned_abs() as usize, Ordering::Relaxed);
-    }
+extern "C" fn begin() {
     RAISED.iter().for_each(Raised::raise);
 }
 
@@ -123,18 +108,9 @@ pub(crate) fn hand_on(command: &mut Command) {
     }
 }
 
-fn put_back() {
+/// Has a program that is executed in the place of this process find them.
+pub(crate) fn put_back() {
     RAISED.iter().for_each(Raised::put_back);
-}
-
-/// The last `words` arguments are the command that is to be started.
-pub fn is_to_start(words: usize) {
-    WORDS.store(words, Ordering::Relaxed);
-}
-
-/// From now on the command is not executed in the place of this process.
-pub(crate) fn is_started() {
-    STARTED.store(true, Ordering::Relaxed);
 }
 
 /// Whether the first thread may have a stack that is too small for what is done on it.
@@ -152,54 +128,8 @@ pub(crate) fn has_room_for_agent() -> bool {
     limit_of(libc::RLIMIT_STACK).rlim_cur.min(before) >= ENOUGH
 }
 
-/// Becomes the program that was to be started, and says that it is not observed, and `why`; returns if there is none, or it has
-/// been started. Allocates nothing.
-pub fn become_the_program(why: &str) {
-    if STARTED.swap(true, Ordering::Relaxed) {
-        return;
-    }
-    let Some(command) = command() else {
-        return;
-    };
-    say(["tomo: the program was not observed: ", why, "\n"]);
-    put_back();
-    inherited::put_back();
-    // SAFETY: the arguments end with null, and none of them was changed.
-    unsafe { libc::execvp(*command, command) };
-    say(["tomo: it cannot be executed\n", "", ""]);
-    // SAFETY: ends the process.
-    unsafe { libc::_exit(127) };
-}
-
-/// What is to be executed, among the arguments of this process.
-fn command() -> Option<*const *const c_char> {
-    /// Commands that start the one behind `--` whatever else they are told.
-    const STARTING: [&[u8]; 5] = [b"cover", b"count", b"paths", b"predicates", b"chains"];
-    let count = COUNT.load(Ordering::Relaxed);
-    let arguments = ARGUMENTS.load(Ordering::Relaxed);
-    let first = match WORDS.load(Ordering::Relaxed) {
-        0 => {
-            // SAFETY: there are so many arguments, each of which ends with a zero byte.
-            let argument = |at: usize| unsafe { CStr::from_ptr(*arguments.add(at)) }.to_bytes();
-            let starts = count > 1 && STARTING.contains(&argument(1));
-            let separator = (2..count).find(|at| argument(*at) == b"--")?;
-            starts.then_some(separator + 1)?
-        }
-        words => count.checked_sub(words)?,
-    };
-    // SAFETY: there are so many arguments.
-    (first > 1 && first < count).then(|| unsafe { arguments.add(first) }.cast_const())
-}
-
-fn say(parts: [&str; 3]) {
-    for part in parts {
-        // SAFETY: the kernel reads as many bytes as there are.
-        unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
-    }
-}
-
 /// An allocator for programs that start others: where little memory may be had it is the system's, and where there is none this
-/// process becomes the program.
+/// process ends for the program.
 #[derive(Debug)]
 pub struct Sparing<A>(pub A);
 
@@ -227,7 +157,7 @@ fn is_little() -> bool {
 /// What was found; where that is nothing it was the last that was looked for here, if there is a program.
 fn found(memory: *mut u8) -> *mut u8 {
     if memory.is_null() {
-        become_the_program("there is too little memory (ulimit -d, -v)");
+        stand_in::end_for_the_program("there is too little memory (ulimit -d, -v)");
     }
     memory
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{self, Child, ChildStderr, Command, Stdio};
 
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
@@ -14,7 +14,7 @@ use tomo_wire::environment;
 
 use crate::modules::is_sanitizer;
 use crate::passing::Passing;
-use crate::{Agent, Target, inherited, scarce};
+use crate::{Agent, Target, inherited, numbered, orphans, scarce, stand_in};
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,14 +131,19 @@ impl Started {
     /// # Errors
     /// Where it cannot be waited for.
     pub fn wait(mut self) -> Result<Ended, StartError> {
-        let process = Pid::from_raw(self.child.id() as i32);
+        let program = Pid::from_raw(self.child.id() as i32);
+        if process::id() == orphans::FIRST {
+            orphans::reap_until_ends(program);
+        }
         // As long as nobody has asked how it ended, no other process gets its number.
         let end = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-        while waitid(Id::Pid(process), end) == Err(Errno::EINTR) {}
+        while waitid(Id::Pid(program), end) == Err(Errno::EINTR) {}
         drop(self.passing);
         let status = self.child.wait().map_err(StartError::Lost)?;
         let signal = status.signal().map(Ended::Killed);
-        Ok(signal.unwrap_or(Ended::Exited(status.code().unwrap_or(0))))
+        let ended = signal.unwrap_or(Ended::Exited(status.code().unwrap_or(0)));
+        stand_in::has_ended(ended);
+        Ok(ended)
     }
 }
 
@@ -198,12 +203,14 @@ pub fn start_with(
     }
     extra.hand_on(&mut command);
     scarce::hand_on(&mut command);
+    numbered::hand_on(&mut command, name);
     // Handled from before the program starts, so that none is missed; the program itself starts
     // with the default for each.
     let passing = Passing::prepare().map_err(StartError::Lost)?;
-    scarce::is_started();
+    stand_in::is_started();
     let failed = |error| StartError::NotStarted(target.command.clone(), error);
     let child = command.spawn().map_err(failed)?;
     passing.to(child.id() as i32);
+    stand_in::runs_as(child.id() as i32);
     Ok(Started { child, passing })
 }
