@@ -1,0 +1,181 @@
+//! A program that `tomo` starts finds what it would have found without: signals, files, variables, limits, the place of the first
+//! process; and whoever started `tomo` sees it end as the program has.
+
+use std::process::Command;
+
+use tomo_testkit::coverage::{Covering, complete};
+use tomo_testkit::places;
+
+/// What was ignored before is ignored in the program, what was not is not; and how it ended is known.
+#[test]
+fn signals_are_ignored_as_without() {
+    for prefix in [
+        "",
+        "trap '' PIPE; ",
+        "trap '' CHLD; ",
+        "trap '' PIPE CHLD HUP; ",
+    ] {
+        let command = "bash -c 'grep SigIgn /proc/$$/status; exit 3'";
+        is_as_without(&format!("{prefix}exec {command}"), command, Some(3));
+    }
+}
+
+/// With what is interrupted in it a shell leaves its loop, as long as it sees that it was.
+#[test]
+fn loops_are_left_as_without() {
+    let command = "bash -c 'kill -INT 0; sleep 100'";
+    let line = format!("setsid --wait bash -c \"for turn in 1 2; do {command}; echo $turn; done\"");
+    is_as_without(&line, command, None);
+    let command = "bash -c 'kill -INT $$'";
+    is_as_without(&format!("{command}; echo $?; exit 3"), command, Some(3));
+}
+
+/// What names the program by its number names it, and nobody else's number is changed.
+#[test]
+fn variables_that_name_a_process_name_the_program() {
+    let tomo = tomo_testkit::tomo::path().expect("tomo").display();
+    let asks = "[ $LISTEN_PID-$WATCHDOG_PID-$SYSTEMD_EXEC_PID = $$-1234567- ] && echo $LISTEN_FDS $LEFT && exit 3";
+    for command in ["cover", "trace"] {
+        let covering = Covering::new().expect("a folder");
+        let output = covering.output();
+        let words = format!(
+            "{tomo} {command} -o {} -- bash -c '{asks}'",
+            output.display()
+        );
+        let line = format!(
+            "export LISTEN_PID=$$ LISTEN_FDS=2 WATCHDOG_PID=1234567 LEFT=left; unset SYSTEMD_EXEC_PID; exec {words}"
+        );
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &line]).env("TOMO_CACHE_DIR", &output);
+        let ended = complete(shell, b"").expect("run");
+        assert_eq!(ended.stdout, b"2 left\n", "{command}: {ended:?}");
+        assert_eq!(ended.status.code(), Some(3), "{command}");
+    }
+    // What cannot be executed is said as ever.
+    let covering = Covering::new().expect("a folder");
+    let line = format!(
+        "export LISTEN_PID=$$; exec {tomo} cover -o {} -- /etc/passwd",
+        covering.output().display()
+    );
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &line]);
+    let refused = complete(shell, b"").expect("run");
+    assert!(
+        !refused.status.success() && !refused.stderr.is_empty(),
+        "{refused:?}"
+    );
+}
+
+/// As the first process of a container it asks how those end whose parents have ended.
+#[test]
+fn nobody_is_left_behind_by_the_first_process() {
+    let command = "bash -c 'for turn in 1 2 3; do ended=$(sleep 0 >/dev/null & echo $!); while [ -e /proc/$ended ]; do :; done; done; exit 4'";
+    let covering = Covering::new().expect("a folder");
+    let tomo = tomo_testkit::tomo::path().expect("tomo").display();
+    let output = covering.output();
+    let first = places::first(&format!(
+        "exec {tomo} cover -o {} -- {command}",
+        output.display()
+    ));
+    let ended = complete(first, b"").expect("run");
+    assert_eq!(ended.status.code(), Some(4), "{ended:?}");
+}
+
+/// Standard files that were closed before are closed in the program.
+#[test]
+fn closed_files_are_closed_as_without() {
+    for closed in ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"] {
+        let command = "bash -c 'ls /proc/$$/fd >$OPEN; echo >&1'";
+        is_as_without(&format!("exec {command} {closed}"), command, None);
+    }
+}
+
+/// A line of a shell does what it does without if `tomo cover` starts the `command` in it: its output, what it writes to
+/// `$OPEN`, and its code, which is `expected` if that is given.
+fn is_as_without(line: &str, command: &str, expected: Option<i32>) {
+    let covering = Covering::new().expect("a folder");
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = folder.path().join("open");
+    let done = |line: &str| {
+        let _ = std::fs::remove_file(&open);
+        let mut shell = Command::new("bash");
+        shell.args(["-c", line]).env("OPEN", &open);
+        let output = complete(shell, b"").expect("run");
+        let files = std::fs::read_to_string(&open).unwrap_or_default();
+        let text = String::from_utf8(output.stdout).expect("text");
+        (text, files, output.status.code())
+    };
+    let tomo = tomo_testkit::tomo::path().expect("tomo").display();
+    let covered = format!(
+        "{tomo} cover -o {} -- {command}",
+        covering.output().display()
+    );
+    let alone = done(line);
+    assert_eq!(done(&line.replace(command, &covered)), alone, "{line}");
+    assert!(
+        expected.is_none_or(|code| alone.2 == Some(code)),
+        "{line}: {alone:?}"
+    );
+}
+
+/// Whatever the system grants `tomo`, the program runs, with the limits that were set.
+#[test]
+fn where_there_is_little_memory_the_program_runs() {
+    let asks = "sh -c 'for what in d v s; do ulimit -S$what; ulimit -H$what; done; exit 3'";
+    for limit in ["-d 20000", "-S -d 3000", "-v 200000", "-s 32", "-S -s 48"] {
+        runs_within(limit, asks, 3);
+    }
+    // It has too many functions to be understood within that.
+    for limit in ["-d 20000", "-v 200000", "-S -d 20000"] {
+        runs_within(limit, "python3 -c 'print(1); exit(4)'", 4);
+    }
+}
+
+/// Where `tomo` gets no more memory once the program runs, its end is still the program's.
+#[test]
+fn a_program_ends_as_it_does_where_memory_runs_out_behind_it() {
+    let tomo = tomo_testkit::tomo::path().expect("tomo").display();
+    for end in ["exit 5", "kill -TERM $$"] {
+        let covering = Covering::new().expect("a folder");
+        let program = format!("prlimit --pid $PPID --as=4096; {end}");
+        let output = covering.output();
+        let mut shell = Command::new("bash");
+        let line = format!(
+            "ulimit -v 2000000; exec {tomo} count -o {} -- bash -c '{program}'",
+            output.display()
+        );
+        shell.args(["-c", &line]).env("TOMO_CACHE_DIR", &output);
+        let counted = complete(shell, b"").expect("run");
+        let said = String::from_utf8_lossy(&counted.stderr).into_owned();
+        assert!(
+            said.contains("what was recorded was not looked at"),
+            "{said}"
+        );
+        let expected = if end == "exit 5" { 5 } else { 128 + 15 };
+        assert_eq!(counted.status.code(), Some(expected), "{said}");
+    }
+}
+
+/// A command covered within a limit does what it does within that alone.
+fn runs_within(limit: &str, command: &str, expected: i32) {
+    let covering = Covering::new().expect("a folder");
+    let output = covering.output();
+    let shell = |command: &str| {
+        let line = format!("ulimit -c 0 {limit}; exec {command}");
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &line]).env("TOMO_CACHE_DIR", &output);
+        complete(shell, b"").expect("run")
+    };
+    let tomo = tomo_testkit::tomo::path().expect("tomo").display();
+    let covered = shell(&format!(
+        "{tomo} cover -o {} -- {command}",
+        output.display()
+    ));
+    let alone = shell(command);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let said = text(&covered.stderr);
+    assert_eq!(alone.status.code(), Some(expected), "{limit}");
+    assert_eq!(covered.status.code(), Some(expected), "{limit}: {said}");
+    let (covered, alone) = (text(&covered.stdout), text(&alone.stdout));
+    assert_eq!(covered, alone, "{limit}: {said}");
+}
