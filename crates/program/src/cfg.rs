@@ -200,6 +200,8 @@ pub struct Function {
     pub status: Status,
     /// Whether control can come back from it by a return or a tail call.
     pub returns: bool,
+    /// Whether it keeps where it returns to, and the stack pointer there: control may come back more than once.
+    pub returns_again: bool,
     /// Its blocks, by address.
     pub blocks: Vec<Block>,
     /// Its edges, by (from, to, kind), without duplicates.

@@ -64,6 +64,7 @@ mod tests {
             name: None,
             status,
             returns: true,
+            returns_again: false,
             blocks: vec![block(0), block(4), block(8), block(12)],
             edges: vec![
                 edge(0, 4, EdgeKind::JumpTable),

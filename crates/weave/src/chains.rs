@@ -20,7 +20,6 @@ use iced_x86::{FlowControl, Instruction, Register};
 use rayon::prelude::*;
 use tomo_program::{
     Address, BlockId, CallView, EdgeKind, EdgeView, FunctionView, Graphs, Resolution, Status,
-    returns_again,
 };
 use tomo_wire::chains::{MARK, NONE, Row};
 
@@ -207,7 +206,7 @@ fn lands(function: &FunctionView<'_>, count: usize) -> Vec<bool> {
     let mut lands = vec![false; count];
     let again: Vec<BlockId> = function
         .calls()
-        .filter(|call| returns_again(call) && !forks(call))
+        .filter(|call| call.may_return_again() && !forks(call))
         .map(|call| call.block())
         .collect();
     for edge in function.edges() {

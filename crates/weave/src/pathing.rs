@@ -24,7 +24,9 @@ use tomo_graph::{EdgeId, FlowArc, Graph as _, NodeId, Weight};
 use tomo_plan::counting::Frequencies;
 use tomo_plan::paths::split::split;
 use tomo_plan::paths::{DagArc, Increments, Numbering, PathDag, Way};
-use tomo_program::{EdgeKind, EdgeView, FunctionView, Graphs, PathEdge, PathGraph, Status};
+use tomo_program::{
+    BlockView, EdgeKind, EdgeView, FunctionView, Graphs, PathEdge, PathGraph, Status,
+};
 use tomo_wire::paths::{Asked, Mark, MarkKind, Reason};
 
 use crate::place::Surroundings;
@@ -351,8 +353,15 @@ impl<'f> Planner<'f> {
 
     /// Blocks at which the graph ends and no path does, since control does not come back from there.
     fn dead(&self, cuts: &Cuts) -> Vec<bool> {
-        let codes = self.blocks.iter().enumerate();
-        let dead = codes.map(|(block, code)| !cuts.ends_at(block) && !code.leaves_function());
+        let runs_out =
+            |edge: EdgeView| matches!(edge.kind, EdgeKind::TailCall | EdgeKind::JumpInto);
+        let leaves = |(code, block): (&Code, BlockView<'_>)| {
+            code.leaves_function() || block.successors().any(runs_out)
+        };
+        let leave = self.blocks.iter().zip(self.function.blocks()).map(leaves);
+        let dead = leave
+            .enumerate()
+            .map(|(block, leaves)| !cuts.ends_at(block) && !leaves);
         dead.chain([true]).collect()
     }
 

@@ -228,6 +228,27 @@ fn paths_of_rust_panics_are_exact() {
     check(Recipe::family(Source::RustFeatures), 50);
 }
 
+/// Paths end where what returns twice is called, whatever it is called, and where a function runs on into the next one.
+#[test]
+fn paths_where_control_is_unusual_are_exact() {
+    let program = compiled("gcc", "unusual.c", &["-O2"]).expect("built");
+    let built = Built {
+        name: "unusual".into(),
+        program,
+        workloads: vec![Workload::default()],
+    };
+    let reasons = check_one(&built, 15);
+    let cache = tempfile::tempdir().expect("a folder");
+    let document = document(&built.program, &[], b"", cache.path());
+    let ran = |name| counts(named(&document, name));
+    assert_eq!(ran("first"), [5, 5], "{reasons:?}");
+    assert_eq!(ran("second").iter().sum::<u64>(), 20);
+    // At the call, and behind it if nothing is left by its second return.
+    for name in ["saved", "saved_by_name"] {
+        assert_eq!(ran(name).iter().sum::<u64>(), 10 + 5 + 5, "{name}");
+    }
+}
+
 #[test]
 fn paths_of_lua_are_exact() {
     check([Recipe::new(Source::Lua, Compiler::Gcc, Level::O2)], 500);

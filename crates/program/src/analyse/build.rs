@@ -68,6 +68,7 @@ impl<'s, 'a> Builder<'s, 'a> {
             name: name(state, home),
             status: Status::Exact,
             returns: state.reach.returns(owner),
+            returns_again: return_address::is_kept(code, home),
             blocks: Vec::new(),
             edges: Vec::new(),
             calls: Vec::new(),

@@ -1,5 +1,5 @@
-//! Functions that take their own return address away or put another one in its place, as no compiler's code does, and those that are
-//! entered behind a call of theirs.
+//! Functions that take their own return address away or put another one in its place, as no compiler's code does, those that are
+//! entered behind a call of theirs, and those that keep it, as `setjmp` does.
 //!
 //! Such a function comes back elsewhere, or not at all: neither its graph nor that of its callers can
 //! be relied upon. Looked at is the block of the entry only, where the distance of the stack pointer
@@ -51,6 +51,13 @@ pub(crate) fn would_be_taken(code: &Code<'_>, fragment: &Fragment) -> bool {
     let first = fragment.blocks.first().filter(starts_here);
     let is_start = code.binary.entry() == Some(code.address(fragment.start));
     !is_start && first.is_some_and(|block| is_dropped(code.bytes(block.start, block.end)))
+}
+
+/// Whether the function that starts with the fragment keeps its return address, and the stack pointer, in memory that somebody
+/// has named: control may come back from it more than once, whatever it is called.
+pub(crate) fn is_kept(code: &Code<'_>, fragment: &Fragment) -> bool {
+    let first = fragment.blocks.first();
+    first.is_some_and(|block| keeps(code.bytes(block.start, block.end)))
 }
 
 /// Whether the fragment begins as functions with a split stack do (gcc's `-fsplit-stack`): they compare the stack pointer with the
@@ -113,6 +120,67 @@ fn is_dropped(bytes: &[u8]) -> bool {
         }
     }
     kept.is_some()
+}
+
+/// What a register has been given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Given {
+    ReturnAddress,
+    StackPointer,
+}
+
+/// Whether these instructions, at the start of a function, store the return address and the stack pointer behind the same register.
+fn keeps(bytes: &[u8]) -> bool {
+    let mut instruction = Instruction::default();
+    let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+    let (mut given, mut stored) = (Vec::new(), Vec::new());
+    // How far the stack pointer is below the return address.
+    let mut depth = 0_i64;
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
+        let (to, base) = (instruction.op0_register(), instruction.memory_base());
+        let has = |register| given.iter().find(|(known, _)| *known == register);
+        let is_store = instruction.op0_kind() == OpKind::Memory && base != Register::RSP;
+        match (instruction.mnemonic(), given_by(&instruction, depth)) {
+            (Mnemonic::Mov, _) if is_store => {
+                let from = instruction.op1_register();
+                let what = has(from).map(|(_, what)| *what);
+                let what = what.or((from == Register::RSP).then_some(Given::StackPointer));
+                stored.extend(what.map(|what| (base, what)));
+            }
+            // A secret that is mixed in, or nothing that is written.
+            (Mnemonic::Xor | Mnemonic::Rol | Mnemonic::Ror | Mnemonic::Push, _) => {}
+            (_, what) => {
+                given.retain(|(known, _)| *known != to.full_register());
+                given.extend(what.map(|what| (to, what)));
+            }
+        }
+        let Some(lower) = lowered_by(&instruction) else {
+            break;
+        };
+        depth += lower;
+    }
+    let has_both = |base| {
+        let both = [Given::ReturnAddress, Given::StackPointer];
+        both.iter().all(|what| stored.contains(&(base, *what)))
+    };
+    stored.iter().any(|(base, _)| has_both(*base))
+}
+
+/// What the instruction puts into its first operand, a register, if the stack pointer is this far below the return address.
+fn given_by(instruction: &Instruction, depth: i64) -> Option<Given> {
+    let on_stack = instruction.memory_base() == Register::RSP
+        && instruction.memory_index() == Register::None
+        && instruction.segment_prefix() == Register::None;
+    let is_there = instruction.memory_displacement64().cast_signed() == depth;
+    match instruction.mnemonic() {
+        _ if !instruction.op0_register().is_gpr64() => None,
+        Mnemonic::Mov if on_stack && is_there => Some(Given::ReturnAddress),
+        Mnemonic::Pop if depth == 0 => Some(Given::ReturnAddress),
+        Mnemonic::Mov if instruction.op1_register() == Register::RSP => Some(Given::StackPointer),
+        Mnemonic::Lea if on_stack => Some(Given::StackPointer),
+        _ => None,
+    }
 }
 
 /// By how many bytes the instruction lowers the stack pointer, where that is plain to see and control
@@ -180,7 +248,7 @@ fn writes(instruction: &Instruction, register: Register) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_dropped;
+    use super::{is_dropped, keeps};
 
     #[test]
     fn what_takes_the_return_address_away() {
@@ -207,6 +275,57 @@ mod tests {
         ] {
             assert!(is_dropped(code), "{what}");
         }
+    }
+
+    #[test]
+    fn what_keeps_it() {
+        // mov [rdi], rbx; …
+        let saves = [0x48, 0x89, 0x1f];
+        let musl: &[u8] = &[
+            0x48, 0x8d, 0x54, 0x24, 8, // lea rdx, [rsp + 8]
+            0x48, 0x89, 0x57, 48, // mov [rdi + 48], rdx
+            0x48, 0x8b, 0x14, 0x24, // mov rdx, [rsp]
+            0x48, 0x89, 0x57, 56, // mov [rdi + 56], rdx
+            0x31, 0xc0, 0xc3, // xor eax, eax; ret
+        ];
+        assert!(keeps(&[&saves, musl].concat()));
+        let old: &[u8] = &[
+            0x5e, // pop rsi
+            0x48, 0x89, 0x67, 16,   // mov [rdi + 16], rsp
+            0x56, // push rsi
+            0x48, 0x89, 0x77, 56, // mov [rdi + 56], rsi
+            0xc3,
+        ];
+        assert!(keeps(old));
+        let mixed: &[u8] = &[
+            0x48, 0x8d, 0x54, 0x24, 8, // lea rdx, [rsp + 8]
+            0x64, 0x48, 0x33, 0x14, 0x25, 0x30, 0, 0, 0, // xor rdx, fs:[0x30]
+            0x48, 0xc1, 0xc2, 0x11, // rol rdx, 17
+            0x48, 0x89, 0x57, 48, // mov [rdi + 48], rdx
+            0x48, 0x8b, 0x04, 0x24, // mov rax, [rsp]
+            0x64, 0x48, 0x33, 0x04, 0x25, 0x30, 0, 0, 0, // xor rax, fs:[0x30]
+            0x48, 0x89, 0x47, 56, // mov [rdi + 56], rax
+            0xc3,
+        ];
+        assert!(keeps(mixed));
+        // The return address alone, as who notes by whom memory was asked for; both, but in places of two owners.
+        assert!(!keeps(&[0x48, 0x8b, 0x04, 0x24, 0x48, 0x89, 0x07, 0xc3]));
+        let apart: &[u8] = &[
+            0x48, 0x89, 0x27, // mov [rdi], rsp
+            0x48, 0x8b, 0x04, 0x24, // mov rax, [rsp]
+            0x48, 0x89, 0x06, // mov [rsi], rax
+            0xc3,
+        ];
+        assert!(!keeps(apart));
+        // Overwritten before it is stored.
+        let lost: &[u8] = &[
+            0x48, 0x89, 0x27, // mov [rdi], rsp
+            0x48, 0x8b, 0x04, 0x24, // mov rax, [rsp]
+            0x48, 0x89, 0xc8, // mov rax, rcx
+            0x48, 0x89, 0x47, 8, // mov [rdi + 8], rax
+            0xc3,
+        ];
+        assert!(!keeps(lost));
     }
 
     #[test]

@@ -100,6 +100,11 @@ impl Columns {
         };
         let named = if function.name.is_some() { NAMED } else { 0 };
         let returns = if function.returns { RETURNS } else { 0 };
+        let again = if function.returns_again {
+            RETURNS_AGAIN
+        } else {
+            0
+        };
         let id = number(self.functions.len());
         self.functions.push(FunctionRecord {
             entry: function.entry.0.into(),
@@ -116,7 +121,7 @@ impl Columns {
             branches: function.branches.into(),
             status,
             reason,
-            flags: named | returns,
+            flags: named | returns | again,
         });
         self.names
             .push(function.name.as_deref().unwrap_or_default());

@@ -3,7 +3,7 @@
 
 use tomo_graph::{FlowGraph, Graph as _, NodeId};
 
-use super::{BlockId, CallView, EdgeView, FunctionView};
+use super::{BlockId, EdgeView, FunctionView};
 
 /// How an edge is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,31 +38,6 @@ impl PathGraph {
     #[must_use]
     pub fn outside(&self) -> NodeId {
         self.graph.entry()
-    }
-}
-
-/// What comes back more than once, leading underscores left out: gcc's list (`special_function_p`), what comes
-/// back in two processes, and what other coroutines come back to.
-const RETURN_AGAIN: [&str; 9] = [
-    "setjmp",
-    "sigsetjmp",
-    "savectx",
-    "getcontext",
-    "swapcontext",
-    "vfork",
-    "fork",
-    "Fork",
-    "libc_fork",
-];
-
-impl CallView<'_> {
-    /// Whether it may come back more often than it is made, by the name of whom it calls.
-    #[must_use]
-    pub fn may_return_again(&self) -> bool {
-        let own = || self.function().and_then(|function| function.name());
-        let name = self.import().or_else(own).unwrap_or_default();
-        let name = name.split('@').next().unwrap_or_default();
-        RETURN_AGAIN.contains(&name.trim_start_matches('_'))
     }
 }
 

@@ -34,7 +34,7 @@ records! {
         status: u8,
         /// A [`crate::Reason`], or 0.
         reason: u8,
-        /// [`NAMED`] and [`RETURNS`].
+        /// [`NAMED`], [`RETURNS`] and [`RETURNS_AGAIN`].
         flags: u8,
     }
 
@@ -103,6 +103,8 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) const NAMED: u8 = 1;
 /// Flag of functions and calls: control can come back.
 pub(crate) const RETURNS: u8 = 2;
+/// Flag of functions: control may come back more than once.
+pub(crate) const RETURNS_AGAIN: u8 = 4;
 /// Flag of calls: the result is void.
 pub(crate) const VOID: u8 = 4;
 /// Flag of edges: the target is not a block of the same function.

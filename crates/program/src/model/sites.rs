@@ -153,25 +153,3 @@ impl<'g> IndirectJumpView<'g> {
         }
     }
 }
-
-/// What comes back more than once, leading underscores left out: gcc's list (`special_function_p`), and what comes
-/// back in two processes, which are counted together.
-const RETURN_AGAIN: [&str; 8] = [
-    "setjmp",
-    "sigsetjmp",
-    "savectx",
-    "getcontext",
-    "vfork",
-    "fork",
-    "Fork",
-    "libc_fork",
-];
-
-/// Whether what a call calls may come back more than once, by its name.
-#[must_use]
-pub fn returns_again(call: &CallView<'_>) -> bool {
-    let own = || call.function().and_then(|function| function.name());
-    let name = call.import().or_else(own).unwrap_or_default();
-    let name = name.split('@').next().unwrap_or_default();
-    RETURN_AGAIN.contains(&name.trim_start_matches('_'))
-}

@@ -93,6 +93,13 @@ impl<'g> FunctionView<'g> {
         self.record().flags & RETURNS != 0
     }
 
+    /// Whether control may come back from it more than once, since it keeps where it returns to, and the stack pointer there, as
+    /// `setjmp` does.
+    #[must_use]
+    pub fn returns_again(&self) -> bool {
+        self.record().flags & RETURNS_AGAIN != 0
+    }
+
     /// How many of its blocks end in a conditional branch.
     #[must_use]
     pub fn branches(&self) -> u32 {
@@ -204,6 +211,7 @@ impl<'g> FunctionView<'g> {
             name: self.name().map(str::to_owned),
             status: self.status(),
             returns: self.returns(),
+            returns_again: self.returns_again(),
             blocks: self
                 .blocks()
                 .map(|b| Block {

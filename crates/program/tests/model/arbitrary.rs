@@ -115,6 +115,7 @@ fn function(number: usize, mut ranges: Vec<Range>, blocks: &[(Range, &Seed)]) ->
         name: name(number),
         status: status(number),
         returns: !number.is_multiple_of(5),
+        returns_again: number.is_multiple_of(7),
         blocks: each()
             .map(|(_, (range, seed))| Block {
                 range: *range,

@@ -169,6 +169,7 @@ fn far_apart_and_at_the_end() {
         name: None,
         status: Status::Exact,
         returns: true,
+        returns_again: false,
         blocks: vec![Block {
             range: tomo_program::Range::sized(Address(start), size).expect("fits"),
             instructions: 1,

@@ -44,6 +44,7 @@ fn first() -> Function {
         name: Some("_ZN2ns4spinEi".into()),
         status: Status::Exact,
         returns: true,
+        returns_again: false,
         blocks: vec![
             block(0x1000, 8, 3),
             block(0x1008, 6, 2),
@@ -80,6 +81,7 @@ fn second() -> Function {
         name: Some("_ZN4demo6second17h0123456789abcdefE".into()),
         status: Status::Partial(Reason::UnresolvedIndirectJump),
         returns: false,
+        returns_again: false,
         blocks: vec![
             block(0x1030, 0x10, 3),
             block(0x1040, 4, 2),
@@ -117,6 +119,7 @@ fn third() -> Function {
         name: None,
         status: Status::Opaque(Reason::InvalidInstruction),
         returns: true,
+        returns_again: false,
         blocks: vec![],
         edges: vec![],
         calls: vec![],
