@@ -237,12 +237,26 @@ static int out_of_files(void) {
   return one_child();
 }
 
+/* Scopes that set a handler and keep the one before, as libraries do, each with memory of its own beside it. */
+static void nothing(int signal) { (void)signal; }
+static int scope(int depth) {
+  volatile struct { struct sigaction before; unsigned long beside[40]; } kept;
+  struct sigaction mine = {0};
+  for (int i = 0; i < 40; i++) kept.beside[i] = 0x9e3779b97f4a7c15u * (i + 40 * depth + 1);
+  mine.sa_handler = nothing;
+  if (sigaction(SIGUSR1, &mine, (struct sigaction *)&kept.before)) return 1;
+  int result = depth ? scope(depth - 1) : one_child();
+  if (sigaction(SIGUSR1, (struct sigaction *)&kept.before, 0)) return 1;
+  return result + (kept.beside[3] == 1);
+}
+static int scopes(void) { return scope(40); }
+
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"family", family}, {"handler", handler}, {"alternate", alternate}, {"interrupted", interrupted},
   {"stepped", stepped},
   {"threads", threads}, {"executes", executes}, {"last", last}, {"to_background", to_background},
   {"one_child", one_child}, {"locked_in", locked_in}, {"locked_in_by_number", locked_in_by_number},
-  {"limited", limited}, {"out_of_files", out_of_files},
+  {"limited", limited}, {"out_of_files", out_of_files}, {"scopes", scopes},
 };
 
 int main(int count, char **arguments) {

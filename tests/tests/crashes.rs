@@ -279,3 +279,28 @@ fn rust_panics_that_abort_are_told() {
         assert_eq!(names[1], "crashing::overflow");
     }
 }
+
+/// A run that was killed before it wrote anything is named, and the others are told.
+#[test]
+fn runs_that_cannot_be_read_are_left_out() {
+    let program = built().next().expect("a program");
+    let folder = tempfile::tempdir().expect("a folder");
+    let tomo = |words: &[&str]| {
+        let mut command = Command::new(tomo::path().expect("tomo"));
+        command.env("TOMO_CACHE_DIR", folder.path().join("cache"));
+        command.current_dir(folder.path()).args(words);
+        command.output().expect("run")
+    };
+    let program = program.to_string_lossy().into_owned();
+    tomo(&["cover", "--crashes", "-o", "out", "--", &program, "segv"]);
+    let early = folder.path().join("out/run-early");
+    std::fs::create_dir(&early).expect("a folder");
+    std::fs::write(early.join("crashes"), "").expect("written");
+    let shown = tomo(&["crashes", "out"]);
+    let said = String::from_utf8_lossy(&shown.stderr).into_owned();
+    assert!(shown.status.success(), "{said}");
+    assert!(said.contains("left out: out/run-early/crashes"), "{said}");
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("SIGSEGV"));
+    let shown = tomo(&["crashes", "out/run-early"]);
+    assert_eq!(shown.status.code(), Some(2));
+}

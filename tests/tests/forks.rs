@@ -148,6 +148,16 @@ fn all_processes_together_are_what_they_share_otherwise() {
     assert_eq!(rows.count(), 4, "{table}");
 }
 
+/// What a program keeps of its handlers looks like the beginning of what the kernel keeps.
+#[test]
+fn where_handlers_are_kept_processes_have_their_own_records() {
+    let (covering, said) = covered(program(), &SEPARATE, "scopes");
+    assert_eq!(said, "");
+    let processes = covering.processes().expect("records");
+    let wanted = sorted([&["by_all"], &["by_all", "by_child"]]);
+    assert_eq!(each(program(), &processes), wanted);
+}
+
 /// The handler forks, and the child goes on in the middle of what a probe covered.
 #[test]
 fn a_process_that_a_handler_has_forked_goes_on_where_the_signal_came() {

@@ -156,6 +156,26 @@ fn a_program_ends_as_it_does_where_memory_runs_out_behind_it() {
     }
 }
 
+/// Where there may be no process more, the program is this one.
+#[test]
+fn where_there_is_no_room_for_a_process_the_program_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tomo = tomo_testkit::tomo::path().expect("tomo");
+    std::fs::copy(tomo, folder.path().join("tomo")).expect("copied");
+    // Root may have as many as it likes.
+    let script = r#"
+        set -e; cd "$1"; export TOMO_CACHE_DIR="$1/cache" HOME="$1"
+        observed='./tomo cover -o before -- bash -c true; ulimit -u 1; exec ./tomo cover -o out -- bash -c "exit 7"'
+        [ $(id -u) != 0 ] || { chown -R 54321 .; alone="setpriv --reuid 54321 --regid 54321 --clear-groups"; }
+        exec $alone bash -c "$observed""#;
+    let mut shell = Command::new("bash");
+    shell.args(["-c", script, "bash"]).arg(folder.path());
+    let ended = complete(shell, b"").expect("run");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(7), "{said}");
+    assert!(said.contains("no room for another process"), "{said}");
+}
+
 /// A command covered within a limit does what it does within that alone.
 fn runs_within(limit: &str, command: &str, expected: i32) {
     let covering = Covering::new().expect("a folder");

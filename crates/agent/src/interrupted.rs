@@ -4,7 +4,8 @@
 //! `struct rt_sigframe`): the address to which the handler returns, which whoever set the handler named,
 //! then the interrupted context. So the stack is searched, from here to its end, for the addresses that the
 //! kernel was told. Where a frame says that another stack was interrupted, that one is searched, too. A
-//! frame that a handler left behind by a jump may be found as well; that does no harm.
+//! frame that a handler left behind by a jump may be found as well; that does no harm. Programs keep such addresses, too, as
+//! what `sigaction` has told them; behind those there is no context of 64-bit code.
 
 use crate::system::{self, Errno};
 
@@ -18,8 +19,13 @@ const FRAMES: usize = 64;
 const STACKS: usize = 8;
 /// Bytes of a stack that are searched at most.
 const DEEPEST: usize = 64 << 20;
-/// Where stack pointer and instruction pointer are in a frame, in bytes.
+/// Where stack pointer, instruction pointer, flags and segments are in a frame, in bytes.
 const POINTERS: usize = 8 + 160;
+/// The segment of 64-bit code (Linux, `__USER_CS`).
+const CODE: usize = 0x33;
+/// The flag that is always set (Intel SDM vol. 1, §3.4.3), and all that may be.
+const ALWAYS: usize = 1 << 1;
+const FLAGS: usize = (1 << 22) - 1;
 /// The kernel's word for "too much".
 const TOO_MUCH: Errno = Errno(7);
 
@@ -124,11 +130,13 @@ impl Search {
 
     /// Reads what looks like a frame at `address`, on the stack that is searched from `start`.
     fn look(&mut self, start: usize, address: usize) -> Result<(), Errno> {
-        let mut pointers = [0; 2];
-        if system::peek(address.wrapping_add(POINTERS), &mut pointers)? < 2 {
+        let mut context = [0; 4];
+        let count = system::peek(address.wrapping_add(POINTERS), &mut context)?;
+        let [stack, place, flags, segments] = context;
+        let is_context = flags & !FLAGS == 0 && flags & ALWAYS != 0 && segments & 0xffff == CODE;
+        if count < context.len() || !is_context {
             return Ok(());
         }
-        let [stack, place] = pointers;
         self.places.add(place)?;
         let is_here = stack > address && stack.wrapping_sub(start) < DEEPEST;
         if is_here {

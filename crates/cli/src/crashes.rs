@@ -37,11 +37,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let mut documents = Vec::new();
     let mut text = String::new();
+    let mut left = 0;
     for run in &runs {
         let about = fs::read(run.join("run.json")).unwrap_or_default();
         let about: Value = serde_json::from_slice(&about).unwrap_or_default();
         let program = PathBuf::from(about["program"].as_str().unwrap_or_default());
-        let crashes = tomo_launch::crashes(&run.join(CRASHES), &program, &[])?;
+        let crashes = match tomo_launch::crashes(&run.join(CRASHES), &program, &[]) {
+            Ok(crashes) => crashes,
+            Err(error) => {
+                say!("tomo: left out: {error}");
+                left += 1;
+                continue;
+            }
+        };
         let ended = about["outcome"]["signal"].as_i64();
         for crash in &crashes.kept {
             let places = placed(crash);
@@ -55,11 +63,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             );
         }
     }
+    if left == runs.len() {
+        bail!("nothing of these runs can be read");
+    }
     if arguments.json {
         let document = json!({ "schema": "tomo.crashes/1", "crashes": documents });
         text = format!("{document:#}\n");
     } else if text.is_empty() {
-        text = format!("{} runs, none crashed\n", runs.len());
+        text = format!("{} runs, none crashed\n", runs.len() - left);
     }
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }

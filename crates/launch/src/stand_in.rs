@@ -61,6 +61,11 @@ pub(crate) fn is_started() {
     PROCESS.store(0, Ordering::Relaxed);
 }
 
+/// It could not be.
+pub(crate) fn is_not_started() {
+    STATE.store(NOT_STARTED, Ordering::Relaxed);
+}
+
 /// This is the program's process, for which this one waits.
 pub(crate) fn runs_as(process: i32) {
     PROCESS.store(process, Ordering::Relaxed);

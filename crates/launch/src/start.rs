@@ -1,7 +1,7 @@
 //! The program runs, and its end is waited for.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
@@ -209,8 +209,16 @@ pub fn start_with(
     let passing = Passing::prepare().map_err(StartError::Lost)?;
     stand_in::is_started();
     let failed = |error| StartError::NotStarted(target.command.clone(), error);
-    let child = command.spawn().map_err(failed)?;
+    let child = command.spawn().inspect_err(without_room).map_err(failed)?;
     passing.to(child.id() as i32);
     stand_in::runs_as(child.id() as i32);
     Ok(Started { child, passing })
+}
+
+/// Where the system has no room for one process more it has room for the program in the place of this one.
+fn without_room(error: &io::Error) {
+    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::OutOfMemory) {
+        stand_in::is_not_started();
+        stand_in::end_for_the_program("there is no room for another process (ulimit -u, pids.max)");
+    }
 }

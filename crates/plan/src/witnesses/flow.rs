@@ -284,6 +284,12 @@ impl Sketch {
         let mut split: Vec<u32> = loose.cuts.iter().map(|node| node.0).collect();
         split.sort_unstable();
         split.dedup();
+        // Where control is given away the record may end: no region with such a place is endless.
+        let is_cut = |edge| split.binary_search(&graph.source(edge).0).is_ok();
+        let uncut = Without::edges(graph, is_cut);
+        let exits = WithExit::of(&uncut);
+        let leaves = |node: NodeId| exits.leave_edge(node).is_some();
+        let endless: Vec<bool> = graph.nodes().map(leaves).collect();
         let mut sketch = Self {
             arcs: Vec::with_capacity(graph.edge_count() + graph.node_count()),
             split,
@@ -309,6 +315,8 @@ impl Sketch {
             }
             if graph.is_exit(node) {
                 sketch.silent(from, left);
+            } else if from == node.0 && endless[node.index()] {
+                sketch.silent(from, end);
             }
         }
         sketch
