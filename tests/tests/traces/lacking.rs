@@ -10,10 +10,10 @@ use nix::unistd::Pid;
 use tomo_export::traced::Traced;
 use tomo_profile::tracing::Divergence;
 use tomo_program::Cache;
-use tomo_testkit::corpus::compiled;
+use tomo_testkit::corpus::{Built, Workload, compiled};
 use tomo_testkit::tomo;
 
-use super::kit::{blocks, counting, read, traced};
+use super::kit::{blocks, compare, counting, read, title, traced};
 
 fn once(options: &[&str], folder: &Path) -> PathBuf {
     let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
@@ -116,6 +116,27 @@ fn a_program_that_kills_itself_in_a_call_is_told_up_to_there() {
     let (killed, ended) = blocks(&counting("killed", &[], folder.path()));
     assert!(ended.certain > 20_000, "{ended:?}");
     assert!(killed.len() as u64 >= ended.certain);
+}
+
+/// Branches lead into endless loops, where nothing is called and nothing can end; whether they were taken is told.
+#[test]
+fn branches_into_endless_loops_are_told() {
+    for level in ["-O0", "-O1", "-O2"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = compiled("gcc", "waiting.c", &[level]).expect("built");
+        let built = Built {
+            name: format!("waiting {level}"),
+            program: program.clone(),
+            workloads: vec![Workload::default()],
+        };
+        compare(&built, &[&[], &["--collect", "breakpoint"]], folder.path());
+        let stopped = traced(&program, &["alarm".into()], b"", &[], folder.path());
+        let stopped = read(&stopped, folder.path());
+        let (blocks, ended) = blocks(&stopped);
+        assert_eq!(ended.certain, blocks.len() as u64, "{level} {ended:?}");
+        let last = title(&stopped, blocks[blocks.len() - 1]);
+        assert!(last.starts_with("spin"), "{level}: {last}");
+    }
 }
 
 /// `tomo` with an endless program, which has begun to work; and that program's number.
