@@ -259,7 +259,8 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// All targets of all solutions.
+    /// All targets of all solutions. Words that lead to the function's entry and nowhere else in it are the beginning of a table of
+    /// functions.
     fn read(&mut self, solutions: &[Solution], reading: Reading) -> Option<(Vec<Pos>, Spans)> {
         let (mut targets, mut tables) = (Vec::new(), Vec::new());
         for solution in solutions {
@@ -267,7 +268,10 @@ impl Reader<'_, '_> {
         }
         let mut seen = FxHashSet::default();
         targets.retain(|target| seen.insert(*target));
-        (!targets.is_empty()).then_some((targets, tables))
+        let entry = self.state.fragments[self.owner as usize].start;
+        let is_pointer = |solution: &Solution| !self.is_offset(&solution.target);
+        let are_functions = targets == [entry] && solutions.iter().all(is_pointer);
+        (!targets.is_empty() && !are_functions).then_some((targets, tables))
     }
 
     fn read_one(

@@ -91,6 +91,7 @@ fixtures! {
     table_pic_ja.s
     table_signed_pair.s
     tail_call_indexed.s
+    tail_call_own_entry.s
     tail_call_vtable.s
     tail_calls_conditional.s
     template.s
