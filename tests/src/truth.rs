@@ -270,9 +270,11 @@ impl Model {
     }
 
     /// Whether `to` is where a tail call through a pointer may lead: an entry, or no function at all
-    /// (a PLT stub), and the jump has no edge inside its function.
+    /// (a PLT stub), and the jump has no edge inside its function, or such to labels alone, which it may as well not take.
     fn is_other_entry(&self, block: &Block, to: u64) -> bool {
-        block.successors.is_empty() && (self.entries.contains(&to) || self.block(to).is_none())
+        let mut kinds = block.successors.iter().map(|(_, kind)| kind);
+        kinds.all(|kind| kind == "computed-goto")
+            && (self.entries.contains(&to) || self.block(to).is_none())
     }
 
     /// Whether control may arrive at `to`, in an exact function, that way.

@@ -84,9 +84,9 @@ who called it, and from where.
 A function that is entered by a tail call stands below the one that it
 replaced; within a run of tail calls each function stands once. In a library
 that jumps by its linker's stubs it stands below the caller. A function that
-unwinds is left; exceptions and longjmp are as exact as returns. An exception
-that a library catches for itself leaves what it unwound in the chain until
-control is back in an observed function.
+unwinds is left; exceptions and longjmp are as exact as returns. Where a
+library, or a function that could not be observed, catches one for itself, what
+was unwound stays in the chain until control is back in an observed function.
 
 Exit code: the program's own; 128 and its number where a signal ended it; 2
 where it cannot be observed at all, 127 where it is not found.";

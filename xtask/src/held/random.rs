@@ -38,6 +38,7 @@ pub(crate) fn program(seed: u64) -> Program {
     let mut choice = Choice::new(seed);
     let is_cpp = choice.one_in(3);
     let is_gcc = choice.one_in(2);
+    let is_strange = choice.one_in(4);
     let functions = 3 + choice.below(6) as usize;
     let mut writer = Writer {
         choice,
@@ -49,6 +50,7 @@ pub(crate) fn program(seed: u64) -> Program {
         depth: 0,
         loops: 0,
         is_guarded: false,
+        is_strange,
     };
     writer.all();
     let Writer {
@@ -82,6 +84,9 @@ struct Writer {
     loops: usize,
     /// Whether a frame would be left that somebody may come back to.
     is_guarded: bool,
+    /// Whether there are stray bytes and code far away, of which functions do not become exact. In such programs nobody comes
+    /// back to a frame: where that is a function's that is not observed, chains keep what was left, and say so.
+    is_strange: bool,
 }
 
 const LEAVES: [&str; 9] = [
@@ -226,7 +231,7 @@ impl Writer {
             12..=14 => self.call(),
             15 | 16 => self.jump(),
             17 | 18 => self.assembly(),
-            19 | 20 => self.comes_back_twice(),
+            19 | 20 if !self.is_strange => self.comes_back_twice(),
             21 | 22 => self.leaves(),
             23 => self.odd(),
             _ => self.assignment(),
@@ -317,7 +322,9 @@ impl Writer {
         let (one, two) = (self.value(), self.value());
         let _ = match self.choice.below(6) {
             0 => writeln!(self.text, "{place} += many(3, {one}, {two}, a);"),
-            1 if self.is_cpp => writeln!(self.text, "{place} += objects[a & 1]->go({one}, {two});"),
+            1 if self.is_cpp && !self.is_strange => {
+                writeln!(self.text, "{place} += objects[a & 1]->go({one}, {two});")
+            }
             _ => writeln!(self.text, "{place} += {target}({one}, {two});"),
         };
     }
@@ -361,7 +368,7 @@ impl Writer {
                 self.text,
                 "{{ u n = {value} % 5 + 1; __asm__ volatile(\"1: addl %0, %1; subl $1, %0; jnz 1b\" : \"+r\"(n), \"+r\"(a) :: \"cc\"); }}"
             ),
-            1 => writeln!(
+            1 if self.is_strange => writeln!(
                 self.text,
                 "__asm__ volatile(\"jmp 1f; .byte 0x0f, 0x3f, 0xe8; 1:\");"
             ),
@@ -369,7 +376,7 @@ impl Writer {
                 self.text,
                 "if (--fuel > 0) __asm__ goto(\"testl $5, %0; jnz %l1\" :: \"r\"({value}) : \"cc\" : L{label});"
             ),
-            3 => writeln!(
+            3 if self.is_strange => writeln!(
                 self.text,
                 "{{ u n = {value}; __asm__ volatile(\"testl $1, %0; jz 2f; .pushsection .text.far,\\\"ax\\\",@progbits; 1: notl %0; jmp 2f; .popsection; jmp 1b; 2:\" : \"+r\"(n) :: \"cc\"); sum += n; }}"
             ),
@@ -419,6 +426,7 @@ impl Writer {
         let _ = match self.choice.below(6) {
             0 if self.loops > 0 => writeln!(self.text, "break;"),
             1 if self.loops > 0 => writeln!(self.text, "continue;"),
+            2 | 3 if self.is_strange => writeln!(self.text, "b++;"),
             2 if self.is_cpp => writeln!(self.text, "throw (int){value};"),
             3 if self.is_cpp => writeln!(self.text, "throw {value};"),
             2 | 3 => writeln!(
