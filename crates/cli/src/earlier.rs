@@ -58,14 +58,21 @@ pub(crate) struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    /// These runs of one build, of each of which `command` has left a file of this kind.
+    /// These runs of one build, of each of which `command` has left a file of this kind. Of several those that have none, as
+    /// where they were killed in their first moments, are named and left out.
     pub(crate) fn all(
         folders: &'a [PathBuf],
         kind: &'static str,
         command: &str,
     ) -> Result<Vec<Self>> {
-        let runs = folders.iter().map(|folder| Self::of(folder, kind, command));
-        let runs: Vec<Self> = runs.collect::<Result<_>>()?;
+        let mut runs = Vec::with_capacity(folders.len());
+        for folder in folders {
+            match Self::of(folder, kind, command) {
+                Ok(run) => runs.push(run),
+                Err(error) if folders.len() > 1 => say!("tomo: left out: {error:#}"),
+                Err(error) => return Err(error),
+            }
+        }
         if let [first, others @ ..] = runs.as_slice() {
             for other in others {
                 ensure!(

@@ -70,6 +70,14 @@ fn counters_of_several_runs_are_added_up() {
     let sum = (each[0].0 + each[1].0, each[0].1 + each[1].1);
     assert_eq!(sum.0, 2);
     assert_eq!(told(&together, "counted"), sum);
+    // One that was killed in its first moments is named, and left out.
+    let early = "tomo-counts/run-early";
+    fs::create_dir(bench.path(early)).expect("a folder");
+    let said = bench.tomo(&["count", "--format", "json", "--show", early, &one, &other]);
+    let words = "left out: tomo-counts/run-early is no run of `tomo count`";
+    assert!(said.err.contains(words), "{}", said.err);
+    let together = document(said.out.as_bytes());
+    assert_eq!((told(&together, "counted"), said.code), (sum, Some(0)));
 }
 
 #[test]
