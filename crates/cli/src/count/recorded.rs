@@ -85,7 +85,9 @@ impl Said {
     pub(super) fn together(folders: &[PathBuf], extent: Extent) -> Result<Self> {
         let store = Store::open()?;
         let runs = Told::all(folders, "counters", "tomo count")?;
-        let first = runs.first().context("none of these is a run that can be shown")?;
+        let first = runs
+            .first()
+            .context("none of these is a run that can be shown")?;
         let file = first.file()?;
         let (header, _) =
             Counters::read(&file).with_context(|| first.folder().display().to_string())?;

@@ -14,7 +14,9 @@ use crate::observe::Store;
 pub(super) fn together(folders: &[PathBuf]) -> Result<Followed> {
     let store = Store::open()?;
     let runs = Told::all(folders, "paths", "tomo paths")?;
-    let first = runs.first().context("none of these is a run that can be shown")?;
+    let first = runs
+        .first()
+        .context("none of these is a run that can be shown")?;
     let file = first.file()?;
     let (header, _) = Paths::read(&file).with_context(|| first.folder().display().to_string())?;
     let located = first.located(header.module, &store)?;
