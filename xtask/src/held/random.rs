@@ -84,7 +84,7 @@ struct Writer {
     loops: usize,
     /// Whether a frame would be left that somebody may come back to.
     is_guarded: bool,
-    /// Whether there are stray bytes and code far away, of which functions do not become exact. In such programs nobody comes
+    /// Whether there are stray bytes, of which functions do not become exact. In such programs nobody comes
     /// back to a frame: where that is a function's that is not observed, chains keep what was left, and say so.
     is_strange: bool,
 }
@@ -363,7 +363,7 @@ impl Writer {
     fn assembly(&mut self) {
         let value = self.value();
         let label = self.choice.below(self.labels.max(1) as u64);
-        let _ = match self.choice.below(5) {
+        let _ = match self.choice.below(4) {
             0 => writeln!(
                 self.text,
                 "{{ u n = {value} % 5 + 1; __asm__ volatile(\"1: addl %0, %1; subl $1, %0; jnz 1b\" : \"+r\"(n), \"+r\"(a) :: \"cc\"); }}"
@@ -375,10 +375,6 @@ impl Writer {
             2 if self.labels > 0 && !self.is_guarded && !self.is_cpp => writeln!(
                 self.text,
                 "if (--fuel > 0) __asm__ goto(\"testl $5, %0; jnz %l1\" :: \"r\"({value}) : \"cc\" : L{label});"
-            ),
-            3 if self.is_strange => writeln!(
-                self.text,
-                "{{ u n = {value}; __asm__ volatile(\"testl $1, %0; jz 2f; .pushsection .text.far,\\\"ax\\\",@progbits; 1: notl %0; jmp 2f; .popsection; jmp 1b; 2:\" : \"+r\"(n) :: \"cc\"); sum += n; }}"
             ),
             _ => writeln!(
                 self.text,
