@@ -63,10 +63,10 @@ TOMO_OPTIONS in the environment holds flags for every `tomo cover` and `tomo
 env`, as in TOMO_OPTIONS=output=out/%p:level=edge; flags on the command line
 count more. What is no such flag is said, and all of them are left out.
 
-Exit code: the program's own; 128 and its number where a signal ended it; 2
-where it cannot be observed at all, 127 where it is not found. Where something
-goes wrong on our side the program runs all the same, and one line on standard
-error says at its end why it was not observed.";
+Exit code: the program's own; 128 and its number where a signal ended it (by
+SIGINT tomo ends, too); 2 where it cannot be observed at all, 127 where it is
+not found. Where something goes wrong on our side the program runs all the
+same, and one line on standard error says at its end why it was not observed.";
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
