@@ -30,10 +30,11 @@ static ASK: extern "C" fn() = ask;
 
 extern "C" fn ask() {
     for (signal, ignored) in SIGNALS.into_iter().zip(&IGNORED) {
-        ignored.store(handler(signal) == libc::SIG_IGN, Ordering::Relaxed);
-    }
-    if IGNORED[1].load(Ordering::Relaxed) {
-        handle(libc::SIGCHLD, libc::SIG_DFL);
+        let is_ignored = handler(signal) == libc::SIG_IGN;
+        ignored.store(is_ignored, Ordering::Relaxed);
+        if is_ignored && signal == libc::SIGCHLD {
+            handle(signal, libc::SIG_DFL);
+        }
     }
     for (file, closed) in FILES.into_iter().zip(&CLOSED) {
         // SAFETY: asks for the flags of a file.

@@ -55,8 +55,9 @@ pub fn is_to_start(words: usize) {
 
 /// From now on the command is not executed in the place of this process.
 pub(crate) fn is_started() {
-    let before = (NOT_STARTED, STARTED);
-    let _ = STATE.compare_exchange(before.0, before.1, Ordering::Relaxed, Ordering::Relaxed);
+    // Who leaves already goes on leaving.
+    let relaxed = Ordering::Relaxed;
+    let _ = STATE.compare_exchange(NOT_STARTED, STARTED, relaxed, relaxed);
     CODE.store(RUNNING, Ordering::Relaxed);
     PROCESS.store(0, Ordering::Relaxed);
 }
@@ -101,10 +102,13 @@ pub fn end_for_the_program(why: &str) {
             end_as_it_does(why);
             STATE.store(STARTED, Ordering::Relaxed);
         }
-        _ => loop {
-            // SAFETY: waits for a signal, or for another thread to end this process.
-            unsafe { libc::pause() };
-        },
+        _ => {
+            // Another thread ends this process, or finds that it cannot.
+            while STATE.load(Ordering::Relaxed) == LEAVING {
+                // SAFETY: waits for a millisecond.
+                unsafe { libc::usleep(1000) };
+            }
+        }
     }
 }
 

@@ -47,17 +47,21 @@ pub(crate) fn strays(state: &State<'_>) -> FxHashSet<u32> {
 /// Whether a function that would start with the fragment would take its return address away. (Where
 /// the kernel starts the program there is none.)
 pub(crate) fn would_be_taken(code: &Code<'_>, fragment: &Fragment) -> bool {
-    let starts_here = |block: &&RawBlock| block.start == fragment.start;
-    let first = fragment.blocks.first().filter(starts_here);
     let is_start = code.binary.entry() == Some(code.address(fragment.start));
-    !is_start && first.is_some_and(|block| is_dropped(code.bytes(block.start, block.end)))
+    !is_start && first_bytes(code, fragment).is_some_and(is_dropped)
+}
+
+/// The block that starts with the fragment, if there is one.
+fn first_bytes<'a>(code: &Code<'a>, fragment: &Fragment) -> Option<&'a [u8]> {
+    let starts_here = |block: &&RawBlock| block.start == fragment.start;
+    let first = fragment.blocks.first().filter(starts_here)?;
+    Some(code.bytes(first.start, first.end))
 }
 
 /// Whether the function that starts with the fragment keeps its return address, and the stack pointer, in memory that somebody
 /// has named: control may come back from it more than once, whatever it is called.
 pub(crate) fn is_kept(code: &Code<'_>, fragment: &Fragment) -> bool {
-    let first = fragment.blocks.first();
-    first.is_some_and(|block| keeps(code.bytes(block.start, block.end)))
+    first_bytes(code, fragment).is_some_and(keeps)
 }
 
 /// Whether the fragment begins as functions with a split stack do (gcc's `-fsplit-stack`): they compare the stack pointer with the
