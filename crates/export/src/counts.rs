@@ -15,7 +15,7 @@ use tomo_graph::{FlowArc, FlowGraph, NodeId, Weight};
 use tomo_plan::counting::{CountingPlan, Frequencies, Place, Role, places};
 use tomo_profile::counts::{CountError, Counts as Inferred, infer_with};
 use tomo_program::{
-    Address, BlockView, CallView, EdgeId, EdgeView, FunctionId, FunctionView, Graphs, Status,
+    Address, BlockView, EdgeId, EdgeView, FunctionId, FunctionView, Graphs, Status,
 };
 use tomo_wire::counting::Row;
 
@@ -144,7 +144,7 @@ impl<'g> Mapped<'g> {
             edges: edges.collect(),
             returns_again: function
                 .calls()
-                .filter(CallView::may_return_again)
+                .filter(|call| call.returns_again().is_some())
                 .filter_map(|call| function.node(call.block()))
                 .map(|node| NodeId(2 * node.0 + 1))
                 .collect(),

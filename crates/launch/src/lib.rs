@@ -18,6 +18,7 @@
 //! | `scarce.rs` | the program runs where there is too little memory for more |
 //! | `attended.rs` | a program that this process attends to: breakpoints, calm |
 //! | `passing.rs` | signals are passed on |
+//! | `job.rs` | this process stops where the program does |
 //! | `start.rs` | the program runs, its end is waited for |
 
 #![deny(unsafe_code)]
@@ -32,6 +33,7 @@ mod images;
     reason = "asks before the standard library begins; SAFETY.md argues it"
 )]
 mod inherited;
+mod job;
 #[expect(
     unsafe_code,
     reason = "stores into text that others execute; SAFETY.md argues it"

@@ -148,10 +148,10 @@ pub fn keep_going() {
     handle(libc::SIGXFSZ, nothing);
 }
 
-type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
+pub(crate) type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
 /// Has a signal handled, unless it is ignored; gives what was done with it before.
-fn handle(signal: c_int, handler: Handler) -> Option<sigaction> {
+pub(crate) fn handle(signal: c_int, handler: Handler) -> Option<sigaction> {
     // SAFETY: an action of zeros is one, and the call only writes into it.
     let before = unsafe {
         let mut before: sigaction = zeroed();
@@ -168,15 +168,35 @@ fn handle(signal: c_int, handler: Handler) -> Option<sigaction> {
     set(signal, &action).then_some(before)
 }
 
+/// Leaves a signal to the kernel; gives what was done with it before.
+pub(crate) fn reset(signal: c_int, how: Left) -> sigaction {
+    // SAFETY: actions of zeros are some, and the call only writes into one of them; the handler is the kernel's.
+    unsafe {
+        let (mut action, mut before): (sigaction, sigaction) = (zeroed(), zeroed());
+        action.sa_sigaction = match how {
+            Left::Default => libc::SIG_DFL,
+            Left::Ignored => libc::SIG_IGN,
+        };
+        libc::sigaction(signal, &raw const action, &raw mut before);
+        before
+    }
+}
+
+/// What the kernel does with a signal.
+pub(crate) enum Left {
+    Default,
+    Ignored,
+}
+
 /// Sets what is done with a signal; whether it could be set.
-fn set(signal: c_int, action: &sigaction) -> bool {
+pub(crate) fn set(signal: c_int, action: &sigaction) -> bool {
     // SAFETY: the action is the default, one that this process had before, or a handler of this file, and those do nothing
     // but atomic operations and system calls.
     unsafe { libc::sigaction(signal, action, ptr::null_mut()) == 0 }
 }
 
 /// The handler.
-extern "C" fn pass_on(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
+pub(crate) extern "C" fn pass_on(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     // SAFETY: the kernel hands handlers of this kind what it knows of the signal.
     let info = unsafe { &*info };
     let interrupted = Errno::last_raw();
@@ -288,7 +308,7 @@ fn is_for_the_program(process: i32, signal: c_int, code: c_int) -> bool {
     match (code, signal) {
         (libc::SI_KERNEL, libc::SIGALRM) => true,
         (libc::SI_KERNEL, libc::SIGHUP) => is_leader || is_apart,
-        (libc::SI_KERNEL, libc::SIGINT | libc::SIGQUIT) => is_apart,
+        (libc::SI_KERNEL, libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP) => is_apart,
         (libc::SI_KERNEL | libc::SI_TKILL, _) => false,
         _ => true,
     }

@@ -53,6 +53,11 @@ pub fn is_to_start(words: usize) {
     WORDS.store(words, Ordering::Relaxed);
 }
 
+/// Whether there is one, and no more.
+pub(crate) fn stands_for_a_program() -> bool {
+    WORDS.load(Ordering::Relaxed) > 0
+}
+
 /// From now on the command is not executed in the place of this process.
 pub(crate) fn is_started() {
     // Who leaves already goes on leaving.

@@ -7,11 +7,10 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{self, Child, ChildStderr, Command, Stdio};
 
-use nix::errno::Errno;
-use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 use tomo_wire::environment;
 
+use crate::job::{self, Job};
 use crate::modules::is_sanitizer;
 use crate::passing::Passing;
 use crate::{Agent, Target, inherited, numbered, orphans, scarce, stand_in};
@@ -112,6 +111,7 @@ pub fn run(
 pub struct Started {
     child: Child,
     passing: Passing,
+    job: Option<Job>,
 }
 
 impl Started {
@@ -135,9 +135,8 @@ impl Started {
         if process::id() == orphans::FIRST {
             orphans::reap_until_ends(program);
         }
-        // As long as nobody has asked how it ended, no other process gets its number.
-        let end = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-        while waitid(Id::Pid(program), end) == Err(Errno::EINTR) {}
+        job::wait_until_ends(program, self.job.as_ref());
+        drop(self.job);
         drop(self.passing);
         let status = self.child.wait().map_err(StartError::Lost)?;
         let signal = status.signal().map(Ended::Killed);
@@ -207,12 +206,17 @@ pub fn start_with(
     // Handled from before the program starts, so that none is missed; the program itself starts
     // with the default for each.
     let passing = Passing::prepare().map_err(StartError::Lost)?;
+    let job = Job::ours();
     stand_in::is_started();
     let failed = |error| StartError::NotStarted(target.command.clone(), error);
     let child = command.spawn().inspect_err(without_room).map_err(failed)?;
     passing.to(child.id() as i32);
     stand_in::runs_as(child.id() as i32);
-    Ok(Started { child, passing })
+    Ok(Started {
+        child,
+        passing,
+        job,
+    })
 }
 
 /// Where the system has no room for one process more it has room for the program in the place of this one.

@@ -49,6 +49,7 @@ pub use format::{ANALYSIS_VERSION, FORMAT_VERSION, ModelError};
 pub use graphs::{Graphs, Named};
 pub use path_graph::{PathEdge, PathGraph, Severed};
 pub use predecessors::Predecessors;
+pub use returns_again::ReturnsAgain;
 pub use sites::{CallView, IndirectJumpView};
 pub use strings::Strings;
 pub use summary::Summary;

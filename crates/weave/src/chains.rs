@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use iced_x86::{FlowControl, Instruction, Register};
 use rayon::prelude::*;
 use tomo_program::{
-    Address, BlockId, CallView, EdgeKind, EdgeView, FunctionView, Graphs, Resolution, Status,
+    Address, BlockId, EdgeKind, EdgeView, FunctionView, Graphs, Resolution, ReturnsAgain, Status,
 };
 use tomo_wire::chains::{MARK, NONE, Row};
 
@@ -206,7 +206,7 @@ fn lands(function: &FunctionView<'_>, count: usize) -> Vec<bool> {
     let mut lands = vec![false; count];
     let again: Vec<BlockId> = function
         .calls()
-        .filter(|call| call.may_return_again() && !forks(call))
+        .filter(|call| call.returns_again() == Some(ReturnsAgain::Kept))
         .map(|call| call.block())
         .collect();
     for edge in function.edges() {
@@ -218,12 +218,6 @@ fn lands(function: &FunctionView<'_>, count: usize) -> Vec<bool> {
         }
     }
     lands
-}
-
-fn forks(call: &CallView<'_>) -> bool {
-    let own = || call.function().and_then(|function| function.name());
-    let name = call.import().or_else(own).unwrap_or_default();
-    name.to_ascii_lowercase().contains("fork")
 }
 
 /// Where control may arrive by no return in a function that is not observed, as far as that has room in the block

@@ -114,7 +114,6 @@ pub(crate) fn all<'f>(
     if let Some(name) = names.find(|name| !is_there(name)) {
         return Err(WeaveError::NoSuchFunction(name.clone()));
     }
-    let twice = subject::come_back_twice(&functions);
     let wanted = |function: &FunctionView<'_>| {
         let names = tracing.functions;
         names.is_empty() || names.iter().any(|name| is_called(function, name))
@@ -122,7 +121,7 @@ pub(crate) fn all<'f>(
     let subjects: Vec<_> = functions
         .par_iter()
         .map(|function| {
-            let subject = |counts| Subject::of(around, &live, function, (tracing, counts), &twice);
+            let subject = |counts| Subject::of(around, &live, function, (tracing, counts));
             let told = |subject: &Subject<'_>| is_told(subject, tracing.kind).is_some();
             let counting = wanted(function).then(|| subject(counts_rounds(tracing)))??;
             match told(&counting) {

@@ -85,7 +85,8 @@ impl<'f> Arrivals<'f> {
     fn of(function: &'f FunctionView<'f>, followed: &'f [bool]) -> Self {
         let entry = function.entry_block();
         let entry = entry.and_then(|block| function.position_of(block.id()));
-        let again = function.calls().filter(|call| call.may_return_again());
+        let again = function.calls();
+        let again = again.filter(|call| call.returns_again().is_some());
         let mut arrivals = Self {
             function,
             followed,

@@ -1,11 +1,11 @@
 //! A function that may be traced: its graph, its code, and how its blocks end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use tomo_graph::{EdgeId, FlowArc, FlowGraph, NodeId, Weight};
 use tomo_plan::counting::Frequencies;
 use tomo_plan::witnesses::{Loose, Place};
-use tomo_program::{Address, Callee, EdgeKind, FunctionView, Resolution, Status};
+use tomo_program::{Address, EdgeKind, FunctionView, Resolution, ReturnsAgain, Status};
 
 use super::rounds::{self, Loops, Round};
 use super::{Collect, Kind, Tracing, breakpoints};
@@ -85,27 +85,6 @@ pub(super) struct Subject<'f> {
     collect: Collect,
 }
 
-/// The functions of a program that has a C library in it that come back more than once.
-pub(super) fn come_back_twice<'f>(functions: &[FunctionView<'f>]) -> HashSet<Address> {
-    let named = functions.iter().filter(|one| {
-        let name = one.name();
-        name.is_some_and(|name| TWICE.contains(&name))
-    });
-    named.map(FunctionView::entry).collect()
-}
-
-/// Functions of the C library that come back more than once.
-const TWICE: [&str; 8] = [
-    "setjmp",
-    "_setjmp",
-    "__sigsetjmp",
-    "sigsetjmp",
-    "__setjmp",
-    "vfork",
-    "getcontext",
-    "savectx",
-];
-
 impl<'f> Subject<'f> {
     /// `None` where too little is known of the function. Loops that can be are counted if `counts`.
     pub(super) fn of(
@@ -113,7 +92,6 @@ impl<'f> Subject<'f> {
         live: &Liveness<'_>,
         function: &FunctionView<'f>,
         (tracing, counts): (&Tracing<'_>, bool),
-        twice: &HashSet<Address>,
     ) -> Option<Self> {
         if function.status() != Status::Exact {
             return None;
@@ -127,7 +105,7 @@ impl<'f> Subject<'f> {
             .blocks()
             .map(|block| Code::of(around, live, &block));
         let codes: Vec<Code<'f>> = codes.collect::<Option<_>>()?;
-        let mut ends = ends(function, &codes, twice)?;
+        let mut ends = ends(function, &codes)?;
         let edges = edges(function, &codes, &frequencies, &mut ends)?;
         let leaves = |end: &End| end.returns || end.leaves || !end.tail.is_empty();
         let exits = (0u32..).zip(&ends).filter(|(_, end)| leaves(end));
@@ -365,11 +343,7 @@ fn node(at: usize) -> NodeId {
 }
 
 /// How the blocks end, but for the ways.
-fn ends(
-    function: &FunctionView<'_>,
-    codes: &[Code<'_>],
-    twice: &HashSet<Address>,
-) -> Option<Vec<End>> {
+fn ends(function: &FunctionView<'_>, codes: &[Code<'_>]) -> Option<Vec<End>> {
     let mut ends = vec![End::default(); codes.len()];
     for (end, code) in ends.iter_mut().zip(codes) {
         end.calls = code.keeps_call();
@@ -378,11 +352,10 @@ fn ends(
     }
     for call in function.calls() {
         let end = &mut ends[function.position_of(call.block())?];
-        let name = call
-            .import()
-            .map(|name| name.split('@').next().unwrap_or(name));
-        let is_own = matches!(call.callee(), Callee::Function(entry) if twice.contains(&entry));
-        end.twice = is_own || name.is_some_and(|name| TWICE.contains(&name));
+        // A child with memory of its own takes nothing away from what is traced here.
+        end.twice = call
+            .returns_again()
+            .is_some_and(|how| how != ReturnsAgain::Copied);
     }
     for jump in function.indirect_jumps() {
         let end = &mut ends[function.position_of(jump.block())?];

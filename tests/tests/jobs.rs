@@ -1,0 +1,158 @@
+//! At a shell with jobs a program that `tomo` starts can be stopped and sent on, by itself and from the terminal.
+
+use std::io::{Read as _, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use tomo_testkit::coverage::Covering;
+
+/// A terminal with a shell.
+struct Terminal {
+    /// Its output so far, of which nobody has asked for what came last.
+    seen: String,
+    output: ChildStdout,
+    input: ChildStdin,
+    child: Child,
+    _covering: Covering,
+}
+
+impl Terminal {
+    /// `$OBSERVED` are the words that have a command observed, or none.
+    fn open(is_observed: bool) -> Self {
+        let covering = Covering::new().expect("a folder");
+        let tomo = tomo_testkit::tomo::path().expect("tomo");
+        let output = covering.output();
+        let words = format!("{} cover -o {} --", tomo.display(), output.display());
+        let mut child = Command::new("script")
+            .args([
+                "-qfec",
+                "bash --norc --noprofile --noediting -i",
+                "/dev/null",
+            ])
+            .env("OBSERVED", if is_observed { &words } else { "" })
+            .env("TOMO_CACHE_DIR", &output)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a terminal");
+        Self {
+            seen: String::new(),
+            output: child.stdout.take().expect("piped"),
+            input: child.stdin.take().expect("piped"),
+            child,
+            _covering: covering,
+        }
+    }
+
+    fn types(&mut self, text: &str) {
+        self.input.write_all(text.as_bytes()).expect("typed");
+    }
+
+    /// Waits until the terminal shows `text`.
+    fn shows(&mut self, text: &str) {
+        let mut bytes = [0; 256];
+        loop {
+            if let Some(at) = self.seen.find(text) {
+                self.seen.drain(..at + text.len());
+                return;
+            }
+            let count = self.output.read(&mut bytes).expect("read");
+            assert!(count > 0, "no {text} in {}", self.seen);
+            self.seen += &String::from_utf8_lossy(&bytes[..count]);
+        }
+    }
+
+    /// Waits until the shell has ended, with this code.
+    fn ends(mut self, code: i32) {
+        let ended = self.child.wait().expect("ended");
+        assert_eq!(ended.code(), Some(code));
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // Where a test has failed; the shell finds its terminal gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The same with the program alone and observed.
+fn in_both(test: impl Fn(Terminal)) {
+    [false, true].map(Terminal::open).into_iter().for_each(test);
+}
+
+#[test]
+fn who_stops_itself_is_stopped_and_sent_on() {
+    in_both(|mut terminal| {
+        for how in ["TSTP $$", "TSTP 0", "STOP $$", "STOP 0"] {
+            terminal.types(&format!("$OBSERVED sh -c 'kill -{how}; exit 7'\n"));
+            terminal.shows("Stopped");
+            terminal.types("fg; echo code $?.\n");
+            terminal.shows("code 7.");
+        }
+        // In the background, too.
+        terminal.types("$OBSERVED sh -c 'kill -TSTP $$; exit 7'\n");
+        terminal.shows("Stopped");
+        terminal.types("bg; wait -f %1; echo code $?.\n");
+        terminal.shows("code 7.");
+        terminal.types("exit 3\n");
+        terminal.ends(3);
+    });
+}
+
+/// Who sends on the process that was started sends on the program.
+#[test]
+fn one_process_is_sent_on() {
+    in_both(|mut terminal| {
+        terminal.types("$OBSERVED sh -c 'kill -TSTP $$; echo went o''n'\n");
+        terminal.shows("Stopped");
+        terminal.types("kill -CONT $(jobs -p)\n");
+        terminal.shows("went on");
+        // A shell that has not seen it yet has to be told twice.
+        terminal.types("exit 3\nexit 3\n");
+        terminal.ends(3);
+    });
+}
+
+#[test]
+fn from_the_terminal_what_can_be_stopped_is() {
+    in_both(|mut terminal| {
+        terminal.types("$OBSERVED sh -c 'echo re''ady; read line; echo got $line; exit 7'\n");
+        terminal.shows("ready");
+        terminal.types("\x1a");
+        terminal.shows("Stopped");
+        terminal.types("fg; echo code $?.\n");
+        terminal.shows("sh -c");
+        terminal.types("on\n");
+        terminal.shows("got on");
+        terminal.shows("code 7.");
+        // Who ignores it goes on.
+        terminal.types(
+            "$OBSERVED sh -c 'trap \"\" TSTP; echo re''ady; read line; echo got $line; exit 7'; echo code $?.\n",
+        );
+        terminal.shows("ready");
+        terminal.types("\x1aon\n");
+        terminal.shows("got on");
+        terminal.shows("code 7.");
+        terminal.types("exit 3\n");
+        terminal.ends(3);
+    });
+}
+
+/// A shell has a group of its own if another process leads the one that it is started in.
+#[test]
+fn a_shell_is_suspended() {
+    in_both(|mut terminal| {
+        terminal.types("$OBSERVED bash --norc --noprofile --noediting -i\n");
+        terminal.types("echo in''side; suspend\n");
+        terminal.shows("inside");
+        terminal.shows("Stopped");
+        terminal.types("fg\n");
+        terminal.types("echo in''side; exit 7\n");
+        terminal.shows("inside");
+        terminal.types("echo code $?.\n");
+        terminal.shows("code 7.");
+        terminal.types("exit 3\n");
+        terminal.ends(3);
+    });
+}
