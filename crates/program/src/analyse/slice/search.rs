@@ -30,6 +30,8 @@ const MOST_GUARD_VISITS: usize = 64;
 const MOST_STATES: u32 = 8;
 /// Conditional moves that matter, after which a search is given up: each makes two paths of one.
 const MOST_FORKS: u32 = 256;
+/// Predecessors of a block that it may share with others: so many cost more than to look for those.
+const MANY: usize = 16;
 /// An interval with more values than this bounds no table.
 pub(crate) const LARGEST_TABLE: u128 = 1 << 16;
 
@@ -72,9 +74,13 @@ pub(crate) struct Slicer<'s, 'a> {
     state: &'s State<'a>,
     /// (block, one of its predecessors, why), by block.
     predecessors: Vec<(BlockRef, BlockRef, EdgeKind)>,
+    /// Of blocks with [`MANY`] predecessors, another with the same ones.
+    alike: FxHashMap<BlockRef, BlockRef>,
     entered: FxHashSet<BlockRef>,
     decoded: FxHashMap<BlockRef, Rc<Vec<Instruction>>>,
     steps: FxHashMap<BlockRef, Rc<Vec<(u64, Effect)>>>,
+    /// What [`Slicer::signature`] takes of blocks, by their starts.
+    surroundings: FxHashMap<Pos, u64>,
     effects: Effects,
     has_frame_pointer: bool,
     owner: u32,
@@ -109,9 +115,11 @@ impl<'s, 'a> Slicer<'s, 'a> {
         let mut slicer = Self {
             state,
             predecessors: Vec::new(),
+            alike: FxHashMap::default(),
             entered: FxHashSet::default(),
             decoded: FxHashMap::default(),
             steps: FxHashMap::default(),
+            surroundings: FxHashMap::default(),
             effects: Effects::new(),
             has_frame_pointer: false,
             owner,
@@ -122,6 +130,7 @@ impl<'s, 'a> Slicer<'s, 'a> {
             slicer.note_edges(fragment, owner);
         }
         slicer.predecessors.sort_unstable();
+        slicer.note_alike();
         slicer.has_frame_pointer = slicer.finds_frame_pointer(owner);
         slicer
     }
@@ -148,6 +157,33 @@ impl<'s, 'a> Slicer<'s, 'a> {
                 }
             });
         }
+    }
+
+    /// All that a table leads to has the jumps through it as predecessors; threaded interpreters have hundreds of both.
+    fn note_alike(&mut self) {
+        let mut known: FxHashMap<u64, BlockRef> = FxHashMap::default();
+        let groups = self.predecessors.chunk_by(|one, next| one.0 == next.0);
+        for group in groups.filter(|group| group.len() >= MANY) {
+            let from = |edge: &(BlockRef, BlockRef, EdgeKind)| (edge.1, edge.2);
+            let mut hasher = FxHasher::default();
+            group.iter().for_each(|edge| from(edge).hash(&mut hasher));
+            let at = group[0].0;
+            let first = *known.entry(hasher.finish()).or_insert(at);
+            let others = self.edges_to(first);
+            if first != at && group.iter().map(from).eq(others.iter().map(from)) {
+                self.alike.insert(at, first);
+            }
+        }
+        let firsts: Vec<BlockRef> = self.alike.values().copied().collect();
+        self.alike.extend(firsts.into_iter().map(|at| (at, at)));
+    }
+
+    /// Whether the search has gone on to the same predecessors in the same state, from this or another block.
+    fn went_on(&self, path: &Path, search: &mut Search) -> bool {
+        self.alike.get(&path.at).is_some_and(|&at| {
+            let path = Path { at, ..path.clone() };
+            !search.gone_on.insert(path)
+        })
     }
 
     /// Whether the entry block sets `rbp` up as a frame pointer.
@@ -201,10 +237,12 @@ impl<'s, 'a> Slicer<'s, 'a> {
     /// All solutions for the indirect jump that ends the block, or `None` if some path has none.
     pub(crate) fn solve(&mut self, at: BlockRef, mode: Mode) -> Option<Vec<Solution>> {
         let key = (self.state.block(at).end, mode);
-        if let Some(known) = self.memory.get(&key)
+        if let Some(known) = self.memory.remove(&key)
             && known.signature == self.signature(&known.around)
         {
-            return known.solutions.clone();
+            let solutions = known.solutions.clone();
+            self.memory.insert(key, known);
+            return solutions;
         }
         let mut search = Search::new(mode);
         let found = self.search(at, &mut search);
@@ -263,19 +301,30 @@ impl<'s, 'a> Slicer<'s, 'a> {
     }
 
     /// A hash of all that walking through these blocks depends on.
-    fn signature(&self, around: &[Pos]) -> u64 {
+    fn signature(&mut self, around: &[Pos]) -> u64 {
         let mut hasher = FxHasher::default();
         self.has_frame_pointer.hash(&mut hasher);
         for &start in around {
-            let Some(at) = self.state.block_at(start, self.owner) else {
-                continue;
-            };
+            let known = self.surroundings.get(&start).copied();
+            known
+                .unwrap_or_else(|| self.note_surroundings(start))
+                .hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// A hash of all that walking through a block depends on.
+    fn note_surroundings(&mut self, start: Pos) -> u64 {
+        let mut hasher = FxHasher::default();
+        if let Some(at) = self.state.block_at(start, self.owner) {
             (start, self.state.block(at).end, self.entered.contains(&at)).hash(&mut hasher);
             for &(_, from, kind) in self.edges_to(at) {
                 (self.state.block(from).start, kind).hash(&mut hasher);
             }
         }
-        hasher.finish()
+        let hash = hasher.finish();
+        self.surroundings.insert(start, hash);
+        hash
     }
 
     /// The edges that lead to a block.
@@ -329,6 +378,9 @@ impl<'s, 'a> Slicer<'s, 'a> {
         }
         if is_entered {
             return (search.mode.asks_for_origin() && path.is_argument()).then_some(());
+        }
+        if self.went_on(path, search) {
+            return Some(());
         }
         // One path for all of them: hundreds of jumps may lead here, and most of what is behind them was walked before.
         let mut next = path.clone();
@@ -491,6 +543,8 @@ struct Search {
     solutions: Vec<Solution>,
     work: Vec<Path>,
     seen: FxHashSet<Path>,
+    /// Paths that have gone on from blocks with many predecessors, each at one block of those that have the same.
+    gone_on: FxHashSet<Path>,
     states: FxHashMap<BlockRef, u32>,
     /// How often a path has become two inside of a block.
     forks: u32,
@@ -508,6 +562,7 @@ impl Search {
             solutions,
             work,
             seen: FxHashSet::default(),
+            gone_on: FxHashSet::default(),
             states: FxHashMap::default(),
             forks: 0,
             looks: 0,
