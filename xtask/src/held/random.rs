@@ -63,7 +63,10 @@ pub(crate) fn program(seed: u64) -> Program {
         (false, true) => "clang++-19",
     };
     Program {
-        flags: flags(&mut choice, is_gcc),
+        flags: flags(&mut choice, is_gcc)
+            .into_iter()
+            .filter(|flag| *flag != IN_SECTIONS || !text.contains(SUBTRACTED))
+            .collect(),
         text,
         is_cpp,
         tool,
@@ -350,7 +353,7 @@ impl Writer {
                 )
             }
             1 => {
-                let table = names(" - &&L0");
+                let table = names(SUBTRACTED);
                 writeln!(
                     self.text,
                     "{{ static const int to[] = {{ {table} }}; if (--fuel > 0) goto *((char *)&&L0 + to[{value} % {count}]); }}"
@@ -471,80 +474,85 @@ impl Writer {
     }
 }
 
-/// Flags that move code about: (for gcc, for clang, the flags).
-const FLAGS: [(bool, bool, &str); 47] = [
-    (true, true, "-fcf-protection=none"),
-    (true, true, "-fcf-protection=full"),
-    (true, true, "-fno-jump-tables"),
-    (true, true, "-mcmodel=large"),
-    (true, true, "-mcmodel=medium"),
-    (true, true, "-fno-plt"),
-    (true, true, "-fno-omit-frame-pointer"),
-    (true, true, "-mno-red-zone"),
-    (true, true, "-falign-functions=1"),
-    (true, true, "-falign-loops=32"),
-    (true, true, "-ffunction-sections -Wl,--gc-sections"),
-    (true, true, "-fno-asynchronous-unwind-tables"),
-    (true, true, "-s"),
-    (true, true, "-g"),
-    (true, true, "-flto"),
-    (true, true, "-fstack-protector-all"),
-    (true, true, "-fstack-clash-protection"),
+/// What is said of a label whose distance from the first one is meant, and a flag of clang's by which there is none.
+const SUBTRACTED: &str = " - &&L0";
+const IN_SECTIONS: &str = "-fbasic-block-sections=all";
+
+/// Whose flags they are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Both,
+    Gcc,
+    Clang,
+}
+use Takes::{Both, Clang, Gcc};
+
+/// Flags that move code about.
+const FLAGS: [(Takes, &str); 47] = [
+    (Both, "-fcf-protection=none"),
+    (Both, "-fcf-protection=full"),
+    (Both, "-fno-jump-tables"),
+    (Both, "-mcmodel=large"),
+    (Both, "-mcmodel=medium"),
+    (Both, "-fno-plt"),
+    (Both, "-fno-omit-frame-pointer"),
+    (Both, "-mno-red-zone"),
+    (Both, "-falign-functions=1"),
+    (Both, "-falign-loops=32"),
+    (Both, "-ffunction-sections -Wl,--gc-sections"),
+    (Both, "-fno-asynchronous-unwind-tables"),
+    (Both, "-s"),
+    (Both, "-g"),
+    (Both, "-flto"),
+    (Both, "-fstack-protector-all"),
+    (Both, "-fstack-clash-protection"),
     (
-        true,
-        true,
+        Both,
         "-fsanitize=undefined -fsanitize-undefined-trap-on-error",
     ),
-    (true, true, "-fpatchable-function-entry=5,2"),
-    (true, true, "-march=x86-64-v3"),
-    (true, true, "-funroll-loops"),
-    (true, true, "-ftrivial-auto-var-init=pattern"),
-    (true, true, "-fzero-call-used-regs=all"),
-    (true, true, "-no-pie -fno-pie"),
-    (false, true, "-fuse-ld=lld"),
-    (false, true, "-fuse-ld=lld -Wl,--icf=all"),
-    (true, true, "-fuse-ld=gold"),
-    (true, true, "-Wl,-z,noseparate-code"),
-    (true, true, "-Wl,-z,now"),
-    (true, false, "-mindirect-branch=thunk"),
+    (Both, "-fpatchable-function-entry=5,2"),
+    (Both, "-march=x86-64-v3"),
+    (Both, "-funroll-loops"),
+    (Both, "-ftrivial-auto-var-init=pattern"),
+    (Both, "-fzero-call-used-regs=all"),
+    (Both, "-no-pie -fno-pie"),
+    (Clang, "-fuse-ld=lld"),
+    (Clang, "-fuse-ld=lld -Wl,--icf=all"),
+    (Both, "-fuse-ld=gold"),
+    (Both, "-Wl,-z,noseparate-code"),
+    (Both, "-Wl,-z,now"),
+    (Gcc, "-mindirect-branch=thunk"),
     (
-        true,
-        false,
+        Gcc,
         "-mindirect-branch=thunk-inline -mfunction-return=thunk-inline -fcf-protection=none",
     ),
-    (true, false, "-fno-reorder-blocks"),
-    (true, false, "-fno-reorder-blocks-and-partition"),
+    (Gcc, "-fno-reorder-blocks"),
+    (Gcc, "-fno-reorder-blocks-and-partition"),
     (
-        true,
-        false,
+        Gcc,
         "-fno-tree-switch-conversion -fno-if-conversion -fno-if-conversion2",
     ),
-    (true, false, "-ftracer"),
-    (
-        true,
-        false,
-        "-fharden-compares -fharden-conditional-branches",
-    ),
-    (true, false, "-fno-guess-branch-probability"),
-    (true, false, "-fsplit-paths -fsplit-loops -funswitch-loops"),
-    (true, false, "-fno-ipa-ra"),
-    (true, false, "-falign-jumps=1 -falign-labels=1"),
-    (true, false, "-mtune=atom"),
-    (true, false, "-fcaller-saves -fno-ira-share-spill-slots"),
-    (false, true, "-mretpoline -fcf-protection=none"),
-    (false, true, "-fbasic-block-sections=all"),
-    (false, true, "-mllvm -enable-split-machine-functions"),
-    (false, true, "-Oz"),
-    (false, true, "-fno-integrated-as"),
+    (Gcc, "-ftracer"),
+    (Gcc, "-fharden-compares -fharden-conditional-branches"),
+    (Gcc, "-fno-guess-branch-probability"),
+    (Gcc, "-fsplit-paths -fsplit-loops -funswitch-loops"),
+    (Gcc, "-fno-ipa-ra"),
+    (Gcc, "-falign-jumps=1 -falign-labels=1"),
+    (Gcc, "-mtune=atom"),
+    (Gcc, "-fcaller-saves -fno-ira-share-spill-slots"),
+    (Clang, "-mretpoline -fcf-protection=none"),
+    (Clang, IN_SECTIONS),
+    (Clang, "-mllvm -enable-split-machine-functions"),
+    (Clang, "-Oz"),
+    (Clang, "-fno-integrated-as"),
 ];
 
 fn flags(choice: &mut Choice, is_gcc: bool) -> Vec<&'static str> {
     let level = choice.of(&["-O0", "-O1", "-O2", "-O2", "-O3", "-Os", "-Og"]);
     let mut flags = vec!["-w", level];
     for _ in 0..choice.below(5) {
-        let (gcc, clang, more) = choice.of(&FLAGS);
-        let fits = if is_gcc { gcc } else { clang };
-        if fits {
+        let (takes, more) = choice.of(&FLAGS);
+        if takes == Both || takes == if is_gcc { Gcc } else { Clang } {
             flags.extend(more.split(' '));
         }
     }
