@@ -93,7 +93,7 @@ fn hold(tests: &[PathBuf], program: &Path, arguments: &[String]) -> Result<()> {
 fn random(tests: &[PathBuf], first: u64, count: u64) -> Result<()> {
     let folder = house::target()?.join("random");
     fs::create_dir_all(&folder)?;
-    let mut wrong = Vec::new();
+    let (mut wrong, mut refused) = (Vec::new(), Vec::new());
     for seed in first..first.saturating_add(count) {
         let made = random::program(seed);
         let source = folder.join(format!("{seed}.{}", if made.is_cpp { "cpp" } else { "c" }));
@@ -105,7 +105,12 @@ fn random(tests: &[PathBuf], first: u64, count: u64) -> Result<()> {
             .arg("-o")
             .arg(&program)
             .arg(&source);
-        match house::run(&mut compile).and_then(|()| hold(tests, &program, &[])) {
+        if let Err(error) = house::run(&mut compile) {
+            eprintln!("{error:#}");
+            refused.push(seed);
+            continue;
+        }
+        match hold(tests, &program, &[]) {
             Ok(()) => {
                 fs::remove_file(&source)?;
                 fs::remove_file(&program)?;
@@ -116,6 +121,13 @@ fn random(tests: &[PathBuf], first: u64, count: u64) -> Result<()> {
             }
         }
     }
+    if !refused.is_empty() {
+        eprintln!("compilers cannot build {refused:?}");
+    }
+    ensure!(
+        count == 0 || (refused.len() as u64) < count,
+        "nothing was built"
+    );
     if !wrong.is_empty() {
         bail!("{} does not hold of {wrong:?}", folder.display());
     }

@@ -63,10 +63,7 @@ pub(crate) fn program(seed: u64) -> Program {
         (false, true) => "clang++-19",
     };
     Program {
-        flags: flags(&mut choice, is_gcc)
-            .into_iter()
-            .filter(|flag| *flag != IN_SECTIONS || !text.contains(SUBTRACTED))
-            .collect(),
+        flags: flags(&mut choice, is_gcc),
         text,
         is_cpp,
         tool,
@@ -353,7 +350,7 @@ impl Writer {
                 )
             }
             1 => {
-                let table = names(SUBTRACTED);
+                let table = names(" - &&L0");
                 writeln!(
                     self.text,
                     "{{ static const int to[] = {{ {table} }}; if (--fuel > 0) goto *((char *)&&L0 + to[{value} % {count}]); }}"
@@ -474,10 +471,6 @@ impl Writer {
     }
 }
 
-/// What is said of a label whose distance from the first one is meant, and a flag of clang's by which there is none.
-const SUBTRACTED: &str = " - &&L0";
-const IN_SECTIONS: &str = "-fbasic-block-sections=all";
-
 /// Whose flags they are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
@@ -541,7 +534,7 @@ const FLAGS: [(Takes, &str); 47] = [
     (Gcc, "-mtune=atom"),
     (Gcc, "-fcaller-saves -fno-ira-share-spill-slots"),
     (Clang, "-mretpoline -fcf-protection=none"),
-    (Clang, IN_SECTIONS),
+    (Clang, "-fbasic-block-sections=all"),
     (Clang, "-mllvm -enable-split-machine-functions"),
     (Clang, "-Oz"),
     (Clang, "-fno-integrated-as"),
