@@ -20,6 +20,19 @@ fn signals_are_ignored_as_without() {
     }
 }
 
+/// Who was to ignore a signal may handle it all the same.
+#[test]
+fn signals_that_were_ignored_reach_who_handles_them() {
+    let command = "perl -e '$| = 1; $SIG{$ARGV[0]} = sub { exit 5 }; print \"ready\\n\"; sleep 1 for 1..100' --";
+    for signal in ["HUP", "INT", "USR1"] {
+        let command = format!("{command} {signal}");
+        let line = format!(
+            "trap '' {signal}; coproc A {{ exec {command}; }}; told=$A_PID; read ready <&${{A[0]}}; kill -{signal} $told; wait $told"
+        );
+        is_as_without(&line, &command, Some(5));
+    }
+}
+
 /// With what is interrupted in it a shell leaves its loop, as long as it sees that it was.
 #[test]
 fn loops_are_left_as_without() {

@@ -100,6 +100,40 @@ fn who_stops_itself_is_stopped_and_sent_on() {
     });
 }
 
+/// A job in the background stops as one in front does, and is stopped as it is.
+#[test]
+fn jobs_in_the_background_stop() {
+    in_both(|mut terminal| {
+        terminal.types("$OBSERVED sh -c 'kill -STOP $$; exit 7' &\n");
+        terminal.types("until jobs | grep 'Stop''ped'; do :; done\n");
+        terminal.shows("Stopped");
+        terminal.types("fg; echo code $?.\n");
+        terminal.shows("code 7.");
+        terminal.types("$OBSERVED sh -c 'echo re''ady; read line; exit 7' &\n");
+        terminal.types("until jobs | grep 'Stop''ped'; do :; done\n");
+        terminal.shows("Stopped");
+        terminal.types("fg; echo code $?.\non\n");
+        terminal.shows("code 7.");
+        terminal.types("exit 3\n");
+        terminal.ends(3);
+    });
+}
+
+/// What stopped the program is what the shell is told.
+#[test]
+fn the_code_of_a_stop_is_the_signal_s() {
+    in_both(|mut terminal| {
+        for (signal, code) in [("STOP", 147), ("TSTP", 148), ("TTIN", 149), ("TTOU", 150)] {
+            terminal.types(&format!("$OBSERVED sh -c 'kill -{signal} $$'\n"));
+            terminal.shows("Stopped");
+            terminal.types("echo code $?.; fg\n");
+            terminal.shows(&format!("code {code}."));
+        }
+        terminal.types("exit 3\n");
+        terminal.ends(3);
+    });
+}
+
 /// Who sends on the process that was started sends on the program.
 #[test]
 fn one_process_is_sent_on() {

@@ -119,9 +119,10 @@ pub fn attend(
         calmed: calm.is_some(),
         apart,
     };
+    let passing = Passing::prepare().map_err(StartError::Lost)?;
+    passing.hand_on(&mut command);
     system::hold_back(&mut command, held);
     numbered::hand_on(&mut command, name);
-    let passing = Passing::prepare().map_err(StartError::Lost)?;
     stand_in::is_started();
     std::thread::scope(|scope| {
         // It comes back when the program has started, which waits for this thread. With the command goes its end of the pipe.

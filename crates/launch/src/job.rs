@@ -1,17 +1,18 @@
 //! Who starts a program at a shell has a job, which can be stopped and sent on. The shell waits for this process: so this one
 //! stops where the program stops, and nowhere else, and if it is sent on the program is.
 //!
-//! That is so for the first process of a job whose terminal has the program in front. Elsewhere nobody waits for a stop, and
-//! whoever sends the program on again may know nothing of this process.
+//! That is so for the first process of a job whose terminal has the program in front, or that the first process of the session has
+//! started. Elsewhere nobody waits for a stop, and whoever sends the program on again may know nothing of this process.
 
 use std::fs::File;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_void, sigaction, siginfo_t};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, killpg, raise};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-use nix::unistd::{Pid, getpgid, getpgrp, getsid, tcgetpgrp, tcsetpgrp};
+use nix::unistd::{Pid, getpgid, getpgrp, getppid, getsid, tcgetpgrp, tcsetpgrp};
 
 use crate::passing::{self, Handler, Left};
 use crate::stand_in;
@@ -53,7 +54,8 @@ impl Job {
     /// `None` where no shell waits for this process alone.
     pub(crate) fn ours() -> Option<Self> {
         let me = Pid::this();
-        let is_job = getpgrp() == me && getsid(None) != Ok(me);
+        // The first process of all waits for ends alone.
+        let is_job = getpgrp() == me && getsid(None) != Ok(me) && getppid() != Pid::from_raw(1);
         (is_job && stand_in::stands_for_a_program()).then(|| Self {
             before: SIGNALS.map(|(signal, handler)| passing::handle(signal, handler)),
         })
@@ -75,15 +77,16 @@ fn stop_with(program: Pid) {
     SENT_ON.store(false, Ordering::SeqCst);
     let (stopped, now) = (WaitPidFlag::WSTOPPED, WaitPidFlag::WNOHANG);
     let is_stopped = waitid(Id::Pid(program), stopped | now);
-    let (Ok(WaitStatus::Stopped(..)), Ok(terminal), Ok(group)) =
-        (is_stopped, File::open("/dev/tty"), getpgid(Some(program)))
+    let (Ok(WaitStatus::Stopped(_, signal)), Ok(terminal), Ok(group)) =
+        (is_stopped, terminal(), getpgid(Some(program)))
     else {
         return;
     };
-    if tcgetpgrp(&terminal) != Ok(group) {
+    let above = getppid();
+    if tcgetpgrp(&terminal) != Ok(group) && getsid(Some(above)) != Ok(above) {
         return;
     }
-    stop_this_process();
+    stop_this_process(signal);
     // A program that is a shell itself has a group of its own; its terminal was given to ours.
     let ours = getpgrp();
     if group != ours && tcgetpgrp(&terminal) == Ok(ours) {
@@ -95,18 +98,28 @@ fn stop_with(program: Pid) {
     }
 }
 
-/// Comes back when it was sent on. A job that is sent on meanwhile does not stop: that takes a stop back which is only pending, and
-/// what came before it has been noted.
-fn stop_this_process() {
-    let handled = passing::reset(libc::SIGTSTP, Left::Default);
-    let stop = SigSet::from(Signal::SIGTSTP);
-    let Ok(mask) = stop.thread_swap_mask(SigmaskHow::SIG_BLOCK) else {
+/// The terminal of this process, if it has one.
+pub(crate) fn terminal() -> io::Result<File> {
+    File::open("/dev/tty")
+}
+
+/// Comes back when it was sent on. A job that is sent on meanwhile does not stop: what came before is noted, and what comes later
+/// takes a stop back that is only pending. (SIGSTOP never is: who is faster than that sends a process on that is about to stop.)
+fn stop_this_process(signal: Signal) {
+    let is_sent_on = || SENT_ON.load(Ordering::SeqCst);
+    if signal == Signal::SIGSTOP {
+        if !is_sent_on() {
+            let _ = raise(signal);
+        }
         return;
-    };
-    let _ = raise(Signal::SIGTSTP);
-    if SENT_ON.load(Ordering::SeqCst) {
-        passing::reset(libc::SIGTSTP, Left::Ignored);
     }
-    let _ = mask.thread_set_mask();
-    passing::set(libc::SIGTSTP, &handled);
+    let handled = passing::reset(signal as c_int, Left::Default);
+    if let Ok(mask) = SigSet::from(signal).thread_swap_mask(SigmaskHow::SIG_BLOCK) {
+        let _ = raise(signal);
+        if is_sent_on() {
+            passing::reset(signal as c_int, Left::Ignored);
+        }
+        let _ = mask.thread_set_mask();
+    }
+    passing::set(signal as c_int, &handled);
 }

@@ -1,8 +1,8 @@
 //! What somebody sends to this process reaches the programs that it has started: a handler passes each signal on, by system
 //! calls alone. No thread waits for them, and waiting for a program is but waiting for a program.
 //!
-//! Signals that whoever started this process wanted ignored stay ignored, here and in the program. Once no program is left
-//! everything is as it was.
+//! Signals that whoever started this process wanted ignored are ignored by the program as long as it does not say otherwise. Once no
+//! program is left everything is as it was.
 //!
 //! What a program sends to its group, or to its parent, comes to this process, too, and is not passed on: it was not meant
 //! for who sent it, and the group has it already. Without us its parent would have been ours; so that gets what comes from
@@ -10,12 +10,16 @@
 
 use std::io::{self, Write as _};
 use std::mem::zeroed;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_void, sigaction, siginfo_t};
+
+use crate::job;
 
 /// The signals that are passed on: all that would end this process without reaching the program, and those to which servers
 /// give a meaning of their own. The real-time signals are those that the C library leaves to programs.
@@ -102,11 +106,35 @@ impl Passing {
         PLACES[number].process.store(STARTING, Ordering::SeqCst);
         if before.programs == 0 {
             let signals = PASSED_ON.into_iter().flatten();
-            let installed = signals.filter_map(|signal| Some((*signal, handle(*signal, pass_on)?)));
+            let installed =
+                signals.filter_map(|signal| Some((*signal, handle_always(*signal, pass_on)?)));
             before.actions = installed.collect();
         }
         before.programs += 1;
         Ok(Self(number))
+    }
+
+    /// Has the program that `command` starts ignore what was to be ignored.
+    ///
+    /// At a terminal it gets memory of its own before it is executed, too: this process would wait for one with borrowed memory,
+    /// and could not be stopped, while the terminal stops that.
+    pub(crate) fn hand_on(&self, command: &mut Command) {
+        let before = before();
+        let actions = before.actions.iter();
+        let ignored = actions.filter(|(_, action)| action.sa_sigaction == libc::SIG_IGN);
+        let ignored: Vec<c_int> = ignored.map(|(signal, _)| *signal).collect();
+        if ignored.is_empty() && job::terminal().is_err() {
+            return;
+        }
+        // SAFETY: between fork and exec the closure only makes system calls.
+        unsafe {
+            command.pre_exec(move || {
+                ignored.iter().for_each(|signal| {
+                    reset(*signal, Left::Ignored);
+                });
+                Ok(())
+            });
+        }
     }
 
     /// The program has started: it is `process`.
@@ -150,18 +178,26 @@ pub fn keep_going() {
 
 pub(crate) type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
+/// What is done with a signal.
+fn action(signal: c_int) -> sigaction {
+    // SAFETY: an action of zeros is one, and the call only writes into it.
+    unsafe {
+        let mut action: sigaction = zeroed();
+        libc::sigaction(signal, ptr::null(), &raw mut action);
+        action
+    }
+}
+
 /// Has a signal handled, unless it is ignored; gives what was done with it before.
 pub(crate) fn handle(signal: c_int, handler: Handler) -> Option<sigaction> {
-    // SAFETY: an action of zeros is one, and the call only writes into it.
-    let before = unsafe {
-        let mut before: sigaction = zeroed();
-        libc::sigaction(signal, ptr::null(), &raw mut before);
-        before
-    };
-    if before.sa_sigaction == libc::SIG_IGN {
-        return None;
-    }
-    // SAFETY: as above: nothing is blocked by it.
+    let is_ignored = action(signal).sa_sigaction == libc::SIG_IGN;
+    (!is_ignored).then(|| handle_always(signal, handler))?
+}
+
+/// Has a signal handled, and gives what was done with it before.
+fn handle_always(signal: c_int, handler: Handler) -> Option<sigaction> {
+    let before = action(signal);
+    // SAFETY: an action of zeros is one, and blocks nothing.
     let mut action: sigaction = unsafe { zeroed() };
     action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
@@ -308,7 +344,9 @@ fn is_for_the_program(process: i32, signal: c_int, code: c_int) -> bool {
     match (code, signal) {
         (libc::SI_KERNEL, libc::SIGALRM) => true,
         (libc::SI_KERNEL, libc::SIGHUP) => is_leader || is_apart,
-        (libc::SI_KERNEL, libc::SIGINT | libc::SIGQUIT | libc::SIGTSTP) => is_apart,
+        // One that is starting may not have had it, and one more stop does not stop what is stopped.
+        (libc::SI_KERNEL, libc::SIGTSTP) => is_apart || process == STARTING,
+        (libc::SI_KERNEL, libc::SIGINT | libc::SIGQUIT) => is_apart,
         (libc::SI_KERNEL | libc::SI_TKILL, _) => false,
         _ => true,
     }
@@ -354,7 +392,7 @@ fn send(process: i32, signal: c_int) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Passing, handle, pass_on, set};
+    use super::{Passing, pass_on};
     use nix::libc;
     use nix::sys::signal::Signal;
     use nix::unistd::Pid;
@@ -363,11 +401,7 @@ mod tests {
 
     /// What is done with a signal now.
     fn action(signal: i32) -> usize {
-        let Some(now) = handle(signal, pass_on) else {
-            return libc::SIG_IGN;
-        };
-        set(signal, &now);
-        now.sa_sigaction
+        super::action(signal).sa_sigaction
     }
 
     #[test]

@@ -202,11 +202,12 @@ pub fn start_with(
     }
     extra.hand_on(&mut command);
     scarce::hand_on(&mut command);
-    numbered::hand_on(&mut command, name);
     // Handled from before the program starts, so that none is missed; the program itself starts
     // with the default for each.
     let passing = Passing::prepare().map_err(StartError::Lost)?;
     let job = Job::ours();
+    passing.hand_on(&mut command);
+    numbered::hand_on(&mut command, name);
     stand_in::is_started();
     let failed = |error| StartError::NotStarted(target.command.clone(), error);
     let child = command.spawn().inspect_err(without_room).map_err(failed)?;
