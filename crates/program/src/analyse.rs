@@ -32,6 +32,7 @@ mod slice;
 mod state;
 mod tables;
 
+use return_address::Unusual;
 use std::path::Path;
 use std::time::Instant;
 
@@ -146,13 +147,13 @@ fn functions(stated: &Tables<'_>, progress: &dyn Progress) -> Vec<Function> {
         .collect();
     discover::explore(&mut state, all, progress);
     settle::settle(&mut state, progress);
-    let strays = return_address::strays(&state);
+    let unusual = Unusual::of(&state);
     let open = orphans::open(&state);
     progress.stage("building graphs", state.fragments.len() as u64);
     (0..u32::try_from(state.fragments.len()).unwrap_or(u32::MAX))
         .into_par_iter()
         .with_min_len(64)
-        .filter_map(|owner| build::function(&state, &strays, &open, owner))
+        .filter_map(|owner| build::function(&state, &unusual, &open, owner))
         .collect()
 }
 

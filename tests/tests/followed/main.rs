@@ -244,7 +244,12 @@ fn paths_where_control_is_unusual_are_exact() {
     assert_eq!(ran("first"), [5, 5], "{reasons:?}");
     assert_eq!(ran("second").iter().sum::<u64>(), 20);
     // At the call, and behind it if nothing is left by its second return.
-    for name in ["saved", "saved_by_name"] {
+    for name in [
+        "saved",
+        "saved_by_name",
+        "saved_by_branching",
+        "saved_by_leading",
+    ] {
         assert_eq!(ran(name).iter().sum::<u64>(), 10 + 5 + 5, "{name}");
     }
 }

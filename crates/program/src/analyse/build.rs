@@ -6,7 +6,7 @@ use super::code::{Code, Pos};
 use super::explore::{Exit, RawBlock};
 use super::fragment::{self, Fragment};
 use super::padding;
-use super::return_address;
+use super::return_address::{self, Unusual};
 use super::returns::call_falls_through;
 use super::state::{BlockRef, State};
 use crate::{
@@ -16,18 +16,17 @@ use crate::{
 /// The function whose entry is at the start of the fragment `owner`; `None` where a fragment is a
 /// part of another function, or has turned out to hold nothing but padding.
 ///
-/// `strays` are the functions that do not come back to where they were called, `open` those that
-/// may be entered anywhere ([`super::orphans`]).
+/// `open` are those that may be entered anywhere ([`super::orphans`]).
 pub(crate) fn function(
     state: &State<'_>,
-    strays: &FxHashSet<u32>,
+    unusual: &Unusual,
     open: &FxHashSet<u32>,
     owner: u32,
 ) -> Option<Function> {
     if state.owner_of(owner) != owner || is_only_padding(state, owner) {
         return None;
     }
-    let mut builder = Builder::new(state, (strays, open), owner);
+    let mut builder = Builder::new(state, (unusual, open), owner);
     builder.add_blocks();
     builder.add_ways_out();
     Some(builder.finish())
@@ -41,7 +40,7 @@ fn is_only_padding(state: &State<'_>, owner: u32) -> bool {
 
 struct Builder<'s, 'a> {
     state: &'s State<'a>,
-    strays: &'s FxHashSet<u32>,
+    unusual: &'s Unusual,
     open: &'s FxHashSet<u32>,
     code: &'a Code<'a>,
     owner: u32,
@@ -54,7 +53,7 @@ struct Builder<'s, 'a> {
 impl<'s, 'a> Builder<'s, 'a> {
     fn new(
         state: &'s State<'a>,
-        (strays, open): (&'s FxHashSet<u32>, &'s FxHashSet<u32>),
+        (unusual, open): (&'s Unusual, &'s FxHashSet<u32>),
         owner: u32,
     ) -> Self {
         let code = state.tables.code;
@@ -68,7 +67,7 @@ impl<'s, 'a> Builder<'s, 'a> {
             name: name(state, home),
             status: Status::Exact,
             returns: state.reach.returns(owner),
-            returns_again: return_address::is_kept(code, home),
+            returns_again: unusual.keepers.contains(&owner),
             blocks: Vec::new(),
             edges: Vec::new(),
             calls: Vec::new(),
@@ -77,7 +76,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         };
         Self {
             state,
-            strays,
+            unusual,
             open,
             code,
             owner,
@@ -263,7 +262,7 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// Whether a call of `target` does not come back behind itself.
     fn is_stray(&self, target: Pos) -> bool {
         let callee = self.state.find(target);
-        callee.is_some_and(|callee| self.strays.contains(&self.state.owner[callee]))
+        callee.is_some_and(|callee| self.unusual.strays.contains(&self.state.owner[callee]))
     }
 
     fn add_indirect(&mut self, index: u32, block: RawBlock, import: Option<u32>) {
@@ -296,7 +295,9 @@ impl<'s, 'a> Builder<'s, 'a> {
 
     fn finish(mut self) -> Function {
         let home = &self.state.fragments[self.owner as usize];
-        if self.strays.contains(&self.owner) || return_address::splits_stack(self.code, home) {
+        if self.unusual.strays.contains(&self.owner)
+            || return_address::splits_stack(self.code, home)
+        {
             self.blame(Reason::UnusualControlTransfer);
         }
         if self.holds_open_label() {

@@ -2,9 +2,9 @@
 //! entered behind a call of theirs, and those that keep it, as `setjmp` does.
 //!
 //! Such a function comes back elsewhere, or not at all: neither its graph nor that of its callers can
-//! be relied upon. Looked at is the block of the entry only, where the distance of the stack pointer
-//! from the return address is known without any analysis of flow: an instruction that raises the stack
-//! pointer over the return address drops it, one that writes there puts another one in its place. Linear in the block's
+//! be relied upon. Looked at is the block of the entry only (of those that keep it also what is behind that), where the
+//! distance of the stack pointer from the return address is known without any analysis of flow: an instruction that raises the
+//! stack pointer over the return address drops it, one that writes there puts another one in its place. Linear in the blocks'
 //! instructions.
 
 use iced_x86::{
@@ -15,33 +15,52 @@ use iced_x86::{
 use rustc_hash::FxHashSet;
 
 use super::code::Code;
-use super::explore::RawBlock;
+use super::explore::{Exit, RawBlock};
 use super::fragment::Fragment;
 use super::state::State;
 
-/// The functions, by owner, that do not come back to where they were called: those that drop their
-/// return address, and those that jump to one of them.
-pub(crate) fn strays(state: &State<'_>) -> FxHashSet<u32> {
-    let owners = |index: usize| state.owner[index];
-    let fragments = || state.fragments.iter().enumerate();
-    let mut strays: FxHashSet<u32> = fragments()
-        .filter(|(_, fragment)| fragment.drops_return_address())
-        .map(|(index, _)| owners(index))
-        .collect();
+/// The functions, by owner, of which control comes back elsewhere than their callers think, or more often.
+pub(crate) struct Unusual {
+    /// Those that do not come back to where they were called: they drop their return address, or jump to one that does.
+    pub(crate) strays: FxHashSet<u32>,
+    /// Those that keep it, and the stack pointer, in memory that somebody has named, and those that jump to one that does: they
+    /// may come back more than once, whatever they are called.
+    pub(crate) keepers: FxHashSet<u32>,
+}
+
+impl Unusual {
+    pub(crate) fn of(state: &State<'_>) -> Self {
+        let code = state.tables.code;
+        let all = |is: &dyn Fn(&Fragment) -> bool| {
+            let fragments = state.fragments.iter().enumerate();
+            let found = fragments.filter(|(_, fragment)| is(fragment));
+            with_those_that_lead_there(state, found.map(|(index, _)| state.owner[index]).collect())
+        };
+        let keeps = |fragment: &Fragment| keeps(beginning(code, fragment));
+        Self {
+            strays: all(&Fragment::drops_return_address),
+            keepers: all(&keeps),
+        }
+    }
+}
+
+/// These functions, and all that jump to the start of one of them.
+fn with_those_that_lead_there(state: &State<'_>, mut found: FxHashSet<u32>) -> FxHashSet<u32> {
     let mut before = 0;
-    while strays.len() > before {
-        before = strays.len();
-        let lead_there = fragments().filter(|(_, fragment)| {
+    while found.len() > before {
+        before = found.len();
+        let fragments = state.fragments.iter().enumerate();
+        let lead_there = fragments.filter(|(_, fragment)| {
             let mut targets = fragment.leaving.iter().copied();
             targets.any(|at| {
                 let to = state.find(at).filter(|&to| state.fragments[to].start == at);
-                to.is_some_and(|to| strays.contains(&owners(to)))
+                to.is_some_and(|to| found.contains(&state.owner[to]))
             })
         });
-        let new: Vec<u32> = lead_there.map(|(index, _)| owners(index)).collect();
-        strays.extend(new);
+        let new: Vec<u32> = lead_there.map(|(index, _)| state.owner[index]).collect();
+        found.extend(new);
     }
-    strays
+    found
 }
 
 /// Whether a function that would start with the fragment would take its return address away. (Where
@@ -58,10 +77,21 @@ fn first_bytes<'a>(code: &Code<'a>, fragment: &Fragment) -> Option<&'a [u8]> {
     Some(code.bytes(first.start, first.end))
 }
 
-/// Whether the function that starts with the fragment keeps its return address, and the stack pointer, in memory that somebody
-/// has named: control may come back from it more than once, whatever it is called.
-pub(crate) fn is_kept(code: &Code<'_>, fragment: &Fragment) -> bool {
-    first_bytes(code, fragment).is_some_and(keeps)
+/// The blocks with which the fragment begins, as far as each may lead to the one behind it.
+fn beginning<'a>(code: &Code<'a>, fragment: &Fragment) -> &'a [u8] {
+    /// More are not looked at: who keeps a return address does so at once.
+    const MOST: usize = 4;
+    let mut end = fragment.start;
+    for block in fragment.blocks.iter().take(MOST) {
+        if block.start != end {
+            break;
+        }
+        end = block.end;
+        if !matches!(block.exit, Exit::Fallthrough | Exit::Branch(_)) {
+            break;
+        }
+    }
+    code.bytes(fragment.start, end)
 }
 
 /// Whether the fragment begins as functions with a split stack do (gcc's `-fsplit-stack`): they compare the stack pointer with the
@@ -133,7 +163,8 @@ enum Given {
     StackPointer,
 }
 
-/// Whether these instructions, at the start of a function, store the return address and the stack pointer behind the same register.
+/// Whether these instructions, at the start of a function, store the return address and the stack pointer behind the same register. What
+/// branches jump over counts as if it were executed.
 fn keeps(bytes: &[u8]) -> bool {
     let mut instruction = Instruction::default();
     let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
@@ -312,6 +343,8 @@ mod tests {
             0xc3,
         ];
         assert!(keeps(mixed));
+        let branch: &[u8] = &[0x85, 0xf6, 0x74, 0x07, 0xc7, 0x47, 64, 1, 0, 0, 0]; // test esi, esi; je; mov [rdi + 64], 1
+        assert!(keeps(&[branch, musl].concat()));
         // The return address alone, as who notes by whom memory was asked for; both, but in places of two owners.
         assert!(!keeps(&[0x48, 0x8b, 0x04, 0x24, 0x48, 0x89, 0x07, 0xc3]));
         let apart: &[u8] = &[
