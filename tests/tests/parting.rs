@@ -101,6 +101,36 @@ fn a_program_that_changes_its_text_has_it_for_itself() {
     }
 }
 
+/// Nor does who looks at the run later take its record for all that happened.
+#[test]
+fn what_is_shown_of_it_later_says_so() {
+    let covering = Covering::new().expect("a folder");
+    let tomo = || {
+        let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+        command.env("TOMO_CACHE_DIR", covering.output());
+        command
+    };
+    for (command, shows) in [
+        ("count", ["count", "--show"]),
+        ("paths", ["paths", "--show"]),
+        ("trace", ["trace", "stats"]),
+    ] {
+        let output = covering.output().join(command);
+        let mut observing = tomo();
+        observing.args([command, "-o"]).arg(&output).arg("--");
+        run(observing, "patches");
+        let runs = std::fs::read_dir(&output).expect("a folder");
+        let mut showing = tomo();
+        showing
+            .args(shows)
+            .args(runs.map(|run| run.expect("a run").path()));
+        let shown = complete(showing, b"").expect("shown");
+        let said = text(&shown.stderr);
+        assert!(said.contains("has it back"), "{command}: {said}");
+        assert!(!text(&shown.stdout).contains("complete"), "{command}");
+    }
+}
+
 /// Such a program has no path, and what the system calls the executable is the loader.
 #[test]
 fn a_program_that_the_loader_was_told_to_start_has_its_own_text_back() {

@@ -13,7 +13,7 @@ use tomo_program::{Cache, path_of};
 use tomo_wire::ModuleId;
 
 use crate::observe::Store;
-use crate::session::bytes;
+use crate::session::{bytes, tell_problem};
 
 /// The runs in `output` that have a file of this kind of `module`, the newest first. Runs that are made at the same
 /// second are in the order of their names.
@@ -68,7 +68,11 @@ impl<'a> Told<'a> {
         let mut runs = Vec::with_capacity(folders.len());
         for folder in folders {
             match Self::of(folder, kind, command) {
-                Ok(run) => runs.push(run),
+                Ok(run) => {
+                    let record = folder.join(format!("{}.record", run.stem()));
+                    tell_problem(folder, &record, &path_of(&run.module.path));
+                    runs.push(run);
+                }
                 Err(error) if folders.len() > 1 => say!("tomo: left out: {error:#}"),
                 Err(error) => return Err(error),
             }

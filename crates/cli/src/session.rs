@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
 use tomo_export::{Located, locate};
-use tomo_launch::{Agent, Arming, Ended, Observed, Pool, Run, RunFolder, Target};
+use tomo_launch::{Agent, Arming, Ended, Observed, Pool, Run, RunFolder, Target, read_live};
 use tomo_program::{Cache, Progress};
 use tomo_wire::record::{Live, Reason};
 
@@ -396,6 +396,19 @@ pub(crate) fn problem(live: &Live) -> Option<String> {
         format!(" in {refused} of {all} processes")
     };
     Some(format!("{what}{share}: {words}{system}"))
+}
+
+/// Says of the run in `folder`, as after its end, what was not observed of the module at `path`, which has this record.
+pub(crate) fn tell_problem(folder: &Path, record: &Path, path: &Path) {
+    let folder = folder.display();
+    match read_live(record) {
+        Ok(live) => {
+            if let Some(problem) = problem(&live) {
+                say!("tomo: {folder}: {} {problem}", path.display());
+            }
+        }
+        Err(error) => say!("tomo: {folder}: it is not known whether all was observed: {error}"),
+    }
 }
 
 #[cfg(test)]

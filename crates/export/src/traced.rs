@@ -28,6 +28,7 @@ use serde_json::Value;
 use tomo_profile::tracing::{Atlas, AtlasError, Ended, Lane, Sink, walk};
 use tomo_program::{Cache, Progress};
 use tomo_wire::Refusal;
+use tomo_wire::record::{Live, Reason};
 use tomo_wire::tracing::ChartView;
 
 use crate::{Located, ModuleError, locate};
@@ -76,7 +77,11 @@ pub struct TracedRun {
     pub exited: bool,
     /// How it ended, as its folder says.
     pub outcome: Value,
-    /// Bytes that its record takes on the disk.
+    /// The record of the module.
+    pub record: PathBuf,
+    /// Whether its process had its text back before its end, so that nothing more was recorded.
+    pub had_text_back: bool,
+    /// Bytes that what was recorded takes on the disk.
     pub size: u64,
     /// What was recorded.
     pub recorded: Recorded,
@@ -145,7 +150,7 @@ impl Traced {
             } else if chart != own {
                 return Err(TraceError::OtherPlan(folder));
             }
-            runs.push(TracedRun::read(folder)?);
+            runs.push(TracedRun::read(folder, stem)?);
         }
         let place = path.join(format!("{stem}.chart"));
         let view = ChartView::read(&chart).map_err(|why| TraceError::Refused(place, why))?;
@@ -208,7 +213,7 @@ impl Traced {
             .iter()
             .map(|words| Lane::of(atlas, words))
             .collect();
-        let exited = self.runs.iter().all(|run| run.exited);
+        let exited = self.runs.iter().all(|run| run.exited && !run.had_text_back);
         let is_broken = lanes.iter().any(|lane| lane.is_broken);
         let is_cut = !exited || is_broken || thread.serial != 0;
         let origin = atlas.chart.header.origin.get();
@@ -220,12 +225,19 @@ impl Traced {
 }
 
 impl TracedRun {
-    fn read(path: PathBuf) -> Result<Self, TraceError> {
+    fn read(path: PathBuf, stem: &str) -> Result<Self, TraceError> {
         let stated: Value = serde_json::from_slice(&file(&path.join("run.json"))?)
             .map_err(|_| TraceError::NoTrace(path.clone()))?;
         let outcome = stated["outcome"].clone();
         let (size, recorded) = taking::recorded(&path)?;
+        let record = path.join(format!("{stem}.record"));
+        let live = fs::read(&record)
+            .ok()
+            .and_then(|bytes| Live::read(&bytes).ok());
+        let reason = live.and_then(|live| Reason::from_number(live.reason.get()));
         Ok(Self {
+            had_text_back: reason == Some(Reason::Patched),
+            record,
             size,
             exited: outcome.get("exit").is_some() && !recorded.is_cut,
             recorded,

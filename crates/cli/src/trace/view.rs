@@ -14,6 +14,7 @@ use tomo_program::Cache;
 
 use crate::bar::Bar;
 use crate::observe::Store;
+use crate::session::tell_problem;
 
 /// What is looked at.
 #[derive(Subcommand)]
@@ -102,11 +103,12 @@ impl View {
 
 fn open(path: &std::path::Path) -> Result<Traced> {
     let store = Store::open()?;
-    Ok(Traced::read(
-        path,
-        Some(&Cache::at(&store.folder)),
-        &Bar::new(),
-    )?)
+    let traced = Traced::read(path, Some(&Cache::at(&store.folder)), &Bar::new())?;
+    // Who records from outside has no record.
+    for run in traced.runs.iter().filter(|run| run.record.exists()) {
+        tell_problem(&run.path, &run.record, &traced.located.path);
+    }
+    Ok(traced)
 }
 
 /// A trace that is looked at.
@@ -161,7 +163,9 @@ impl<'t> Open<'t> {
 
 /// How a trace ends, in words.
 fn end(open: &Open<'_>, ended: &Ended) -> String {
+    let had_text_back = open.traced.runs.iter().any(|run| run.had_text_back);
     let mut text = match &ended.divergence {
+        None if had_text_back => "the program had its text back before its end".to_owned(),
         None if ended.is_outside => "complete".to_owned(),
         None => "ends in the program's own code".to_owned(),
         Some(Divergence::Differs {
