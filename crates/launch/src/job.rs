@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_void, sigaction, siginfo_t};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, killpg, raise};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, raise};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpgid, getpgrp, getppid, getsid, tcgetpgrp, tcsetpgrp};
 
@@ -94,7 +94,10 @@ fn stop_with(program: Pid) {
     }
     let news = stopped | now | WaitPidFlag::WCONTINUED | WaitPidFlag::WNOWAIT;
     if waitid(Id::Pid(program), news) == Ok(WaitStatus::StillAlive) {
-        let _ = killpg(group, Signal::SIGCONT);
+        let _ = match group == ours {
+            true => kill(program, Signal::SIGCONT),
+            false => killpg(group, Signal::SIGCONT),
+        };
     }
 }
 

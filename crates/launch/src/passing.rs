@@ -161,6 +161,15 @@ impl Drop for Passing {
     }
 }
 
+/// Has a program that is executed in the place of this process ignore what was to be ignored.
+pub(crate) fn put_back() {
+    if let Ok(before) = BEFORE.try_lock() {
+        before.actions.iter().for_each(|(signal, action)| {
+            set(*signal, action);
+        });
+    }
+}
+
 /// Whether the process is a program that was started here, or may be one that is just being started.
 pub(crate) fn is_program(process: i32) -> bool {
     let mut numbers = PLACES

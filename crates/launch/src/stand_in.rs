@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicUsize,
 
 use nix::libc;
 
-use crate::{Ended, inherited, scarce};
+use crate::{Ended, inherited, passing, scarce};
 
 /// The arguments of this process, as the kernel has put them there, and how many.
 static ARGUMENTS: AtomicPtr<*const c_char> = AtomicPtr::new(ptr::null_mut());
@@ -121,6 +121,7 @@ fn become_it(command: *const *const c_char, why: &str) {
     say(["tomo: the program was not observed: ", why, "\n"]);
     scarce::put_back();
     inherited::put_back();
+    passing::put_back();
     // SAFETY: the arguments end with null, and none of them was changed.
     unsafe { libc::execvp(*command, command) };
     say(["tomo: it cannot be executed\n", "", ""]);
