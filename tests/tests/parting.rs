@@ -111,9 +111,9 @@ fn what_is_shown_of_it_later_says_so() {
         command
     };
     for (command, shows) in [
-        ("count", ["count", "--show"]),
-        ("paths", ["paths", "--show"]),
-        ("trace", ["trace", "stats"]),
+        ("count", &["count", "--format", "json", "--show"][..]),
+        ("paths", &["paths", "--format", "json", "--show"]),
+        ("trace", &["trace", "stats"]),
     ] {
         let output = covering.output().join(command);
         let mut observing = tomo();
@@ -127,7 +127,14 @@ fn what_is_shown_of_it_later_says_so() {
         let shown = complete(showing, b"").expect("shown");
         let said = text(&shown.stderr);
         assert!(said.contains("has it back"), "{command}: {said}");
-        assert!(!text(&shown.stdout).contains("complete"), "{command}");
+        let told = text(&shown.stdout);
+        match serde_json::from_str::<serde_json::Value>(&told) {
+            Ok(document) => {
+                let missed = document["not_observed"][0].as_str();
+                assert!(missed.is_some_and(|missed| missed.contains("has it back")));
+            }
+            Err(_) => assert!(command == "trace" && !told.contains("complete"), "{told}"),
+        }
     }
 }
 

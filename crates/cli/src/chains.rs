@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use serde_json::json;
 use tomo_export::chains::{
     Called, Choice, Stacks, document, read, write_flame_graph, write_folded, write_pprof,
 };
@@ -136,7 +137,9 @@ fn conclude(arguments: &Arguments, started: &Started<'_>, session: &Session) -> 
         Ok(write_pprof(to, &stacks, &module)?)
     })?;
     write(&arguments.json, &|to| {
-        Ok(writeln!(to, "{:#}", document(&called)?)?)
+        let mut document = document(&called)?;
+        document["not_observed"] = json!(session.not_observed());
+        Ok(writeln!(to, "{document:#}")?)
     })?;
     tell(None, table(&stacks, &called)?.as_bytes())
 }

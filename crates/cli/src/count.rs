@@ -201,6 +201,7 @@ fn written(format: Format, said: Said) -> Result<Vec<u8>> {
         located,
         counts,
         lost,
+        not_observed,
         shown,
     } = said;
     if format == Format::Table {
@@ -209,7 +210,11 @@ fn written(format: Format, said: Said) -> Result<Vec<u8>> {
     let counted = Counted::of(located, counts);
     let mut text = Vec::new();
     match format {
-        Format::Table | Format::Json => writeln!(text, "{:#}", document(&counted, lost)?)?,
+        Format::Table | Format::Json => {
+            let mut document = document(&counted, lost)?;
+            document["not_observed"] = json!(not_observed);
+            writeln!(text, "{document:#}")?;
+        }
         Format::Lcov => write_tracefile(&mut text, &counted)?,
         Format::Source => write_source(&mut text, &counted)?,
         Format::Callgrind => write_callgrind(&mut text, &counted, &shown)?,

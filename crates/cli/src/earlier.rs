@@ -13,7 +13,7 @@ use tomo_program::{Cache, path_of};
 use tomo_wire::ModuleId;
 
 use crate::observe::Store;
-use crate::session::{bytes, tell_problem};
+use crate::session::{bytes, not_observed, tell_not_observed};
 
 /// The runs in `output` that have a file of this kind of `module`, the newest first. Runs that are made at the same
 /// second are in the order of their names.
@@ -69,8 +69,7 @@ impl<'a> Told<'a> {
         for folder in folders {
             match Self::of(folder, kind, command) {
                 Ok(run) => {
-                    let record = folder.join(format!("{}.record", run.stem()));
-                    tell_problem(folder, &record, &path_of(&run.module.path));
+                    tell_not_observed(folder, &run.record(), &path_of(&run.module.path));
                     runs.push(run);
                 }
                 Err(error) if folders.len() > 1 => say!("tomo: left out: {error:#}"),
@@ -107,6 +106,15 @@ impl<'a> Told<'a> {
             module: modules.find(is_there).with_context(foreign)?,
             kind,
         })
+    }
+
+    fn record(&self) -> PathBuf {
+        self.folder.join(format!("{}.record", self.stem()))
+    }
+
+    /// What of it was not observed.
+    pub(crate) fn not_observed(&self) -> Option<String> {
+        not_observed(&self.record())
     }
 
     pub(crate) fn folder(&self) -> &'a Path {

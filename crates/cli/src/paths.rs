@@ -6,14 +6,14 @@ mod units;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
-use tomo_export::{
-    Extent, Followed, PathCounts, path_counts, write_paths_document, write_paths_table,
-};
+use serde_json::json;
+use tomo_export::{Extent, Followed, PathCounts, path_counts, paths_document, write_paths_table};
 use tomo_launch::{ChosenPaths, ImageError, Observed};
 use tomo_program::{FunctionView, Graphs};
 use tomo_weave::WeaveError;
@@ -140,7 +140,8 @@ impl Arguments {
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.show.is_empty() {
-        let text = written(arguments, &show::together(&arguments.show)?)?;
+        let (followed, missed) = show::together(&arguments.show)?;
+        let text = written(arguments, &followed, &missed)?;
         answer(arguments.to.as_deref(), &text)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -165,7 +166,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             |_, session| {
                 let run = session.folder();
                 let followed = read(run, &session.module, &session.store, arguments.extent())?;
-                tell(arguments.to.as_deref(), &written(arguments, &followed)?)
+                let missed = session.not_observed();
+                let text = written(arguments, &followed, &missed)?;
+                tell(arguments.to.as_deref(), &text)
             },
         )
     })
@@ -215,13 +218,17 @@ fn named(
     Ok((!entries.is_empty()).then_some(entries))
 }
 
-/// What paths say, in the format that was asked for.
-fn written(arguments: &Arguments, followed: &Followed) -> Result<Vec<u8>> {
+/// What paths say, in the format that was asked for, and what was not observed.
+fn written(arguments: &Arguments, followed: &Followed, missed: &[String]) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     let asked = |_: &FunctionView<'_>| true;
     match arguments.format {
         Format::Table => write_paths_table(&mut text, followed, &asked, arguments.top)?,
-        Format::Json => write_paths_document(&mut text, followed, &asked)?,
+        Format::Json => {
+            let mut document = paths_document(followed, &asked)?;
+            document["not_observed"] = json!(missed);
+            writeln!(text, "{document:#}")?;
+        }
     }
     Ok(text)
 }

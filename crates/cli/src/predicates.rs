@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use serde_json::json;
 use tomo_export::Located;
 use tomo_export::predicates::{Id, Sites};
 use tomo_weave::{Asked, Wanted};
@@ -115,7 +116,11 @@ fn conclude(arguments: &Arguments, asked: &Asked, session: &Session) -> Result<(
     let seen = Seen::read(session, !arguments.json)?;
     warn_of_strangers(asked, &seen.sites);
     let text = match arguments.json {
-        true => format!("{:#}\n", words::document(&seen)),
+        true => {
+            let mut document = words::document(&seen);
+            document["not_observed"] = json!(session.not_observed());
+            format!("{document:#}\n")
+        }
         false => words::table(&seen),
     };
     tell(arguments.to.as_deref(), text.as_bytes())

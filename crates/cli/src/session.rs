@@ -231,6 +231,14 @@ impl Session {
         &self.folder
     }
 
+    /// What was not observed of its module; a list, as several runs have it together.
+    pub(crate) fn not_observed(&self) -> Vec<String> {
+        let record = format!("{}.record", self.module.stem);
+        not_observed(&self.folder().join(record))
+            .into_iter()
+            .collect()
+    }
+
     /// The bytes of the file of this kind that the run has of its module.
     pub(crate) fn file(&self, kind: &str) -> Result<Vec<u8>> {
         file_of(self.folder(), &self.module, kind)
@@ -398,16 +406,19 @@ pub(crate) fn problem(live: &Live) -> Option<String> {
     Some(format!("{what}{share}: {words}{system}"))
 }
 
-/// Says of the run in `folder`, as after its end, what was not observed of the module at `path`, which has this record.
-pub(crate) fn tell_problem(folder: &Path, record: &Path, path: &Path) {
-    let folder = folder.display();
+/// What was not observed in the run with this record of a module, if anything was not.
+pub(crate) fn not_observed(record: &Path) -> Option<String> {
     match read_live(record) {
-        Ok(live) => {
-            if let Some(problem) = problem(&live) {
-                say!("tomo: {folder}: {} {problem}", path.display());
-            }
-        }
-        Err(error) => say!("tomo: {folder}: it is not known whether all was observed: {error}"),
+        Ok(live) => problem(&live),
+        Err(error) => Some(format!("may not have been observed: {error}")),
+    }
+}
+
+/// Says of the run in `folder`, as after its end, what was not observed of the module at `path`, which has this record.
+pub(crate) fn tell_not_observed(folder: &Path, record: &Path, path: &Path) {
+    if let Some(problem) = not_observed(record) {
+        let folder = folder.display();
+        say!("tomo: {folder}: {} {problem}", path.display());
     }
 }
 

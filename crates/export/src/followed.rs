@@ -6,7 +6,7 @@
 mod document;
 mod table;
 
-pub use document::write as write_paths_document;
+pub use document::document as paths_document;
 pub use table::write as write_paths_table;
 
 use std::collections::HashMap;

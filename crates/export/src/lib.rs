@@ -44,7 +44,7 @@ pub use counts::{
 };
 pub use findings::{Findings, UnitError};
 pub use folder::{Collected, Group, Refused, collect, single_processes};
-pub use followed::{Followed, write_paths_document, write_paths_table};
+pub use followed::{Followed, paths_document, write_paths_table};
 pub use located::{Place, places};
 pub use merged::{MergeError, write_merged};
 pub use module::{Located, ModuleError, locate};

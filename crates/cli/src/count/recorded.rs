@@ -64,6 +64,8 @@ pub(super) struct Said {
     pub(super) counts: Counts,
     /// Threads that were not counted.
     pub(super) lost: u64,
+    /// What was not observed, in words, for each run of which something was not.
+    pub(super) not_observed: Vec<String>,
     /// The command line of the program, as it is shown.
     pub(super) shown: String,
 }
@@ -77,6 +79,7 @@ impl Said {
             counts: recorded.counts(&located.model.graphs()?, extent)?,
             located,
             lost: recorded.lost,
+            not_observed: session.not_observed(),
             shown,
         })
     }
@@ -112,6 +115,7 @@ impl Said {
             located,
             counts,
             lost,
+            not_observed: runs.iter().filter_map(Told::not_observed).collect(),
             shown: first.shown.clone(),
         })
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tomo_export::{
-    Extent, Followed, PathName, path_counts, path_names, write_paths_document, write_paths_table,
+    Extent, Followed, PathName, path_counts, path_names, paths_document, write_paths_table,
 };
 use tomo_program::FunctionView;
 use tomo_protocol::{Campaign, Client, ModuleOf, Profile, Seen as SeenUnit};
@@ -116,10 +116,7 @@ impl Seen<'_> {
     /// seen it and since when; of each function how many of its paths were watched, and for how long those that never
     /// ran.
     pub(super) fn json(&self) -> Result<String> {
-        let mut text = Vec::new();
-        let all = |_: &FunctionView<'_>| true;
-        write_paths_document(&mut text, &self.followed, &all)?;
-        let mut document: Value = serde_json::from_slice(&text)?;
+        let mut document = paths_document(&self.followed, &|_| true)?;
         let (by_name, unseen) = (self.by_name()?, self.unseen()?);
         let functions = document["functions"].as_array_mut();
         for function in functions.into_iter().flatten() {

@@ -10,8 +10,8 @@ use super::counted;
 use crate::earlier::Told;
 use crate::observe::Store;
 
-/// What these runs of one program say together.
-pub(super) fn together(folders: &[PathBuf]) -> Result<Followed> {
+/// What these runs of one program say together, and what was not observed in them.
+pub(super) fn together(folders: &[PathBuf]) -> Result<(Followed, Vec<String>)> {
     let store = Store::open()?;
     let runs = Told::all(folders, "paths", "tomo paths")?;
     let first = runs
@@ -37,11 +37,13 @@ pub(super) fn together(folders: &[PathBuf]) -> Result<Followed> {
             bail!("the runs cannot be put together: of {title} {error}");
         }
     };
-    Ok(Followed {
+    let missed = runs.iter().filter_map(Told::not_observed).collect();
+    let followed = Followed {
         counts,
         located,
         module: first.stem().to_owned(),
         lost,
         forks,
-    })
+    };
+    Ok((followed, missed))
 }

@@ -14,7 +14,7 @@ use tomo_program::Cache;
 
 use crate::bar::Bar;
 use crate::observe::Store;
-use crate::session::tell_problem;
+use crate::session::tell_not_observed;
 
 /// What is looked at.
 #[derive(Subcommand)]
@@ -106,7 +106,7 @@ fn open(path: &std::path::Path) -> Result<Traced> {
     let traced = Traced::read(path, Some(&Cache::at(&store.folder)), &Bar::new())?;
     // Who records from outside has no record.
     for run in traced.runs.iter().filter(|run| run.record.exists()) {
-        tell_problem(&run.path, &run.record, &traced.located.path);
+        tell_not_observed(&run.path, &run.record, &traced.located.path);
     }
     Ok(traced)
 }

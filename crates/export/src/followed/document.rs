@@ -1,27 +1,24 @@
 //! The paths of a run as one JSON document (schema tomo.paths/1).
 
-use std::io::{self, Write};
-
 use serde_json::{Value, json};
-use tomo_program::{Address, FunctionView, Graphs};
+use tomo_program::{Address, FunctionView, Graphs, ModelError};
 use tomo_wire::paths::Asked;
 
 use super::Followed;
 use crate::{FunctionPaths, PathBreak, PathEnd};
 
-/// Writes all functions that please `is_asked`.
+/// All functions that please `is_asked`.
 ///
 /// # Errors
-/// Where `out` cannot be written, or the model is damaged.
-pub fn write(
-    out: &mut dyn Write,
+/// Where the model is damaged.
+pub fn document(
     followed: &Followed,
     is_asked: &dyn Fn(&FunctionView<'_>) -> bool,
-) -> io::Result<()> {
-    let graphs = followed.graphs().map_err(io::Error::other)?;
+) -> Result<Value, ModelError> {
+    let graphs = followed.graphs()?;
     let functions = followed.counts.functions.iter().filter_map(|function| {
         let view = graphs.function(function.function)?;
-        is_asked(&view).then(|| document(followed, &graphs, &view, function))
+        is_asked(&view).then(|| of_function(followed, &graphs, &view, function))
     });
     let left = followed.counts.left.iter().filter_map(|(id, reason)| {
         let view = graphs.function(*id)?;
@@ -32,7 +29,7 @@ pub fn write(
         }))
     });
     let contradictory = followed.counts.contradictory.iter();
-    let document = json!({
+    Ok(json!({
         "schema": "tomo.paths/1",
         "module": followed.module,
         "functions": functions.collect::<Vec<_>>(),
@@ -40,11 +37,10 @@ pub fn write(
         "contradictory": contradictory.map(|entry| shown(Address(*entry))).collect::<Vec<_>>(),
         "lost_threads": followed.lost,
         "forks": followed.forks,
-    });
-    writeln!(out, "{document:#}")
+    }))
 }
 
-fn document(
+fn of_function(
     followed: &Followed,
     graphs: &Graphs<'_>,
     view: &FunctionView<'_>,
