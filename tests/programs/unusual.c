@@ -68,38 +68,20 @@ __attribute__((noinline)) static int saved(int x) {
     return result;
 }
 
-__attribute__((noinline)) static int saved_by_name(int x) {
-    volatile int result = 3;
-    if (own_SetJmp(kept[1]) == 0) {
-        fail(x, 1);
-        result += x;
-    } else if (x > 3) {
-        result -= 1;
+#define SAVED(name, save, which)                              \
+    __attribute__((noinline)) static int name(int x) {        \
+        volatile int result = 2 * which + 1;                  \
+        if (save(kept[which]) == 0) {                         \
+            fail(x, which);                                   \
+            result += x;                                      \
+        } else if (x > 3) {                                   \
+            result -= 1;                                      \
+        }                                                     \
+        return result;                                        \
     }
-    return result;
-}
-
-__attribute__((noinline)) static int saved_by_branching(int x) {
-    volatile int result = 5;
-    if (branching(kept[2]) == 0) {
-        fail(x, 2);
-        result += x;
-    } else if (x > 3) {
-        result -= 1;
-    }
-    return result;
-}
-
-__attribute__((noinline)) static int saved_by_leading(int x) {
-    volatile int result = 7;
-    if (leading(kept[3]) == 0) {
-        fail(x, 3);
-        result += x;
-    } else if (x > 3) {
-        result -= 1;
-    }
-    return result;
-}
+SAVED(saved_by_name, own_SetJmp, 1)
+SAVED(saved_by_branching, branching, 2)
+SAVED(saved_by_leading, leading, 3)
 
 int main(void) {
     int sum = 0;

@@ -3,6 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tomo_testkit::coverage::Covering;
 
 /// A terminal with a shell.
@@ -22,8 +24,12 @@ impl Terminal {
         let tomo = tomo_testkit::tomo::path().expect("tomo");
         let output = covering.output();
         let words = format!("{} cover -o {} --", tomo.display(), output.display());
-        let mut child = Command::new("script")
+        // Who waits for what never comes is told so in the end.
+        let mut child = Command::new("timeout")
             .args([
+                "--foreground",
+                "300",
+                "script",
                 "-qfec",
                 "bash --norc --noprofile --noediting -i",
                 "/dev/null",
@@ -64,15 +70,17 @@ impl Terminal {
     /// Waits until the shell has ended, with this code.
     fn ends(mut self, code: i32) {
         let ended = self.child.wait().expect("ended");
-        assert_eq!(ended.code(), Some(code));
+        assert_eq!(ended.code(), Some(code), "{}", self.seen);
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
         // Where a test has failed; the shell finds its terminal gone.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Ok(None) = self.child.try_wait() {
+            let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
+            let _ = self.child.wait();
+        }
     }
 }
 
