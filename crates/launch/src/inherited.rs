@@ -9,10 +9,11 @@
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
-use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::libc::{self, c_int, sighandler_t};
+use nix::libc::{self, c_int};
+
+use crate::passing::{self, Left};
 
 /// The signals of which it is known whether they were ignored.
 const SIGNALS: [c_int; 2] = [libc::SIGPIPE, libc::SIGCHLD];
@@ -30,10 +31,10 @@ static ASK: extern "C" fn() = ask;
 
 extern "C" fn ask() {
     for (signal, ignored) in SIGNALS.into_iter().zip(&IGNORED) {
-        let is_ignored = handler(signal) == libc::SIG_IGN;
+        let is_ignored = passing::action(signal).sa_sigaction == libc::SIG_IGN;
         ignored.store(is_ignored, Ordering::Relaxed);
         if is_ignored && signal == libc::SIGCHLD {
-            handle(signal, libc::SIG_DFL);
+            passing::reset(signal, Left::Default);
         }
     }
     for (file, closed) in FILES.into_iter().zip(&CLOSED) {
@@ -41,20 +42,6 @@ extern "C" fn ask() {
         let is_open = unsafe { libc::fcntl(file, libc::F_GETFD) } >= 0;
         closed.store(!is_open, Ordering::Relaxed);
     }
-}
-
-fn handler(signal: c_int) -> sighandler_t {
-    // SAFETY: an action of zeros is one, and the call only writes into it.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, ptr::null(), &raw mut action);
-        action.sa_sigaction
-    }
-}
-
-fn handle(signal: c_int, handler: sighandler_t) {
-    // SAFETY: an async-signal-safe call; the handler is one of the kernel's own.
-    unsafe { libc::signal(signal, handler) };
 }
 
 fn is_set(flag: &AtomicBool) -> bool {
@@ -84,11 +71,11 @@ pub(crate) fn put_back() {
 fn put_back_but(given: [bool; FILES.len()]) {
     for (signal, ignored) in SIGNALS.into_iter().zip(&IGNORED) {
         let before = if is_set(ignored) {
-            libc::SIG_IGN
+            Left::Ignored
         } else {
-            libc::SIG_DFL
+            Left::Default
         };
-        handle(signal, before);
+        passing::reset(signal, before);
     }
     for ((file, closed), given) in FILES.into_iter().zip(&CLOSED).zip(given) {
         if is_set(closed) && !given {

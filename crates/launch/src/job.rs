@@ -1,10 +1,10 @@
 //! Who starts a program at a shell has a job, which can be stopped and sent on. The shell waits for this process: so this one
 //! stops where the program stops, and nowhere else, and if it is sent on the program is.
 //!
-//! That is so for the first process of a job whose terminal has the program in front, or that the first process of the session has
-//! started. Elsewhere nobody waits for a stop, and whoever sends the program on again may know nothing of this process.
+//! That is so for the first process of a job whose terminal has the program in front, or that a shell with jobs has started. Elsewhere
+//! nobody waits for a stop, and whoever sends the program on again may know nothing of this process.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -82,8 +82,7 @@ fn stop_with(program: Pid) {
     else {
         return;
     };
-    let above = getppid();
-    if tcgetpgrp(&terminal) != Ok(group) && getsid(Some(above)) != Ok(above) {
+    if tcgetpgrp(&terminal) != Ok(group) && !has_jobs(getppid()) {
         return;
     }
     stop_this_process(signal);
@@ -99,6 +98,14 @@ fn stop_with(program: Pid) {
             false => killpg(group, Signal::SIGCONT),
         };
     }
+}
+
+/// Whether a process is a shell with jobs: who gives the terminal to jobs and takes it back ignores that it is in the background.
+fn has_jobs(process: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    ignored.is_some_and(|bits| bits >> (libc::SIGTTOU - 1) & 1 == 1)
 }
 
 /// The terminal of this process, if it has one.

@@ -188,7 +188,7 @@ pub fn keep_going() {
 pub(crate) type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
 /// What is done with a signal.
-fn action(signal: c_int) -> sigaction {
+pub(crate) fn action(signal: c_int) -> sigaction {
     // SAFETY: an action of zeros is one, and the call only writes into it.
     unsafe {
         let mut action: sigaction = zeroed();
