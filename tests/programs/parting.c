@@ -248,6 +248,33 @@ static int limited(void) {
   return 7;
 }
 
+/* Becomes another user, enters another root, or allows itself hardly anything; then there are threads, one after the other and at
+   once, and processes with threads of their own, all of which do the same. */
+static void *steps(void *unused) {
+  (void)unused;
+  for (unsigned i = 0; i < 1000; i++) counted(i);
+  return 0;
+}
+static void three_threads(void) {
+  pthread_t threads[3];
+  for (int i = 0; i < 3; i++) if (pthread_create(threads + i, 0, steps, 0)) exit(98);
+  for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
+}
+static int goes_on(void) {
+  for (int i = 0; i < 4; i++) {
+    int status = 0;
+    three_threads();
+    pid_t child = fork();
+    if (!child) steps(0), three_threads(), _exit(5);
+    if (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 5) return 97;
+  }
+  steps(0);
+  return 7;
+}
+static int drops(void) { return setgroups(0, 0) || setgid(65534) || setuid(65534) ? 98 : goes_on(); }
+static int returns(void) { return seteuid(65534) ? 98 : goes_on() != 7 || seteuid(0) ? 97 : goes_on(); }
+static int moves_out(void) { return chroot(getenv("ROOT")) || chdir("/") || setresuid(1, 1, 1) ? 98 : goes_on(); }
+
 /* Becomes nobody, and another program, which says something on both of its outputs. */
 static int leaves(void) {
   if (setgroups(0, 0) || setgid(65534) || setuid(65534)) return 98;
@@ -306,7 +333,7 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"called_back", called_back}, {"traced", traced}, {"patches", patches},
   {"locks", locks}, {"limited", limited},
   {"walks", walks}, {"bounds", bounds}, {"shuts_in", shuts_in},
-  {"leaves", leaves}, {"bordering", bordering}, {"namespaced", namespaced},
+  {"drops", drops}, {"returns", returns}, {"moves_out", moves_out}, {"leaves", leaves}, {"bordering", bordering}, {"namespaced", namespaced},
 };
 
 int main(int count, char **arguments) {

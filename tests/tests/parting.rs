@@ -220,30 +220,68 @@ fn the_page_of_a_programs_header_stays_its_own() {
     );
 }
 
+/// What a command that keeps its results in `covering` says of a scenario, which ends with 7.
+fn said_of(covering: &Covering, command: &str, scenario: &str) -> String {
+    let mut observing = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+    let output = covering.output().join(command);
+    observing.args([command, "-o"]).arg(output).arg("--");
+    observing.env("ROOT", covering.output());
+    let got = run(observing, scenario);
+    let said = text(&got.stderr);
+    assert_eq!(got.status.code(), Some(7), "{scenario} {command}: {said}");
+    said
+}
+
+/// How often `counted` was called, as `tomo count` says.
+fn calls_of_counted(said: &str) -> Option<&str> {
+    let line = said.lines().find(|line| line.ends_with(" counted"))?;
+    line.split_whitespace().next()
+}
+
 /// What threads without a slab do is lost, which is said, and nothing else is.
 #[test]
 fn threads_for_which_there_is_no_room_leave_other_counts_alone() {
     let covering = Covering::new().expect("a folder");
-    let observed = |command: &str| {
-        let mut observing = Command::new(tomo_testkit::tomo::path().expect("tomo"));
-        let output = covering.output().join(command);
-        observing.args([command, "-o"]).arg(output).arg("--");
-        let got = run(observing, "limited");
-        assert_eq!(
-            got.status.code(),
-            Some(7),
-            "{command}: {}",
-            text(&got.stderr)
-        );
-        text(&got.stderr)
-    };
-    let said = observed("count");
-    let of = said.lines().find(|line| line.ends_with(" counted"));
-    let entered = of.and_then(|line| line.split_whitespace().next());
-    assert_eq!(entered, Some("3000000"), "{said}");
+    let said = said_of(&covering, "count", "limited");
+    assert_eq!(calls_of_counted(&said), Some("3000000"), "{said}");
     assert!(said.contains("3 threads were not counted"), "{said}");
     for command in ["paths", "chains", "predicates", "trace"] {
-        observed(command);
+        said_of(&covering, command, "limited");
+    }
+}
+
+/// Nobody opens the file of slabs any more who has become another user or has another root.
+#[test]
+fn threads_and_processes_of_who_gives_up_root_are_counted() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    for (scenario, calls) in [
+        ("drops", 29_000),
+        ("returns", 58_000),
+        ("moves_out", 29_000),
+    ] {
+        let covering = Covering::new().expect("a folder");
+        let observed = |command: &str| {
+            let said = said_of(&covering, command, scenario);
+            let lost = said.contains("threads were not");
+            assert!(!lost, "{scenario} {command}: {said}");
+            said
+        };
+        let said = observed("count");
+        let expected = calls.to_string();
+        assert_eq!(calls_of_counted(&said), Some(&*expected), "{scenario}");
+        let said = observed("paths");
+        let expected = format!("counted: 1 of 1 paths ran, {calls} times in all");
+        assert!(said.contains(&expected), "{scenario}: {said}");
+        let said = observed("chains");
+        let of = |line: &str| -> Option<u32> {
+            let (calls, chain) = line.trim_start().split_once("  ")?;
+            chain.starts_with("counted ").then(|| calls.parse().ok())?
+        };
+        let sum: u32 = said.lines().filter_map(of).sum();
+        assert_eq!(sum, calls, "{scenario}: {said}");
+        observed("predicates");
     }
 }
 

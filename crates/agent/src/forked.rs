@@ -38,7 +38,7 @@ use crate::own::{self, Own};
 use crate::symbols::OfGlibc;
 use crate::system::{self, Errno, How, Protection};
 use crate::tables::tables;
-use crate::{door, kept, slabs, stacks};
+use crate::{ahead, door, kept, slabs, stacks};
 
 /// A module of which this process has a text and a record of its own.
 #[derive(Clone, Copy)]
@@ -272,6 +272,7 @@ pub(crate) fn is_closed() -> bool {
 /// `prctl` is called with this option, or a call that does the same.
 pub(crate) fn before_controlling(option: c_int) {
     if option == SET_SANDBOX {
+        ahead::look();
         CLOSED.store(true, Ordering::Relaxed);
     }
 }

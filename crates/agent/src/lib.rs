@@ -36,6 +36,7 @@
 //! | `limits.rs` | limits of memory that a program sets itself |
 //! | `preloaded.rs` | our name in the environment, where our file is out of reach or not wanted |
 //! | `slabs.rs` | a slab of counters for each thread |
+//! | `ahead.rs` | slabs for who is about to lose sight of their file |
 //! | `shadow.rs` | a shadow of the thread's stacks behind it |
 //! | `tracks.rs` | what threads record in order, and how it grows |
 //! | `chains.rs` | the tree of calls of a thread |
@@ -61,6 +62,7 @@
     expect(dead_code, reason = "without its entry points nothing is used")
 )]
 
+mod ahead;
 mod arguments;
 mod arm;
 mod armed;

@@ -35,3 +35,9 @@ pub(crate) fn put_counters(place: usize, size: usize, file: &File, start: u64) -
     system::bring_in_one_by_one(place, size);
     Some(())
 }
+
+/// Moves `size` bytes that are mapped at `from` to where the counters at `place` are.
+pub(crate) fn move_counters(place: usize, size: usize, from: usize) -> Option<()> {
+    // SAFETY: as above; what is at `from` is a slab that this thread was given just now.
+    unsafe { system::move_over(place, size, from) }.ok()
+}

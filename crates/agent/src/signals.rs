@@ -16,6 +16,7 @@ use core::mem::transmute;
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::ahead;
 use crate::arguments::keeping_arguments;
 use crate::contexts::{SET, SWAP};
 use crate::fatal;
@@ -494,6 +495,22 @@ stand_before! {
         forked::before_controlling(option);
         real(option, a, b, c, d)
     }
+    SETUID: setuid(user: u32) -> c_int = -1, |real| {
+        ahead::before_becoming(user);
+        real(user)
+    }
+    SETEUID: seteuid(user: u32) -> c_int = -1, |real| {
+        ahead::before_becoming(user);
+        real(user)
+    }
+    SETREUID: setreuid(user: u32, effective: u32) -> c_int = -1, |real| {
+        ahead::before_becoming(effective);
+        real(user, effective)
+    }
+    SETRESUID: setresuid(user: u32, effective: u32, saved: u32) -> c_int = -1, |real| {
+        ahead::before_becoming(effective);
+        real(user, effective, saved)
+    }
     #[cfg_attr(not(feature = "carried"), expect(non_snake_case, reason = "it is called so"))]
     FORK: _Fork() -> c_int = -1, |real| {
         let process = real();
@@ -522,6 +539,7 @@ stand_before! {
     }
     MLOCKALL: mlockall(flags: c_int) -> c_int = -1, |real| real(slabs::locked(flags))
     CHROOT: chroot(path: *const c_void) -> c_int = -1, |real| {
+        ahead::look();
         let result = real(path);
         if result == 0 {
             preloaded::after_leaving_root();

@@ -19,7 +19,7 @@ use tomo_wire::counting::{Contents, FORKS, LOST, MOST_SLABS, OWNERS, Slabs, USED
 
 use crate::system::{self, Access, File, How, Protection, SIGTRAP_BIT};
 use crate::tables::tables;
-use crate::{chains, door, shadow, tracks};
+use crate::{ahead, chains, door, shadow, tracks};
 
 tables! {
     /// Where in memory this process has mapped each slab; 0 where it has not.
@@ -103,6 +103,14 @@ fn become_own(slab: u32, place: usize) {
 
 /// How many bytes of a slab are used.
 fn room(slab: u32) -> usize {
+    match ahead::has(slab) {
+        true => ahead::room(),
+        false => room_of(slab),
+    }
+}
+
+/// How many of one with this number, if it is made when it is needed.
+pub(crate) fn room_of(slab: u32) -> usize {
     let size = SIZE.load(Ordering::Relaxed);
     match have(Contents::Chains) {
         true => Slabs::room(size as u64, Contents::Chains, slab) as usize,
@@ -242,13 +250,11 @@ fn abandoned(thread: u32, first: u32, tries: u32) -> Option<u32> {
         let owner = owner(slab)?;
         let known = owner.load(Ordering::Relaxed);
         // Where a track lies in memory only its own process knows.
-        let is_ours = || {
-            let mapped = PLACES.get(slab as usize);
-            let mapped = mapped.is_some_and(|place| place.load(Ordering::Relaxed) != 0);
-            mapped && known >> 32 == name(0) >> 32
-        };
+        let is_ours = || is_mapped(slab) && known >> 32 == name(0) >> 32;
+        let is_there = || is_mapped(slab) || ahead::place_of(slab).is_some();
+        let out_of_reach = ahead::has_looked() && !is_there();
         let elsewhere = tracks::are_kept() && !is_ours();
-        if elsewhere || !is_gone(known) {
+        if out_of_reach || elsewhere || !is_gone(known) {
             return None;
         }
         let ours = name(thread);
@@ -265,19 +271,19 @@ fn is_gone(owner: u64) -> bool {
     owner == 0 || (thread != SOON && is_known && !system::is_alive(process, thread))
 }
 
+/// Whether this process has mapped the slab.
+fn is_mapped(slab: u32) -> bool {
+    let place = PLACES.get(slab as usize);
+    place.is_some_and(|place| place.load(Ordering::Relaxed) != 0)
+}
+
 /// Where this process has a slab; mapped if it is not, with room on the disk for all that is used of it.
 fn place(slab: u32) -> Option<usize> {
     let known = PLACES.get(slab as usize)?;
     match known.load(Ordering::Relaxed) {
         0 => {
             let place = match DISTANCE.load(Ordering::Relaxed) {
-                0 => {
-                    let size = SIZE.load(Ordering::Relaxed);
-                    let (file, start) = room_for(slab)?;
-                    let place = system::map(size, Protection::ReadWrite, &file, start).ok()?;
-                    system::bring_in_one_by_one(place as usize, size);
-                    place as usize
-                }
+                0 => ahead::place_of(slab).or_else(|| map(slab))?,
                 _ => {
                     let place = shadow::reserve()?;
                     put_at(slab, place)?;
@@ -294,19 +300,38 @@ fn place(slab: u32) -> Option<usize> {
     }
 }
 
-/// The file, and where in it a slab starts, with room on the disk for all that is used of it.
-fn room_for(slab: u32) -> Option<(File, u64)> {
-    let size = SIZE.load(Ordering::Relaxed) as u64;
-    let file = open()?;
-    let start = Slabs::head() + u64::from(slab) * size;
-    file.allocate(start, room(slab) as u64).ok()?;
-    Some((file, start))
+fn map(slab: u32) -> Option<usize> {
+    let size = SIZE.load(Ordering::Relaxed);
+    let file = with_room(slab)?;
+    let place = system::map(size, Protection::ReadWrite, &file, offset(slab)).ok()?;
+    system::bring_in_one_by_one(place as usize, size);
+    Some(place as usize)
 }
 
-/// Puts a slab in front of a shadow.
+/// The file, with room on the disk for all that is used of a slab.
+fn with_room(slab: u32) -> Option<File> {
+    let file = open()?;
+    file.allocate(offset(slab), room(slab) as u64).ok()?;
+    Some(file)
+}
+
+/// Where in the file a slab starts.
+pub(crate) fn offset(slab: u32) -> u64 {
+    Slabs::head() + u64::from(slab) * size()
+}
+
+/// Puts a slab in front of a shadow. Where the file is out of reach it is moved there from where it is mapped.
 fn put_at(slab: u32, place: usize) -> Option<()> {
-    let (file, start) = room_for(slab)?;
-    shadow::put_counters(place, SIZE.load(Ordering::Relaxed), &file, start)
+    let size = SIZE.load(Ordering::Relaxed);
+    let known = PLACES.get(slab as usize)?.load(Ordering::Relaxed);
+    let mapped = ahead::place_of(slab).or((known != 0).then_some(known));
+    match mapped.filter(|_| ahead::has_looked()) {
+        Some(from) => {
+            ahead::is_moved(slab);
+            shadow::move_counters(place, size, from)
+        }
+        None => shadow::put_counters(place, size, &with_room(slab)?, offset(slab)),
+    }
 }
 
 /// Called in the child of a `fork`, before any handler of the program.

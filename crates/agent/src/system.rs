@@ -385,6 +385,19 @@ pub(crate) fn map(
     Ok(address as *mut u8)
 }
 
+/// Moves what is mapped at `from` over what is at `address`.
+///
+/// # Safety
+/// As for [`map_over`], and nothing may use what is at `from` there any more.
+pub(crate) unsafe fn move_over(address: usize, length: usize, from: usize) -> Result<(), Errno> {
+    const MOVE: usize = 25;
+    const MAY_MOVE_TO: usize = 3;
+    // SAFETY: the caller's.
+    unsafe { call(MOVE, [from, length, length, MAY_MOVE_TO, address, 0]) }?;
+    note_unmapped(length);
+    Ok(())
+}
+
 /// Gives memory back.
 ///
 /// # Safety

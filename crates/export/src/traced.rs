@@ -21,14 +21,15 @@ mod packed;
 mod taking;
 mod tree;
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tomo_profile::tracing::{Atlas, AtlasError, Ended, Lane, Sink, walk};
 use tomo_program::{Cache, Progress};
 use tomo_wire::Refusal;
-use tomo_wire::record::{Live, Reason};
+use tomo_wire::record::{Live, MARKS, Reason};
 use tomo_wire::tracing::ChartView;
 
 use crate::{Located, ModuleError, locate};
@@ -231,9 +232,7 @@ impl TracedRun {
         let outcome = stated["outcome"].clone();
         let (size, recorded) = taking::recorded(&path)?;
         let record = path.join(format!("{stem}.record"));
-        let live = fs::read(&record)
-            .ok()
-            .and_then(|bytes| Live::read(&bytes).ok());
+        let live = head(&record).ok().and_then(|head| Live::read(&head).ok());
         let reason = live.and_then(|live| Reason::from_number(live.reason.get()));
         Ok(Self {
             had_text_back: reason == Some(Reason::Patched),
@@ -249,6 +248,13 @@ impl TracedRun {
 
 /// The file of those that were taken.
 const PACKED: &str = "tracks.zst";
+
+/// What stands before the marks of a record.
+fn head(record: &Path) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    File::open(record)?.take(MARKS).read_to_end(&mut head)?;
+    Ok(head)
+}
 
 fn file(path: &Path) -> Result<Vec<u8>, TraceError> {
     fs::read(path).map_err(|error| TraceError::Io(path.into(), error))
