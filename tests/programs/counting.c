@@ -1,6 +1,7 @@
 /* How often `work` runs is known: whatever ends or begins in the middle of it. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <pty.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,6 +53,13 @@ int main(int count, char **words) {
         for (int i = 0; i < 6; i++) wait_for(made[i]);
     }
     else if (!strcmp(what, "vfork")) { pid_t child = vfork(); if (!child) { all(); _exit(0); } wait_for(child); all(); }
+    else if (!strcmp(what, "terminals")) for (int i = 0; i < 2; i++) {
+        int terminal;
+        pid_t child = forkpty(&terminal, 0, 0, 0);
+        if (!child) { all(); _exit(0); }
+        all();
+        wait_for(child);
+    }
     else if (!strcmp(what, "leaps")) {
         signal(SIGUSR1, handler);
         for (volatile int i = 0; i < 100; i++) if (!sigsetjmp(back, 1)) raise(SIGUSR1);

@@ -3,8 +3,9 @@
 //! program does what it does alone, wherever it was when it forked.
 
 use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use tomo_testkit::corpus::compiled;
@@ -24,6 +25,30 @@ const FUNCTIONS: [&str; 6] = [
 fn program() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| compiled("gcc", "forking.c", &["-O2", "-pthread"]).expect("built"))
+}
+
+/// What is started by what goes on when `tomo` has ended is observed as before.
+#[test]
+fn programs_that_are_started_after_tomo_has_ended_are_observed() {
+    let program = compiled("gcc", "outliving.c", &["-O2"]).expect("built");
+    for options in [&[][..], &["--level", "edge"], &SEPARATE] {
+        let covering = Covering::new().expect("a folder");
+        let mut command = covering.command(options).expect("tomo");
+        command.arg(&program);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut tomo = command.spawn().expect("started");
+        let (input, output) = (tomo.stdin.take(), tomo.stdout.take());
+        assert_eq!(tomo.wait().expect("ended").code(), Some(6));
+        input.expect("piped").write_all(b".").expect("told");
+        let mut said = String::new();
+        let read = output.expect("piped").read_to_string(&mut said);
+        read.expect("read");
+        assert_eq!(said, "ended with 5\n", "{options:?}");
+        let units = covering.all().expect("records");
+        let ran = functions(&program, &units);
+        let wanted = BTreeSet::from(["by_all", "by_child", "after_exec"]);
+        assert_eq!(ran, wanted, "{options:?}");
+    }
 }
 
 fn of_another_library() -> PathBuf {

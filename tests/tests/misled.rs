@@ -78,8 +78,39 @@ fn a_table_that_is_read_too_far_puts_no_probe_into_an_instruction() {
 /// A jump that leads who knows where may enter blocks in their middle.
 #[test]
 fn lines_that_may_have_been_entered_within_a_block_are_not_said_to_be_missed() {
-    let program = compiled("gcc", "differences.c", &["-g", "-O2"]).expect("built");
     let source = include_str!("../programs/differences.c");
+    no_line_that_runs_is_missed("differences.c", source);
+}
+
+/// What a breakpoint stands in front of runs once that was passed.
+#[test]
+fn breakpoints_of_the_programs_own_hide_nothing() {
+    let source = include_str!("../programs/breakpoints.c");
+    no_line_that_runs_is_missed("breakpoints.c", source);
+    for level in ["-O0", "-O1", "-O2"] {
+        let program = compiled("gcc", "breakpoints.c", &["-g", level]).expect("built");
+        does_the_same(&program, 5);
+        for level in ["function", "block", "edge"] {
+            observed(&program, level);
+        }
+        let map = |name: &str| {
+            let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+            command
+                .args(["map", "--no-cache", "--function", name])
+                .arg(&program);
+            String::from_utf8(complete(command, b"").expect("run").stdout).expect("text")
+        };
+        assert!(
+            !map("aligned").contains("does not return"),
+            "{}",
+            map("aligned")
+        );
+    }
+}
+
+/// No line of the program that says that it runs is said to be missed.
+fn no_line_that_runs_is_missed(name: &str, source: &str) {
+    let program = compiled("gcc", name, &["-g", "-O2"]).expect("built");
     let covering = Covering::new().expect("a folder");
     let mut command = covering.command(&[]).expect("tomo");
     command.arg(&program);
@@ -138,6 +169,12 @@ fn constants_among_the_code_stay_as_they_are() {
     for flags in [&["-O2", "-w"][..], &["-O2", "-w", "-s"]] {
         does_the_same(&compiled("gcc", "constants.c", flags).expect("built"), 3);
     }
+}
+
+/// An address through which something is read is none to jump to.
+#[test]
+fn data_behind_a_jump_stays_as_it_is() {
+    does_the_same(&compiled("gcc", "databehind.s", &[]).expect("built"), 4);
 }
 
 /// What forbids most of what is known of a function decides.

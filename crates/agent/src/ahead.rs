@@ -40,8 +40,8 @@ pub(crate) fn look() {
 fn look_at_next() -> Option<()> {
     let used = shared(USED)?.load(Ordering::Relaxed);
     let first = u32::try_from(used).ok()?.min(MOST_SLABS);
-    let affordable = (MOST_BYTES / room() as u64).clamp(1, MOST.into()) as u32;
-    let count = affordable.min(MOST_SLABS - first);
+    let affordable = MOST_BYTES.checked_div(room() as u64)?.max(1) as u32;
+    let count = affordable.min(MOST).min(MOST_SLABS - first);
     let file = slabs::open()?;
     for slab in first..first + count {
         file.allocate(slabs::offset(slab), room() as u64).ok()?;

@@ -226,10 +226,13 @@ impl Wanted<'_> {
             return self.arm_separately(&file, &image);
         }
         let own = match copied {
-            true => Some(open_text(
-                self.path(entry.text.get(), &mut buffer)?,
-                &image,
-            )?),
+            true => {
+                let path = self.path(entry.text.get(), &mut buffer)?;
+                match open_text(path, &image, entry.inode.get())? {
+                    Some(text) => Some(text),
+                    None => Some(copy_text(&file, &image)?),
+                }
+            }
             false => None,
         };
         let files = Files {
@@ -245,11 +248,7 @@ impl Wanted<'_> {
         if !forked::has_room() {
             return Err(Reason::NoRoom.into());
         }
-        let length = image.length.get() as usize;
-        let start = system::map(length, Protection::Read, file, 0);
-        let start = start.map_err(failed(Reason::NotMapped))?;
-        // SAFETY: mapped just now, never unmapped, and where processes are separate nobody writes an image.
-        let bytes = unsafe { slice::from_raw_parts(start, length) };
+        let bytes = map_image(file, image)?;
         let text = own::text(image, bytes).map_err(failed(Reason::NotMapped))?;
         let mut buffer = [0; 4096];
         let path = self.path(self.entry.record.get(), &mut buffer)?;
@@ -298,15 +297,39 @@ fn open_code(path: &CStr, access: Access) -> Result<(File, system::Status), Refu
     })
 }
 
-/// The run's own copy of the text.
-fn open_text(path: &CStr, image: &Image) -> Result<File, Refused> {
-    let (file, status) = open_code(path, Access::ReadWrite)?;
+/// The bytes of an image that nobody writes, for good.
+fn map_image(file: &File, image: &Image) -> Result<&'static [u8], Refused> {
+    let length = image.length.get() as usize;
+    let start = system::map(length, Protection::Read, file, 0);
+    let start = start.map_err(failed(Reason::NotMapped))?;
+    // SAFETY: mapped just now and never unmapped; where processes are separate, or runs have their own texts, nobody writes an image.
+    Ok(unsafe { slice::from_raw_parts(start, length) })
+}
+
+/// A copy of the text that is this process's own.
+fn copy_text(file: &File, image: &Image) -> Result<File, Refused> {
+    let bytes = map_image(file, image)?;
+    let text = own::text(image, bytes).map_err(failed(Reason::NotMapped))?;
+    // SAFETY: mapped just now, and nothing refers to it any more.
+    unsafe { system::unmap(bytes.as_ptr() as usize, bytes.len()) };
+    Ok(text)
+}
+
+/// The run's own copy of the text, which has this inode; none where it is gone with who made it, or out of reach.
+fn open_text(path: &CStr, image: &Image, inode: u64) -> Result<Option<File>, Refused> {
+    let (file, status) = match open_code(path, Access::ReadWrite) {
+        Ok((file, status)) if status.inode == inode => (file, status),
+        // The process whose number is in the path may be another one by now.
+        Ok(_) => return Ok(None),
+        Err(refused) if refused.reason == Reason::NoImage => return Ok(None),
+        Err(refused) => return Err(refused),
+    };
     let ends = image.regions().iter();
     let mut ends = ends.map(|region| region.offset.get() + region.length.get());
     if ends.any(|end| end > status.length as u64) {
         return Err(Reason::ImageRefused.into());
     }
-    Ok(file)
+    Ok(Some(file))
 }
 
 fn open_image(path: &CStr, only_read: bool) -> Result<(File, Image), Refused> {

@@ -207,8 +207,13 @@ fn written(format: Format, said: Said) -> Result<Vec<u8>> {
     if format == Format::Table {
         return Ok(table(&located.model.graphs()?, &counts, lost).into_bytes());
     }
+    let notices = notices(&counts, lost);
     let counted = Counted::of(located, counts);
     let mut text = Vec::new();
+    if format != Format::Json {
+        let notices = notices.lines();
+        notices.for_each(|notice| say!("tomo: {notice}"));
+    }
     match format {
         Format::Table | Format::Json => {
             let mut document = document(&counted, lost)?;
@@ -281,7 +286,24 @@ fn table(graphs: &Graphs<'_>, counts: &Counts, lost: u64) -> String {
     if ran.iter().take(ROWS).any(|ran| !ran.is_whole()) {
         text += "+: some of its blocks cannot be counted\n";
     }
+    text + &notices(counts, lost)
+}
+
+/// What is not counted, a line each.
+fn notices(counts: &Counts, lost: u64) -> String {
+    let is_unknown = |function: &&FunctionCounts| {
+        let blocks = &function.blocks;
+        function.activations.is_none()
+            && blocks
+                .iter()
+                .all(|count| count.is_none_or(|count| count == 0))
+    };
+    let mut text = String::new();
     for (count, what) in [
+        (
+            counts.functions.iter().filter(is_unknown).count() as u64,
+            "functions could not be counted: there is no room for counters in them",
+        ),
         (
             counts.uncounted.len() as u64,
             "functions could not be counted: too little is known of them",

@@ -37,7 +37,7 @@ pub struct FunctionCounts {
 pub enum Extent {
     /// All of them.
     All,
-    /// Those of which a counter is not zero: of others there is nothing to be found out, which takes its time.
+    /// Those of which a counter is not zero, or that have none: of others there is nothing to be found out, which takes its time.
     Ran,
 }
 
@@ -56,12 +56,16 @@ pub struct Counts {
 #[must_use]
 pub fn counts(graphs: &Graphs<'_>, rows: &[Row], values: &[u64], extent: Extent) -> Counts {
     let known = known(rows, values);
-    let ran = (extent == Extent::Ran).then(|| ran(graphs, rows, values));
+    let idle = (extent == Extent::Ran).then(|| idle(graphs, rows, values));
     let is_countable = countable(graphs);
     let (countable, others): (Vec<_>, Vec<_>) = graphs.functions().partition(is_countable);
     let asked: Vec<_> = countable
         .into_iter()
-        .filter(|function| ran.as_ref().is_none_or(|ran| ran.contains(&function.id())))
+        .filter(|function| {
+            !idle
+                .as_ref()
+                .is_some_and(|idle| idle.contains(&function.id()))
+        })
         .collect();
     let all: Vec<_> = asked
         .par_iter()
@@ -91,14 +95,22 @@ fn countable(graphs: &Graphs<'_>) -> impl Fn(&FunctionView<'_>) -> bool + use<> 
     }
 }
 
-/// Functions with a counter that is not zero.
-fn ran(graphs: &Graphs<'_>, rows: &[Row], values: &[u64]) -> HashSet<FunctionId> {
-    let counted = rows.iter().zip(values).filter(|(_, value)| **value > 0);
+/// Functions with counters, all of which are zero.
+fn idle(graphs: &Graphs<'_>, rows: &[Row], values: &[u64]) -> HashSet<FunctionId> {
     let function = |row: &Row| {
         let block = graphs.block_at(Address(row.from.get()))?;
         Some(block.function()?.id())
     };
-    counted.filter_map(|(row, _)| function(row)).collect()
+    let counted = rows.iter().zip(values);
+    let (ran, mut idle): (HashSet<_>, HashSet<_>) = (
+        counted
+            .filter(|(_, value)| **value > 0)
+            .filter_map(|(row, _)| function(row))
+            .collect(),
+        rows.iter().filter_map(function).collect(),
+    );
+    idle.retain(|function| !ran.contains(function));
+    idle
 }
 
 /// How often the arcs of each function ran, for the next choice of counters; what is not known counts as never.
@@ -168,7 +180,7 @@ impl<'g> Mapped<'g> {
                 (Place::Target(node) | Place::Source(node), _) => (self.address(node)?, 0),
                 (Place::Split, FlowArc::Edge(edge)) => {
                     let from = self.address(self.graph.source(edge))?;
-                    (from, self.edges.get(self.own(edge)?)?.address.0)
+                    (from, self.edges.get(self.own(edge)?)?.key())
                 }
                 _ => return None,
             };

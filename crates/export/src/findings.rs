@@ -353,7 +353,7 @@ impl<'g, 'm> Reader<'g, 'm> {
             true => self.infer(),
             false => self.believe(),
         };
-        self.with_all_edges(found, entry)
+        self.with_all_edges(found, entry, entered_within)
     }
 
     fn position(&self, block: BlockView<'_>) -> usize {
@@ -425,7 +425,12 @@ impl<'g, 'm> Reader<'g, 'm> {
     }
 
     /// Puts the edges that leave the function among the others.
-    fn with_all_edges(&self, found: OfFunction, entry: Option<usize>) -> Found {
+    fn with_all_edges(
+        &self,
+        found: OfFunction,
+        entry: Option<usize>,
+        entered_within: bool,
+    ) -> Found {
         let mut inner = found.edges.into_iter();
         let outer = |edge: &EdgeView, mark: Mark| match mark {
             Mark::Hit => Finding::Ran,
@@ -449,8 +454,8 @@ impl<'g, 'm> Reader<'g, 'm> {
         let some_ran = found.blocks.iter().any(|block| block.ran() == Some(true));
         Found {
             entered: match entered.unwrap_or(Finding::Unknown) {
-                // Its code ran, so somebody entered it.
-                Finding::Unknown if some_ran => Finding::RanInferred,
+                // Its code ran, so somebody entered it, unless others jump into its middle.
+                Finding::Unknown if some_ran && !entered_within => Finding::RanInferred,
                 known => known,
             },
             edges,

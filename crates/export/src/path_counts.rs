@@ -193,7 +193,7 @@ impl<'g> Followed<'g> {
             .filter_map(|mark| Some(((mark.from.get(), mark.to.get()), mark.kind()?)))
             .collect();
         let start = |block| function.block(block).map(|block| block.address().0);
-        let kind = |edge: &EdgeView| marks.get(&(start(edge.from)?, edge.address.0)).copied();
+        let kind = |edge: &EdgeView| marks.get(&(start(edge.from)?, edge.key())).copied();
         let severed = |edge: &EdgeView| match kind(edge)? {
             MarkKind::Cuts => Some(Severed::Cuts),
             MarkKind::Ends | MarkKind::GoesOn => Some(Severed::Ends),
@@ -321,7 +321,7 @@ impl<'g> Followed<'g> {
     fn breaks(&self) -> Vec<(EdgeView, PathBreak)> {
         let own = self.function.edges().filter_map(|edge| {
             let from = self.function.block(edge.from)?.address().0;
-            let kind = match self.marks.get(&(from, edge.address.0))? {
+            let kind = match self.marks.get(&(from, edge.key()))? {
                 MarkKind::Ends | MarkKind::GoesOn => PathBreak::Before,
                 MarkKind::Cuts => PathBreak::Cut,
                 MarkKind::Broken | MarkKind::Dead | MarkKind::Unfollowed => return None,
@@ -331,7 +331,7 @@ impl<'g> Followed<'g> {
         let into_unfollowed = self.function.edges().filter_map(|edge| {
             let followed = |block| is_followed(&self.marks, self.function.block(block));
             let from = self.function.block(edge.from)?.address().0;
-            let is_marked = self.marks.contains_key(&(from, edge.address.0));
+            let is_marked = self.marks.contains_key(&(from, edge.key()));
             let ends = followed(edge.from) && !followed(edge.block()?) && !is_marked;
             ends.then_some((edge, PathBreak::Before))
         });

@@ -1,16 +1,17 @@
 //! The folder of a run: what its probes saw, in records; what they observe, in plans; how it went.
 //!
-//! Text and roster of a run are in memory files that vanish with it: nothing that others could
-//! change, or that stays behind, is code.
+//! The text of a run is in a memory file that vanishes with `tomo`: nothing that others could change, or that stays behind, is code.
+//! Programs that are started later, by what goes on when `tomo` has ended, make their own from the image that the roster names.
 
 mod predicates;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -62,8 +63,10 @@ pub struct Armed {
     pub record: PathBuf,
     /// How many probes with a mark it has.
     pub probes: u32,
-    /// Its image, as the cache has it: who makes it anew meanwhile makes another file.
-    image: File,
+    /// Its image, as the cache has it: who makes it anew meanwhile makes another file. None where nothing may be executed from there.
+    image: Option<File>,
+    /// Where the cache has it.
+    cached: PathBuf,
     /// The run's own copy of the image's text, or of all of it.
     text: File,
 }
@@ -103,7 +106,8 @@ impl RunFolder {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = seconds.map_or(0, |since| since.as_secs());
         let path = real.join(format!("run-{seconds}-{}", hexadecimal(&id[..4])));
-        fs::create_dir(&path).map_err(|error| FolderError::Io(path.clone(), error))?;
+        let made = DirBuilder::new().mode(0o755).create(&path);
+        made.map_err(|error| FolderError::Io(path.clone(), error))?;
         Ok(Self {
             path,
             id,
@@ -260,35 +264,62 @@ impl RunFolder {
             record,
             probes: header.probes.get(),
             image,
+            cached: baked.image.clone(),
             text,
         });
         Ok(())
     }
 
-    /// The path of the run's roster.
+    /// The path of the run's roster. It lies in the run's folder, for programs that are started after this process has ended,
+    /// unless the agent would not believe what lies there or the program finds files elsewhere.
     ///
     /// # Errors
-    /// Where there is no memory for it.
+    /// Where there is no memory for it, or no room.
     pub fn roster(&mut self) -> Result<PathBuf, FolderError> {
-        let entries = self.modules.iter().map(|armed| Listed {
-            module: armed.module.id,
-            image: self.seen(&armed.image).into_os_string(),
-            text: (self.forks == Forks::Shared).then(|| self.seen(&armed.text).into_os_string()),
-            record: armed.record.as_os_str().to_os_string(),
-            late: armed.module.late,
-            forks: self.forks,
-        });
-        let files = Files {
-            slabs: self.slabs.as_deref().map(Path::as_os_str),
-            crashes: self.crashes.as_deref().map(Path::as_os_str),
-        };
-        let bytes = roster_bytes(entries, files);
         let failed = |error| FolderError::Io(self.path.clone(), error);
+        if self.window.is_none() && private::folder(&self.path).is_ok() {
+            let path = self.path.join(ROSTER);
+            let bytes = self.roster_in(true).map_err(failed)?;
+            let mut file = private::create(&path).map_err(failed)?;
+            file.write_all(&bytes).map_err(failed)?;
+            if private::is_private(&file.metadata().map_err(failed)?) {
+                return Ok(path);
+            }
+        }
         let mut file = memory_file(c"tomo:roster").map_err(failed)?;
+        let bytes = self.roster_in(false).map_err(failed)?;
         file.write_all(&bytes).map_err(failed)?;
         let path = self.seen(&file);
         self.roster = Some(file);
         Ok(path)
+    }
+
+    /// The roster, which is to last longer than this process or not.
+    fn roster_in(&self, lasts: bool) -> io::Result<Vec<u8>> {
+        let listed = |armed: &Armed| {
+            let image = match &armed.image {
+                Some(_) if lasts => armed.cached.clone(),
+                image => self.seen(image.as_ref().unwrap_or(&armed.text)),
+            };
+            let text = match self.forks {
+                Forks::Shared => Some((self.seen(&armed.text), armed.text.metadata()?.ino())),
+                Forks::Separate => None,
+            };
+            Ok(Listed {
+                module: armed.module.id,
+                image: image.into_os_string(),
+                text: text.map(|(path, inode)| (path.into_os_string(), inode)),
+                record: armed.record.as_os_str().to_os_string(),
+                late: armed.module.late,
+                forks: self.forks,
+            })
+        };
+        let entries: io::Result<Vec<Listed>> = self.modules.iter().map(listed).collect();
+        let files = Files {
+            slabs: self.slabs.as_deref().map(Path::as_os_str),
+            crashes: self.crashes.as_deref().map(Path::as_os_str),
+        };
+        Ok(roster_bytes(entries?.into_iter(), files))
     }
 
     /// The program finds the open files of this process in the folder `window`.
@@ -388,6 +419,9 @@ pub(crate) fn write_record(
     file.write_all_at(&record.sealed(), 0)
 }
 
+/// What the roster is called in the folder of a run.
+pub(crate) const ROSTER: &str = "roster";
+
 /// What the file of slabs is called in the folder of a run.
 pub const SLABS: &str = "slabs";
 
@@ -416,8 +450,8 @@ pub(crate) struct Listed {
     /// The paths of its image and of its record.
     pub(crate) image: OsString,
     pub(crate) record: OsString,
-    /// The path of a copy of the image's text, if that is not shared.
-    pub(crate) text: Option<OsString>,
+    /// The path of a copy of the image's text, and its inode, if that is not shared.
+    pub(crate) text: Option<(OsString, u64)>,
     /// Whether it may be loaded after the start.
     pub(crate) late: bool,
     /// Whose records there are.
@@ -448,7 +482,8 @@ pub(crate) fn roster_bytes(modules: impl Iterator<Item = Listed>, files: Files<'
         entries.push(roster::Entry {
             module: listed.module,
             image,
-            text: listed.text.as_deref().map_or(image, &mut put),
+            text: listed.text.as_ref().map_or(image, |(text, _)| put(text)),
+            inode: listed.text.as_ref().map_or(0, |(_, inode)| *inode).into(),
             record: put(&listed.record),
             late: u32::from(listed.late).into(),
             separate: u32::from(listed.forks == Forks::Separate).into(),
@@ -475,16 +510,16 @@ pub(crate) fn path_of(file: &File) -> PathBuf {
 
 /// The image, and a file in memory with what a run changes of it, at the same places: the text. Copying all
 /// of it takes longer than many a program runs. Where nothing may be executed from the cache, all of it
-/// is copied nevertheless.
-fn own_text(baked: &Baked) -> io::Result<(File, File)> {
+/// is copied nevertheless, and there is no other image.
+fn own_text(baked: &Baked) -> io::Result<(Option<File>, File)> {
     let mut image = private::open(&baked.image, false)?;
     let mut text = memory_file(c"tomo:text")?;
     if fstatvfs(&image)?.flags().contains(FsFlags::ST_NOEXEC) {
         io::copy(&mut image, &mut text)?;
-        return Ok((text.try_clone()?, text));
+        return Ok((None, text));
     }
     copy_text(&mut image, &baked.header, &mut text)?;
-    Ok((image, text))
+    Ok((Some(image), text))
 }
 
 /// Copies what a run changes of an image, at the same places.

@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ use tomo_wire::record::RecordView;
 use tomo_wire::{ModuleId, Refusal};
 
 use crate::folder::{
-    CRASHES, Files, Listed, SLABS, copy_text, roster_bytes, write_crashes, write_record,
+    CRASHES, Files, Listed, ROSTER, SLABS, copy_text, roster_bytes, write_crashes, write_record,
     write_slabs,
 };
 use crate::images::{Baked, read_header};
@@ -200,19 +201,21 @@ impl Carried {
         folder.join(format!("{}.record", self.stem))
     }
 
-    /// Copies its text into the folder of a run, if each has its own.
-    fn text(&self, folder: &Path) -> Result<Option<OsString>, VariantError> {
+    /// Copies its text into the folder of a run, if each has its own: the copy's path and inode.
+    fn text(&self, folder: &Path) -> Result<Option<(OsString, u64)>, VariantError> {
         if !self.alone {
             return Ok(None);
         }
         let path = folder.join(format!("{}.text", self.stem));
-        let copy = || -> io::Result<()> {
+        let copy = || -> io::Result<u64> {
             let mut image = private::open(&self.image, false)?;
             let header = read_header(&self.image).ok_or(io::ErrorKind::InvalidData)?;
-            copy_text(&mut image, &header, &mut private::create(&path)?)
+            let mut text = private::create(&path)?;
+            copy_text(&mut image, &header, &mut text)?;
+            Ok(text.metadata()?.ino())
         };
-        copy().map_err(io_at(&path))?;
-        Ok(Some(path.into_os_string()))
+        let inode = copy().map_err(io_at(&path))?;
+        Ok(Some((path.into_os_string(), inode)))
     }
 }
 
@@ -261,7 +264,7 @@ pub fn equip(folder: &Path, run: [u8; 16], images: &[Carried]) -> Result<PathBuf
         write_record(&record, module, plan, probes, run).map_err(io_at(&record))?;
     }
     let texts = images.iter().map(|carried| carried.text(folder));
-    let texts: Vec<Option<OsString>> = texts.collect::<Result<_, _>>()?;
+    let texts: Vec<Option<(OsString, u64)>> = texts.collect::<Result<_, _>>()?;
     let entries = images.iter().zip(texts).map(|(carried, text)| Listed {
         module: carried.module,
         image: carried.image.as_os_str().to_os_string(),
@@ -270,7 +273,7 @@ pub fn equip(folder: &Path, run: [u8; 16], images: &[Carried]) -> Result<PathBuf
         late: false,
         forks: Forks::Shared,
     });
-    let roster = folder.join("roster");
+    let roster = folder.join(ROSTER);
     let crashes = folder.join(CRASHES);
     write_crashes(&crashes, run).map_err(io_at(&crashes))?;
     let slabs = folder.join(SLABS);

@@ -15,6 +15,7 @@
 
 mod build;
 mod code;
+mod constants;
 mod discover;
 mod explore;
 mod foreign;

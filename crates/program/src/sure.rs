@@ -1,8 +1,9 @@
 //! Which blocks of a function surely start where an instruction does.
 //!
-//! Nothing says where a *measured* table ends, so it may have been read too far. In an exact function that would show: all
-//! of its bytes are accounted for. In a partial one an entry too many may lead between two instructions that nothing
-//! known reaches. So there only that is sure which control reaches without such a table.
+//! Nothing says where a *measured* table ends, so it may have been read too far, and that an address is held does not say that
+//! a jump leads there. In an exact function that would show: all of its bytes are accounted for. In a partial one an entry too many
+//! may lead between two instructions that nothing known reaches, and an address to data. So there only that is sure which control
+//! reaches without such a table or label.
 
 use crate::{EdgeKind, Function, Resolution, Status};
 
@@ -10,9 +11,10 @@ use crate::{EdgeKind, Function, Resolution, Status};
 pub(crate) fn sure_blocks(function: &Function) -> Vec<bool> {
     let count = function.blocks.len();
     let jumps = function.indirect_jumps.iter();
-    let measured = jumps.filter(|jump| jump.resolution == Resolution::MeasuredTable);
-    let measured: Vec<u32> = measured.map(|jump| jump.block).collect();
-    if measured.is_empty() || !matches!(function.status, Status::Partial(_)) {
+    let inferred = [Resolution::MeasuredTable, Resolution::Labels];
+    let doubtful = jumps.filter(|jump| inferred.contains(&jump.resolution));
+    let doubtful: Vec<u32> = doubtful.map(|jump| jump.block).collect();
+    if doubtful.is_empty() || !matches!(function.status, Status::Partial(_)) {
         return vec![true; count];
     }
     let position = |address| {
@@ -21,11 +23,12 @@ pub(crate) fn sure_blocks(function: &Function) -> Vec<bool> {
     };
     let mut ways = vec![Vec::new(); count];
     for edge in &function.edges {
-        let doubtful = edge.kind == EdgeKind::JumpTable && measured.contains(&edge.from);
+        let leads_by = matches!(edge.kind, EdgeKind::JumpTable | EdgeKind::ComputedGoto);
+        let is_doubtful = leads_by && doubtful.contains(&edge.from);
         if let (Some(ways), Ok(to), false) = (
             ways.get_mut(edge.from as usize),
             position(edge.to),
-            doubtful,
+            is_doubtful,
         ) {
             ways.push(to);
         }
@@ -84,10 +87,12 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_measured_table_names_is_not_sure_where_bytes_are_missing() {
+    fn what_only_a_measured_table_or_a_label_names_is_not_sure_where_bytes_are_missing() {
         let partial = Status::Partial(Reason::UnreachedBytes);
-        let found = sure_blocks(&function(partial, Resolution::MeasuredTable));
-        assert_eq!(found, [true, false, true, true]);
+        for resolution in [Resolution::MeasuredTable, Resolution::Labels] {
+            let found = sure_blocks(&function(partial, resolution));
+            assert_eq!(found, [true, false, true, true]);
+        }
         for (status, resolution) in [
             (Status::Exact, Resolution::MeasuredTable),
             (partial, Resolution::GuardedTable),

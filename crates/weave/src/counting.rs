@@ -29,7 +29,7 @@ use crate::staying::whole::MovedBlocks;
 pub(crate) struct Counter {
     /// The block that is reached, or that the edge leaves.
     pub(crate) from: u64,
-    /// The block that the edge enters; 0 for a block.
+    /// The key of the edge; 0 for a block.
     pub(crate) to: u64,
 }
 
@@ -232,7 +232,7 @@ impl<'f> Planner<'f> {
             .filter(|_| chosen.place == Place::Split);
         Counter {
             from,
-            to: split.map_or(0, |edge| edge.address.0),
+            to: split.map_or(0, EdgeView::key),
         }
     }
 

@@ -413,8 +413,9 @@ impl<'f> Planner<'f> {
     /// The way of a branch that an edge is.
     fn way(&self, from: usize, edge: &EdgeView) -> Place {
         match self.blocks[from].branches_to(edge.address) {
-            Some(true) => Place::Taken(from),
-            Some(false) => Place::NotTaken(from),
+            // Both ways may lead there.
+            Some(true) if edge.kind != EdgeKind::NotTaken => Place::Taken(from),
+            Some(_) => Place::NotTaken(from),
             None => Place::End(from),
         }
     }
@@ -427,7 +428,7 @@ impl<'f> Planner<'f> {
             if let (Some(kind), Some(from)) =
                 (cuts.kind(&edge), self.function.position_of(edge.from))
             {
-                marks.push(Mark::of(kind, start(from), edge.address.0));
+                marks.push(Mark::of(kind, start(from), edge.key()));
             }
         }
         let own = (0..)
@@ -436,7 +437,7 @@ impl<'f> Planner<'f> {
         for (id, edge) in own {
             if let PathEdge::Own(edge) = edge {
                 let from = paths.graph.source(EdgeId(id)).index();
-                marks.push(Mark::of(MarkKind::Broken, start(from), edge.address.0));
+                marks.push(Mark::of(MarkKind::Broken, start(from), edge.key()));
             }
         }
         for (block, (followed, dead)) in cuts.followed.iter().zip(&drawn.dead).enumerate() {

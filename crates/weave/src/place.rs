@@ -27,6 +27,7 @@ use crate::block::{Decoded, Leaves, is_call};
 use crate::choose::{Choice, Costs, Fate};
 use crate::counts::Refusal;
 use crate::spots::{Ways, stays_away};
+use crate::tactics::trap::TRAP;
 use crate::tactics::{hop, prefixed, retarget, staying};
 use crate::text::Text;
 use crate::window::{JUMP_BYTES, Window, in_one_fetch, in_one_word, writes_word};
@@ -466,6 +467,10 @@ impl<'a, 'g> Placer<'a, 'g> {
         ) else {
             return Unit::without(start, Tactic::NoPlace, Some(Refusal::Taken));
         };
+        // A trap there would not be told from the program's own.
+        if self.around.text.from(at).and_then(<[u8]>::first) == Some(&TRAP) {
+            return Unit::without(start, Tactic::NoPlace, Some(refusal));
+        }
         Unit {
             wish,
             ..Unit::block(start, Window::new(at, Tactic::Trap), Some(refusal))

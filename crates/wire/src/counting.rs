@@ -32,7 +32,7 @@ use crate::{ModuleId, PAGE, checksum, pages};
 pub struct Row {
     /// The block that is reached, or that the edge leaves; as the module states it.
     pub from: U64,
-    /// The block that the edge enters; 0 for a block.
+    /// The block that the edge enters, and in the highest bit whether it is the way of a branch that is not taken; 0 for a block.
     pub to: U64,
 }
 

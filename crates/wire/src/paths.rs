@@ -93,7 +93,7 @@ impl Function {
 pub struct Mark {
     /// The block that the edge leaves, as the module states it.
     pub from: U64,
-    /// The block that it enters; 0 for a block.
+    /// The block that it enters, and in the highest bit whether it is the way of a branch that is not taken; 0 for a block.
     pub to: U64,
     /// A [`MarkKind`].
     pub kind: U32,

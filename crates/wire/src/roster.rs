@@ -50,11 +50,14 @@ pub struct Entry {
     pub late: U32,
     /// 1 where each process has a record and a copy of the text of its own; see [`crate::record::ENDING`].
     pub separate: U32,
+    /// The inode of a run's own copy of the text, 0 where there is none. Who finds no file under its name, or another one (the
+    /// run's launcher has ended), makes a copy from the image.
+    pub inode: U64,
 }
 
 impl Header for Roster {
     const MAGIC: [u8; 8] = *b"TOMORST\n";
-    const VERSION: u32 = 7;
+    const VERSION: u32 = 8;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble

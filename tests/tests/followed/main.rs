@@ -254,6 +254,18 @@ fn paths_where_control_is_unusual_are_exact() {
     }
 }
 
+/// What is done at a block's start comes before what is done at its end, however near that is; both ways of a branch may lead to one
+/// block.
+#[test]
+fn paths_where_blocks_are_awkward_are_exact() {
+    let built = Built {
+        name: "awkward".into(),
+        program: compiled("gcc", "awkward.s", &[]).expect("built"),
+        workloads: vec![Workload::default()],
+    };
+    check_one(&built, 15);
+}
+
 #[test]
 fn paths_of_lua_are_exact() {
     check([Recipe::new(Source::Lua, Compiler::Gcc, Level::O2)], 500);

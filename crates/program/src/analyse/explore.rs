@@ -11,6 +11,7 @@ use iced_x86::{
 };
 
 use super::code::{Code, Destination, Pos};
+use super::padding::{is_nops, padding_length};
 use crate::{Address, Reason};
 
 /// How control leaves a block.
@@ -229,10 +230,12 @@ impl<'a> Explorer<'a> {
     /// How control leaves the instruction that ends at `at`, unless it just goes on.
     fn exit(&self, instruction: &Instruction, at: u32, start: Pos, size: u32) -> Option<Exit> {
         if instruction.mnemonic() == Mnemonic::Int3 {
-            // A breakpoint in the middle of code is passed when its handler returns; one in front
-            // of padding is padding, or a trap that the compiler placed at an end.
+            // A breakpoint in the middle of code is passed when its handler returns, also in front of what aligns that; one in
+            // front of other padding, or of nothing else, is padding, or a trap that the compiler placed at an end.
             let rest = self.code.bytes(start.plus(at), start.plus(size));
-            return super::padding::starts_with_padding(rest).then_some(Exit::Stop);
+            let (padding, behind) = rest.split_at(padding_length(rest));
+            let goes_on = !behind.is_empty() && is_nops(padding);
+            return (!goes_on).then_some(Exit::Stop);
         }
         exit_of(instruction, self.code)
     }

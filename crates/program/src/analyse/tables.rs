@@ -6,10 +6,11 @@
 //! function has no label whose address is taken and no table that some jump has not already
 //! claimed, a jump through a pointer leaves the function.
 
-use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, Instruction};
 use rustc_hash::FxHashSet;
 
 use super::code::Pos;
+use super::constants::{Constant, constants_of, gives_away};
 use super::explore::Exit;
 use super::landmarks::Landmarks;
 use super::slice::search::{LARGEST_TABLE, Memory, Mode, Slicer, Solution};
@@ -107,6 +108,9 @@ impl Reading {
         is_known && self == Self::Measure { is_bounded: false }
     }
 }
+
+/// By how many entries a displacement is followed that may have been moved by the lowest index.
+const MOST_BIAS: u64 = 256;
 
 struct Reader<'s, 'a> {
     state: &'s State<'a>,
@@ -293,7 +297,7 @@ impl Reader<'_, '_> {
         };
         let strict = reading == Reading::Strict;
         let mask = low_mask(64);
-        if !strict && solution.may_be_negative {
+        if !strict && solution.may_be_negative && !self.counts_from_its_start(solution, index.low) {
             let in_front = index.low.wrapping_sub(1) & mask;
             if let Entry::Leads(_) = self.target(&solution.target, in_front) {
                 let word = self.table_word(&solution.target, in_front);
@@ -365,6 +369,14 @@ impl Reader<'_, '_> {
         let code = self.state.tables.code;
         let rest = code.bytes(pos, code.region_end(pos));
         code.is_stub(pos) || super::padding::starts_with_padding(rest)
+    }
+
+    /// Whether the table holds offsets from where this index, its first one, leads. Those of compilers begin where their offsets count
+    /// from; where the first index is a negative one, so that another one leads there, it is added to the place of the load alone.
+    fn counts_from_its_start(&self, solution: &Solution, first: u64) -> bool {
+        let target = &solution.target;
+        let is_one_offset = self.is_offset(target) && matches!(target.terms[..], [(_, 1)]);
+        is_one_offset && self.table_word(target, first) == Some(Address(target.constant))
     }
 
     /// Whether the target is computed, rather than loaded as it is.
@@ -474,6 +486,9 @@ impl Reader<'_, '_> {
     /// What is known of jumps that read no table which could be found.
     fn without_table(&self, constants: &[Constant], claimed: &FxHashSet<Address>) -> Resolved {
         let targets = self.labels(|word| !self.words.contains(&word));
+        if !self.bases.is_empty() && self.gives_a_label_away() {
+            return Resolved::not();
+        }
         let open = constants
             .iter()
             .filter(|constant| !claimed.contains(&constant.address));
@@ -515,6 +530,23 @@ impl Reader<'_, '_> {
             .copied()
             .filter(|&pos| is_inside(pos))
             .collect()
+    }
+
+    /// Whether the function reads what is at one of its inner addresses, which is data then, or pushes one, to which somebody else
+    /// comes back then (as OCaml's code does with where exceptions are handled).
+    fn gives_a_label_away(&self) -> bool {
+        let code = self.state.tables.code;
+        let mut fragments = self.state.fragments_of(self.owner);
+        fragments.any(|fragment| {
+            let blocks = &self.state.fragments[fragment as usize].blocks;
+            blocks.iter().any(|block| {
+                let bytes = code.bytes(block.start, block.end);
+                gives_away(bytes, code.address(block.start), |address| {
+                    let pos = code.pos(address);
+                    pos.is_some_and(|pos| self.bases.contains(&pos))
+                })
+            })
+        })
     }
 
     /// The function's inner addresses that code holds, or words of data that are `wanted`.
@@ -603,47 +635,4 @@ impl Reader<'_, '_> {
         let pos = self.state.tables.code.pos(target);
         pos.is_some_and(|pos| pos != entry && self.is_own_instruction(pos))
     }
-}
-
-/// An address that an instruction holds.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Constant {
-    address: Address,
-    /// Whether it is the displacement of an operand with an index, which compilers may have moved by
-    /// the index's lowest value.
-    indexed: bool,
-}
-
-/// By how many entries such a displacement is followed.
-const MOST_BIAS: u64 = 256;
-
-/// Addresses that an instruction holds: of its memory operand, where that is fixed but for an
-/// index, and its immediates. In position-independent code, only the first is one.
-fn constants_of(
-    instruction: &Instruction,
-    position_independent: bool,
-) -> impl Iterator<Item = Constant> {
-    let plain = |address| Constant {
-        address: Address(address),
-        indexed: false,
-    };
-    let relative = instruction
-        .is_ip_rel_memory_operand()
-        .then(|| plain(instruction.ip_rel_memory_address()));
-    let indexed = !position_independent && instruction.memory_index() != Register::None;
-    let indexed = indexed.then(|| Constant {
-        address: Address(instruction.memory_displacement64()),
-        indexed: true,
-    });
-    let immediate = (0..instruction.op_count()).filter(|_| !position_independent);
-    let immediate = immediate.filter(|&operand| {
-        matches!(
-            instruction.op_kind(operand),
-            OpKind::Immediate32 | OpKind::Immediate64 | OpKind::Immediate32to64
-        )
-    });
-    let immediate = immediate
-        .map(|operand| plain(instruction.immediate(operand)))
-        .next();
-    [relative, indexed, immediate].into_iter().flatten()
 }

@@ -21,7 +21,7 @@ const KEEPING: [&str; 3] = ["savectx", "getcontext", "swapcontext"];
 const ENDING: &str = "setjmp";
 
 /// What comes back in two processes, leading underscores left out.
-const FORKS: [&str; 3] = ["fork", "Fork", "libc_fork"];
+const FORKS: [&str; 4] = ["fork", "Fork", "libc_fork", "forkpty"];
 
 impl<'g> CallView<'g> {
     /// Whether and how it may come back more often than it is made: by the name of whom it calls, or because that keeps the

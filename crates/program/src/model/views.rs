@@ -370,6 +370,20 @@ pub struct EdgeView {
 }
 
 impl EdgeView {
+    /// What tells it from the others that leave its block: where it leads, and in the highest bit whether that is because a branch was
+    /// not taken. Both ways of a branch may lead to one block.
+    #[must_use]
+    pub fn key(&self) -> u64 {
+        let is_behind = u64::from(self.kind == EdgeKind::NotTaken);
+        self.address.0 | is_behind << 63
+    }
+
+    /// Where an edge with this key leads.
+    #[must_use]
+    pub fn address_of(key: u64) -> Address {
+        Address(key & !(1 << 63))
+    }
+
     fn read(graphs: &Graphs<'_>, id: EdgeId, from: BlockId, record: &EdgeRecord) -> Self {
         let number = record.target.get();
         let kind = EdgeKind::from_code(record.kind & !EXIT).unwrap_or(EdgeKind::JumpInto);

@@ -71,6 +71,7 @@ fixtures! {
     switch_clang.c
     switch_fixed_address.c
     switch_large_model.c
+    switch_offsets_from_start.c
     switch_optimized.c
     symbol_too_large.s
     symbols_overlap.s
@@ -109,6 +110,7 @@ fixtures! {
     trap_goto_by_offsets.c
     trap_goto_through_a_switch.s
     trap_label_and_table.s
+    trap_label_is_read.s
     trap_large_save.s
     trap_loop_index.s
     trap_negative_index.s

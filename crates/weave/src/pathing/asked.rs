@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashSet};
 use tomo_graph::EdgeId;
 use tomo_plan::paths::selective::Sums;
 use tomo_plan::paths::{ArcId, DagNode, Interest, PathDag, Way};
-use tomo_program::{PathEdge, PathGraph};
+use tomo_program::{EdgeView, PathEdge, PathGraph};
 use tomo_wire::paths::{Asked, Mark, MarkKind, Reason};
 
 use super::{Counters, Drawn, Planned, Planner};
@@ -64,7 +64,7 @@ impl PathEnds {
     #[must_use]
     pub fn of(marks: &[Mark]) -> Self {
         let of_kind = |kind: MarkKind| marks.iter().filter(move |mark| mark.kind() == Some(kind));
-        let edge = |mark: &Mark| (mark.from.get(), mark.to.get());
+        let edge = |mark: &Mark| (mark.from.get(), EdgeView::address_of(mark.to.get()).0);
         Self {
             broken: of_kind(MarkKind::Broken).map(edge).collect(),
             unfollowed: of_kind(MarkKind::Unfollowed)

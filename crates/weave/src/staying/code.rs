@@ -430,11 +430,9 @@ impl<'t> Code<'t> {
         let here = |wanted: &[What], at: usize| self.best(at..at + 1, wanted).is_some();
         let count = self.instructions.len();
         let on_ways = !wants.taken.is_empty() || !wants.not_taken.is_empty();
+        let first = self.best(0..self.certain, &wants.start);
         here(&wants.entering, 0)
-            && self.best(0..self.certain, &wants.start).is_some()
-            && self
-                .best(self.calm()..self.last() + 1, &wants.end)
-                .is_some()
+            && first.is_some_and(|first| self.best_end(first, wants).is_some())
             && here(&wants.taken, count)
             && here(&wants.not_taken, count)
             && (!on_ways || self.has_branch())
@@ -447,6 +445,16 @@ impl<'t> Code<'t> {
             |at: &usize| -> u64 { wanted.iter().map(|what| what.cost(self.live[*at])).sum() };
         let possible = among.filter(|at| !needs_slot || self.slots[*at].is_some());
         possible.min_by_key(cost)
+    }
+
+    /// The same of what is wanted at the end, where what is wanted at the start is done before the instruction number `first`: that
+    /// comes first.
+    fn best_end(&self, first: usize, wants: &Wants) -> Option<usize> {
+        let from = match wants.start.is_empty() {
+            true => self.calm(),
+            false => self.calm().max(first),
+        };
+        self.best(from..self.last() + 1, &wants.end)
     }
 
     /// From which instruction on all are certain to be run once that one is, up to the last one that does not transfer
@@ -532,7 +540,7 @@ impl<'t> Code<'t> {
         };
         let start = before(&wants.first, 0).chain(before(&wants.start, first));
         let anywhere = before(&wants.anywhere, self.spacious());
-        let end = self.best(self.calm()..self.last() + 1, &wants.end);
+        let end = self.best_end(first, wants);
         let end = end.unwrap_or_else(|| self.last());
         let behind = self.slots[self.instructions.len()];
         Piece {

@@ -110,6 +110,7 @@ pub(crate) fn roster(modules: u32) -> Vec<u8> {
             record: (8 * number + 4).into(),
             late: (number % 2).into(),
             separate: (number % 3 / 2).into(),
+            inode: u64::from(number).into(),
         })
         .collect();
     let paths: Vec<u8> = (0..modules).flat_map(|_| *b"img\0rec\0").collect();

@@ -1,6 +1,6 @@
 //! What is done between the module's instructions: whether it may be done there.
 
-use tomo_program::Address;
+use tomo_program::{Address, EdgeView};
 
 use super::{Observes, Walk};
 use crate::check::increment::{self, Keep};
@@ -75,7 +75,8 @@ impl Walk<'_> {
                     .filter(|bytes| bytes.is_multiple_of(8));
                 let number = bytes.ok_or(none)? as usize / 8;
                 let row = rows.get(number).ok_or(none)?;
-                let (from, to) = (Address(row.from.get()), Address(row.to.get()));
+                let from = Address(row.from.get());
+                let to = EdgeView::address_of(row.to.get());
                 // Where the module jumps to, the trampolines may be already.
                 let counted = self.jumps(address).any(|address| {
                     self.is_in_block(from, address) || (row.to.get() != 0 && to == address)
