@@ -177,6 +177,12 @@ fn data_behind_a_jump_stays_as_it_is() {
     does_the_same(&compiled("gcc", "databehind.s", &[]).expect("built"), 4);
 }
 
+/// Where the stack pointer points at data nobody writes below it.
+#[test]
+fn data_below_a_stack_pointer_that_is_none_stays_as_it_is() {
+    does_the_same(&compiled("gcc", "stackaside.s", &[]).expect("built"), 74);
+}
+
 /// What forbids most of what is known of a function decides.
 #[test]
 fn overlapping_instructions_stay_as_they_are_whatever_else_is_known() {

@@ -311,6 +311,10 @@ impl<'s, 'a> Builder<'s, 'a> {
         }
         for part in self.state.fragments_of(self.owner) {
             let fragment = &self.state.fragments[part as usize];
+            // Below such a pointer there is no room for anybody.
+            if fragment.stack_leads_aside {
+                self.blame(Reason::UnusualControlTransfer);
+            }
             if fragment.has_broken_exceptions {
                 self.blame(Reason::BrokenExceptionTable);
             }

@@ -94,6 +94,8 @@ pub(crate) struct Explored {
     pub(crate) fault: Option<Reason>,
     /// Whether any block ends in an indirect jump.
     pub(crate) indirect: bool,
+    /// Whether the stack pointer is made to point at something that is at a fixed place: at data, as a rule.
+    pub(crate) stack_leads_aside: bool,
 }
 
 /// Explores fragments, reusing its memory from one to the next.
@@ -198,6 +200,7 @@ impl<'a> Explorer<'a> {
             self.starts.set(at);
             self.middles.set_range(at + 1, at + length);
             self.note_addresses(&instruction, out);
+            out.stack_leads_aside |= leads_stack_aside(&instruction);
             at += length;
             if let Some(exit) = self.exit(&instruction, at, start, size) {
                 self.exits.push((at, exit));
@@ -305,6 +308,20 @@ fn immediate(instruction: &Instruction) -> Option<u64> {
         }
         _ => None,
     })
+}
+
+/// Whether the instruction gives the stack pointer an address that it states.
+fn leads_stack_aside(instruction: &Instruction) -> bool {
+    let is_stack = matches!(instruction.op0_register(), Register::RSP | Register::ESP);
+    let states = match instruction.mnemonic() {
+        Mnemonic::Lea => matches!(
+            instruction.memory_base(),
+            Register::RIP | Register::EIP | Register::None
+        ),
+        Mnemonic::Mov => immediate(instruction).is_some(),
+        _ => false,
+    };
+    is_stack && states
 }
 
 /// How control leaves the instruction, unless it just goes on.

@@ -143,6 +143,8 @@ pub(crate) struct Fragment {
     pub(crate) taken: Vec<Pos>,
     /// The worst that traversal met.
     pub(crate) fault: Option<Reason>,
+    /// Whether its stack pointer is made to point at what is at a fixed place.
+    pub(crate) stack_leads_aside: bool,
     /// Whether exceptions may land where nobody knows.
     pub(crate) has_broken_exceptions: bool,
     /// Whether it has an indirect jump.
@@ -170,6 +172,7 @@ impl Fragment {
         self.starts = explored.starts;
         self.taken = explored.taken;
         self.fault = explored.fault;
+        self.stack_leads_aside = explored.stack_leads_aside;
         self.indirect = explored.indirect;
     }
 
