@@ -1,7 +1,7 @@
 //! Slabs that a process has mapped before it may no longer open their file: because it becomes another user, gets another root,
 //! or shuts itself in. Threads that it makes afterwards, and children of its own, count in these.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use tomo_wire::counting::{Contents, MOST_SLABS, USED};
 
@@ -13,6 +13,8 @@ use crate::system::{self, Protection};
 const MOST: u32 = 64;
 const MOST_BYTES: u64 = 128 << 20;
 
+/// Whether somebody has looked, or does so now: it is tried once.
+static LOOKED: AtomicBool = AtomicBool::new(false);
 /// The first of them, where it is mapped, and how many there are; none as long as that is 0.
 static FIRST: AtomicU32 = AtomicU32::new(0);
 static PLACE: AtomicUsize = AtomicUsize::new(0);
@@ -31,8 +33,8 @@ pub(crate) fn before_becoming(user: u32) {
 /// Maps the next slabs that somebody is going to be given, with room on the disk for all of them. (Tracks need the file itself
 /// when they grow.)
 pub(crate) fn look() {
-    let is_wanted = size() > 0 && !have(Contents::Tracks) && !has_looked();
-    if is_wanted && !forked::is_closed() {
+    let is_wanted = size() > 0 && !have(Contents::Tracks) && !forked::is_closed();
+    if is_wanted && !LOOKED.swap(true, Ordering::Relaxed) {
         let _ = look_at_next();
     }
 }
@@ -62,8 +64,8 @@ pub(crate) fn room() -> usize {
     slabs::room_of(AS_MANY)
 }
 
-/// Whether the file may be out of reach.
-pub(crate) fn has_looked() -> bool {
+/// Whether there are some, and the file may be out of reach.
+pub(crate) fn are_there() -> bool {
     COUNT.load(Ordering::Acquire) > 0
 }
 

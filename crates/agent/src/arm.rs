@@ -309,10 +309,10 @@ fn map_image(file: &File, image: &Image) -> Result<&'static [u8], Refused> {
 /// A copy of the text that is this process's own.
 fn copy_text(file: &File, image: &Image) -> Result<File, Refused> {
     let bytes = map_image(file, image)?;
-    let text = own::text(image, bytes).map_err(failed(Reason::NotMapped))?;
+    let text = own::text(image, bytes);
     // SAFETY: mapped just now, and nothing refers to it any more.
     unsafe { system::unmap(bytes.as_ptr() as usize, bytes.len()) };
-    Ok(text)
+    text.map_err(failed(Reason::NotMapped))
 }
 
 /// The run's own copy of the text, which has this inode; none where it is gone with who made it, or out of reach.

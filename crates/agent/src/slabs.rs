@@ -252,7 +252,7 @@ fn abandoned(thread: u32, first: u32, tries: u32) -> Option<u32> {
         // Where a track lies in memory only its own process knows.
         let is_ours = || is_mapped(slab) && known >> 32 == name(0) >> 32;
         let is_there = || is_mapped(slab) || ahead::place_of(slab).is_some();
-        let out_of_reach = ahead::has_looked() && !is_there();
+        let out_of_reach = ahead::are_there() && !is_there();
         let elsewhere = tracks::are_kept() && !is_ours();
         if out_of_reach || elsewhere || !is_gone(known) {
             return None;
@@ -325,7 +325,7 @@ fn put_at(slab: u32, place: usize) -> Option<()> {
     let size = SIZE.load(Ordering::Relaxed);
     let known = PLACES.get(slab as usize)?.load(Ordering::Relaxed);
     let mapped = ahead::place_of(slab).or((known != 0).then_some(known));
-    match mapped.filter(|_| ahead::has_looked()) {
+    match mapped.filter(|_| ahead::are_there()) {
         Some(from) => {
             ahead::is_moved(slab);
             shadow::move_counters(place, size, from)
