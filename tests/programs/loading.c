@@ -2,11 +2,14 @@
    libraries. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +31,20 @@ static void *user(void *path) {
   return (void *)(long)use(library);
 }
 
+static volatile int stop;
+static void *at_work(void *library) {
+  while (!stop) use(library);
+  return 0;
+}
+static int mappings(void) {
+  char line[4096];
+  int count = 0;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  while (maps && fgets(line, sizeof line, maps)) count++;
+  if (maps) fclose(maps);
+  return count;
+}
+
 int main(int count, char **arguments) {
   if (count < 3) return 2;
   const char *how = arguments[1], *path = arguments[2];
@@ -45,6 +62,33 @@ int main(int count, char **arguments) {
       dlclose(open_it(arguments[3]));
       if (i % 100 == 0) printf("%d\n", use(library));
     }
+  } else if (!strcmp(how, "mappings")) {
+    /* Others come and go. */
+    void *library = open_it(path);
+    dlclose(open_it(arguments[3]));
+    int before = mappings();
+    for (int i = 0; i < 100; i++) dlclose(open_it(arguments[3]));
+    printf("%d more\n", mappings() - before);
+    printf("%d\n", use(library));
+  } else if (!strcmp(how, "scarce")) {
+    /* No more files can be opened than the loader needs; once there are some, another thread is at work in the library. */
+    struct rlimit limit = {48, 48};
+    pthread_t thread;
+    int last = -1;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    for (int file; (file = open("/dev/null", O_RDONLY)) >= 0;) last = file;
+    close(last);
+    void *library = open_it(path);
+    for (int file = 8; file < last; file++) close(file);
+    pthread_create(&thread, 0, at_work, library);
+    for (int i = 0; i < 20; i++) dlclose(open_it(arguments[3]));
+    stop = 1;
+    pthread_join(thread, 0);
+    printf("%d\n", use(library));
+  } else if (!strcmp(how, "denied")) {
+    /* No memory may be executed that could be written before, here and in what is executed. */
+    prctl(65, 1, 0, 0, 0);
+    execl("/proc/self/exe", arguments[0], "once", path, (char *)0);
   } else if (!strcmp(how, "blocked")) {
     sigset_t all;
     sigfillset(&all);

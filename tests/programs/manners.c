@@ -1,6 +1,9 @@
 /* What programs do with signals, threads, processes and stacks, each by its name. Every scenario runs
    code that has not run before in the midst of it, and prints what came of it. */
 #define _GNU_SOURCE
+#ifndef EXITS
+#define EXITS 6
+#endif
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -356,7 +359,7 @@ static int executed_bare(void) {
   execve(self, arguments, nothing);
   return 97;
 }
-static int exits(void) { say("exit", work1(14)); exit(6); }
+static int exits(void) { say("exit", work1(14)); exit(EXITS); }
 static int exits_at_once(void) { say("_exit", work1(15)); _exit(9); }
 static int aborts(void) { say("abort", work1(16)); abort(); }
 static int crashes(void) { say("crash", work1(17)); *nowhere = 1; return 0; }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -328,12 +329,85 @@ static int namespaced(void) {
   return 0;
 }
 
+/* Starts three programs without its environment, and one that there is not; ends as the last one does. */
+static int scrubs(void) {
+  char *words[] = {"sh", "-c", "exit 4", 0}, *none[] = {0}, *others[] = {"LD_PRELOAD=", "PATH=/bin:/usr/bin", 0};
+  pid_t child;
+  if (execve("/there/is/none", words, none) != -1) return 1;
+  if (posix_spawn(&child, "/there/is/none", 0, 0, words, none) == 0) return 2;
+  if (posix_spawn(&child, "/bin/sh", 0, 0, words, others) || end_of(child) != 4) return 3;
+  if (!(child = vfork())) {
+    execve("/bin/sh", words, none);
+    _exit(9);
+  }
+  if (end_of(child) != 4) return 5;
+  clearenv();
+  return execv("/bin/sh", words);
+}
+
+/* Asks whether there are sandboxes, and is in none. */
+static volatile sig_atomic_t trapped;
+static void trap(int number) { trapped += number == SIGTRAP; }
+static int asks(void) {
+  sigset_t old;
+  signal(SIGTRAP, trap);
+  say("refused", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, 0) && errno == EFAULT);
+  say("known", !syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &(uint32_t){SECCOMP_RET_KILL_THREAD}));
+  pid_t child = vfork();
+  if (!child) {
+    signal(SIGTRAP, SIG_DFL);
+    _exit(3);
+  }
+  say("child", end_of(child));
+  say("fault", syscall(SYS_rt_sigprocmask, SIG_BLOCK, 8, &old, 8) && errno == EFAULT);
+  raise(SIGTRAP);
+  say("trapped", trapped), say("work", work1(7));
+  return 3;
+}
+
+/* One limit is where the new one is, and where the old one is to be. */
+static int swaps_limits(void) {
+  struct rlimit limit = {1ull << 40, 1ull << 41};
+  say("changed", !prlimit(0, RLIMIT_AS, &limit, &limit));
+  say("now", !getrlimit(RLIMIT_AS, &limit)), say("soft", limit.rlim_cur >> 20), say("hard", limit.rlim_max >> 20);
+  return 3;
+}
+
+/* Its children are both the first processes of their namespaces, one at a time. */
+static int does(void *which) { return which ? work1(8) & 1 : work2(8) & 1; }
+static int first_ones(void) {
+  static char stack[2][65536] __attribute__((aligned(16)));
+  for (long i = 0; i < 2; i++) {
+    pid_t child = clone(does, stack[i] + sizeof stack[i], CLONE_NEWPID | SIGCHLD, (void *)i);
+    if (child < 0) return 98;
+    say("ended", end_of(child));
+  }
+  return 3;
+}
+
+/* Forks in a handler, on a stack that has little room. */
+static void forks(int number) {
+  pid_t child = fork();
+  if (!child) _exit(42);
+  trapped = end_of(child) + number;
+}
+static int forks_on_a_small_stack(void) {
+  stack_t stack = {.ss_sp = malloc(8192), .ss_size = 8192};
+  struct sigaction action = {.sa_handler = forks, .sa_flags = SA_ONSTACK};
+  say("named", !sigaltstack(&stack, 0) && !sigaction(SIGUSR1, &action, 0));
+  raise(SIGUSR1);
+  say("ended", trapped - SIGUSR1);
+  return 3;
+}
+
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"sandboxed", sandboxed}, {"sandboxed_child", sandboxed_child},
   {"called_back", called_back}, {"traced", traced}, {"patches", patches},
   {"locks", locks}, {"limited", limited},
   {"walks", walks}, {"bounds", bounds}, {"shuts_in", shuts_in},
   {"drops", drops}, {"returns", returns}, {"moves_out", moves_out}, {"leaves", leaves}, {"bordering", bordering}, {"namespaced", namespaced},
+  {"scrubs", scrubs}, {"asks", asks}, {"swaps_limits", swaps_limits}, {"first_ones", first_ones},
+  {"forks_on_a_small_stack", forks_on_a_small_stack},
 };
 
 int main(int count, char **arguments) {

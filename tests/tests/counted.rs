@@ -311,6 +311,20 @@ fn counts_are_exact_whatever_threads_and_processes_do() {
             "{scenario}"
         );
     }
+    let document = counted(&program, &["parts".into()], b"", cache.path());
+    assert_eq!(document.contradictory, Vec::<String>::new());
+    let parts = document.functions.iter().find(|one| one.name == "parts");
+    let blocks = &parts.expect("the function").blocks;
+    let counts: Vec<u64> = blocks.iter().filter_map(|block| block.count).collect();
+    assert_eq!((counts.len(), counts[0]), (blocks.len(), 8));
+    // What is behind the one that comes back twice runs in both processes; behind the other nothing does.
+    let times = |wanted| counts.iter().filter(|count| **count == wanted).count();
+    let [never, half, each, twice] = [0, 4, 8, 16].map(times);
+    assert_eq!(never + half + each + twice, counts.len(), "{counts:?}");
+    assert!(
+        never >= 1 && half >= 2 && each >= 3 && twice == 1,
+        "{counts:?}"
+    );
     let document = counted(&program, &["leaps".into()], b"", cache.path());
     assert_eq!(counts_of(&document, "work").0, 100);
     assert_eq!(counts_of(&document, "handler").0, 100);

@@ -359,3 +359,54 @@ fn children_have_the_libraries_that_are_there_now() {
         assert_eq!(got.status.code(), Some(3), "{forks:?}");
     }
 }
+
+/// Two libraries without a build id; gives the options by which the first is observed, and both paths.
+fn without_build_ids(built: &Built) -> [String; 2] {
+    let flags = ["-shared", "-fPIC", "-Wl,--build-id=none"];
+    ["one", "another"].map(|name| {
+        let define = format!("-DNAME={name}");
+        let flags = [&flags[..], &[&define]].concat();
+        let path = built.compile(&format!("{name}.so"), "plugin.c", &flags);
+        path.to_string_lossy().into_owned()
+    })
+}
+
+/// A library is looked at once, and nothing is left of that where it is not observed.
+#[test]
+fn libraries_that_are_none_of_ours_leave_nothing_mapped() {
+    let built = Built::new();
+    let [one, another] = without_build_ids(&built);
+    let covering = built.is_undisturbed(&["--module", &one], &["mappings", &one, &another]);
+    assert!(covering.only().expect("one record").hit.len() > 15);
+}
+
+/// What could not be observed when it came is not tried again: threads may be at work in it.
+#[test]
+fn a_library_that_could_not_be_observed_at_first_stays_as_it_is() {
+    let built = Built::new();
+    let [one, another] = without_build_ids(&built);
+    for options in [
+        &["--module", &one][..],
+        &["--fork", "separate", "--module", &one],
+    ] {
+        let arguments = ["scarce", &one, &another];
+        let mut alone = Command::new(built.path("loading"));
+        alone.args(arguments);
+        let expected = complete(alone, b"").expect("run");
+        let covering = Covering::new().expect("a folder");
+        let mut command = covering.command(options).expect("tomo");
+        command.arg(built.path("loading")).args(arguments);
+        let got = complete(command, b"").expect("run");
+        assert_eq!(got.stdout, expected.stdout);
+        assert_eq!(got.status.code(), Some(0));
+        let said = String::from_utf8_lossy(&got.stderr).into_owned();
+        assert!(said.contains("was not observed: "), "{said}");
+    }
+}
+
+/// Where memory that could be written is never executed (systemd's `MemoryDenyWriteExecute`).
+#[test]
+fn libraries_that_come_where_no_code_may_be_written_are_observed() {
+    let built = Built::new();
+    assert_eq!(built.loaded("denied").hit, built.loaded("once").hit);
+}

@@ -364,7 +364,8 @@ fn who_enters_another_root_starts_programs_that_say_nothing_of_us() {
         "{}",
         text(&expected.stderr)
     );
-    assert_eq!(text(&got.stderr), text(&expected.stderr));
+    let said = "tomo: a program was started without the environment (LD_PRELOAD, TOMO_ROSTER), and so not observed\n";
+    assert_eq!(text(&got.stderr), text(&expected.stderr) + said);
     assert_eq!(text(&got.stdout), text(&expected.stdout));
     assert_eq!(got.status.code(), expected.status.code());
 }
@@ -489,4 +490,69 @@ fn a_process_in_another_namespace_takes_no_slab_of_the_living() {
     let bytes = fs::read(slabs).expect("slabs");
     let used = bytes.get(USED as usize..).and_then(<[u8]>::first_chunk);
     assert_eq!(used.copied().map(u64::from_le_bytes), Some(2));
+}
+
+/// What is started without our names could not be observed; what could not be started is nothing.
+#[test]
+fn programs_that_are_started_without_the_environment_are_counted() {
+    let words = "3 programs were started without the environment";
+    assert_eq!(alone("scrubs").status.code(), Some(4));
+    for options in WAYS {
+        let said = does_the_same(options, "scrubs");
+        assert!(said.contains(words), "{said}");
+    }
+    let covering = Covering::new().expect("a folder");
+    let command = covering.command(&[]).expect("tomo");
+    run(command, "scrubs");
+    let mut report = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+    report.arg("report").arg(covering.output());
+    let reported = complete(report, b"").expect("a report");
+    let said = text(&reported.stderr);
+    assert!(said.contains(words), "{said}");
+}
+
+/// Who only asks whether there are sandboxes is in none: masks, actions and children are watched as before.
+#[test]
+fn who_asks_for_a_sandbox_and_gets_none_is_in_none() {
+    let expected = "refused 1\nknown 1\nchild 3\nfault 1\ntrapped 1\n";
+    assert!(text(&alone("asks").stdout).starts_with(expected));
+    for options in WAYS {
+        does_the_same(options, "asks");
+    }
+}
+
+#[test]
+fn a_limit_is_changed_where_the_old_one_goes() {
+    assert!(text(&alone("swaps_limits").stdout).contains("soft 1048576"));
+    does_the_same(&[], "swaps_limits");
+    does_the_same_with_paths("swaps_limits");
+}
+
+/// A process is told from one of another namespace that has its number.
+#[test]
+fn the_first_processes_of_two_namespaces_have_records_of_their_own() {
+    let covering = Covering::new().expect("a folder");
+    let command = covering.command(&["--fork", "separate"]).expect("tomo");
+    let (expected, got) = (alone("first_ones"), run(command, "first_ones"));
+    assert_eq!(text(&got.stdout), text(&expected.stdout));
+    assert_eq!(got.status.code(), Some(3), "needs to be root");
+    let ran = fs::read_dir(covering.output()).expect("read").next();
+    let folder = fs::read_dir(ran.expect("a run").expect("read").path());
+    let names = folder
+        .expect("read")
+        .map(|file| file.expect("read").file_name());
+    let names: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    for ending in [".1.record", ".1-2.record"] {
+        assert!(names.iter().any(|name| name.ends_with(ending)), "{names:?}");
+    }
+}
+
+#[test]
+fn a_process_that_is_forked_on_a_small_stack_runs_on() {
+    assert!(text(&alone("forks_on_a_small_stack").stdout).contains("ended 42"));
+    for options in [&[][..], &["--level", "edge"]] {
+        does_the_same(options, "forks_on_a_small_stack");
+    }
 }

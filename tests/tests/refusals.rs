@@ -677,3 +677,45 @@ fn options_and_patterns_say_where_records_go() {
     assert!(out.join("mine").exists() && !out.join("other").exists());
     assert!(run(&["-o", "a%q"], "").contains("only %p, %m and %%"));
 }
+
+/// Without a build id only its file tells what a program is, whatever its times are set to.
+#[test]
+fn a_program_without_a_build_id_that_was_touched_runs_its_own_code() {
+    let program = Program::new();
+    let install = |flags: &[&str]| {
+        let flags = [
+            &["-O2", "-pthread", "-Wl,--build-id=none"],
+            flags,
+            &["-ldl"],
+        ]
+        .concat();
+        let built = compiled("gcc", "manners.c", &flags).expect("built");
+        let file = OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(program.path());
+        let mut file = file.expect("the program");
+        let bytes = fs::read(built).expect("read");
+        std::io::Write::write_all(&mut file, &bytes).expect("written");
+        file.set_modified(std::time::UNIX_EPOCH).expect("a time");
+        bytes.len()
+    };
+    let first = install(&[]);
+    let pool = Pool::new(&program.path()).expect("a pool");
+    let run = || {
+        let mut command = pool.command(&program.path());
+        command.arg("exit");
+        complete(command, b"").expect("run")
+    };
+    ran(&run());
+    let seen = || {
+        let record = fs::read(pool.file("record").expect("one")).expect("read");
+        let live = RecordView::read(&record).expect("a record").live;
+        (live.armed.get(), Reason::from_number(live.reason.get()))
+    };
+    assert_eq!(seen(), (1, None));
+    // As long, and of the same time.
+    assert_eq!(install(&["-DEXITS=7"]), first);
+    assert_eq!(run().status.code(), Some(7));
+    assert_eq!(seen(), (1, Some(Reason::Touched)));
+}

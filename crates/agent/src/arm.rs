@@ -79,17 +79,25 @@ pub(crate) fn arm(
             None => id.is_none(),
         };
         if named && wanted(entry) && !REFUSED.has(index) {
-            let armed = arm_as(module, roster, roster_path, entry, COUNTED.has(index));
-            match armed {
-                Some(()) => return COUNTED.add(index),
-                None if entry.module.build_id().is_some() => REFUSED.add(index),
-                None => {}
+            match arm_as(module, roster, roster_path, entry, COUNTED.has(index)) {
+                Some(Outcome::Armed) => return COUNTED.add(index),
+                Some(Outcome::OfAnother) => {}
+                Some(Outcome::Refused) | None => REFUSED.add(index),
             }
         }
     }
 }
 
-/// Arms `module` as this entry says; `None` where the entry is not for it, or was refused. It counts as
+/// What has come of a module and an entry of the roster.
+enum Outcome {
+    Armed,
+    /// The entry is not for this module.
+    OfAnother,
+    /// That is noted in the record.
+    Refused,
+}
+
+/// Arms `module` as this entry says; `None` where there is no record in which anything could be noted. It counts as
 /// a process more unless that was so before.
 fn arm_as(
     module: &Module<'_>,
@@ -97,7 +105,7 @@ fn arm_as(
     roster_path: &CStr,
     entry: &Entry,
     again: bool,
-) -> Option<()> {
+) -> Option<Outcome> {
     let mut buffer = [0; 4096];
     let path = door::beside(roster_path, roster.path(entry.record)?, &mut buffer)?;
     let (file, record, counters) = open_record(path)?;
@@ -110,21 +118,26 @@ fn arm_as(
         record_file: &file,
         counters,
     };
-    match wanted.arm() {
-        Ok(()) if again => Some(()),
+    let refused = match wanted.arm(&mut buffer) {
+        Ok(()) if again => return Some(Outcome::Armed),
         Ok(()) => {
             counters.note_armed(system::process());
-            Some(())
+            return Some(Outcome::Armed);
         }
-        Err(Refused { reason, errno }) => {
-            // An image without a build id is for one file only; others are none of its business.
-            let is_other = matches!(reason, Reason::ModuleChanged | Reason::OtherLayout);
-            if entry.module.build_id().is_some() || !is_other {
-                counters.note_refused(reason, errno);
-            }
-            None
+        Err(refused) => refused,
+    };
+    // An image without a build id is for one file only; others are none of its business.
+    let is_other = matches!(refused.reason, Reason::ModuleChanged | Reason::OtherLayout);
+    let outcome = match entry.module.build_id() {
+        None if is_other => Outcome::OfAnother,
+        _ => {
+            counters.note_refused(refused.reason, refused.errno);
+            Outcome::Refused
         }
-    }
+    };
+    // SAFETY: nothing was armed that would know them.
+    unsafe { counters.unmap() };
+    Some(outcome)
 }
 
 /// Notes in the records of the entries that are `wanted` and were not armed so far that they will not be, for
@@ -183,7 +196,8 @@ impl Wanted<'_> {
             .ok_or(Reason::NoImage.into())
     }
 
-    fn arm(&self) -> Result<(), Refused> {
+    /// Paths are put together in `buffer`: stacks of threads may be small.
+    fn arm(&self, buffer: &mut [u8; 4096]) -> Result<(), Refused> {
         if system::is_raised() {
             return Err(Reason::Privileged.into());
         }
@@ -201,8 +215,7 @@ impl Wanted<'_> {
         } = self;
         let separate = forked::is_separate(entry);
         let copied = entry.text != entry.image;
-        let mut buffer = [0; 4096];
-        let path = self.path(entry.image.get(), &mut buffer)?;
+        let path = self.path(entry.image.get(), buffer)?;
         let (file, image) = open_image(path, separate || copied)?;
         let same = image.module == entry.module && image.module == record.module;
         if !same || image.plan != record.plan || image.probes != record.probes {
@@ -223,11 +236,11 @@ impl Wanted<'_> {
         check_layout(module, &image)?;
         check_bytes(module, &image)?;
         if separate {
-            return self.arm_separately(&file, &image);
+            return self.arm_separately(&file, &image, buffer);
         }
         let own = match copied {
             true => {
-                let path = self.path(entry.text.get(), &mut buffer)?;
+                let path = self.path(entry.text.get(), buffer)?;
                 match open_text(path, &image, entry.inode.get())? {
                     Some(text) => Some(text),
                     None => Some(copy_text(&file, &image)?),
@@ -244,14 +257,18 @@ impl Wanted<'_> {
     }
 
     /// Arms the module with a text and a record that are this process's own.
-    fn arm_separately(&self, file: &File, image: &Image) -> Result<(), Refused> {
+    fn arm_separately(
+        &self,
+        file: &File,
+        image: &Image,
+        buffer: &mut [u8; 4096],
+    ) -> Result<(), Refused> {
         if !forked::has_room() {
             return Err(Reason::NoRoom.into());
         }
         let bytes = map_image(file, image)?;
         let text = own::text(image, bytes).map_err(failed(Reason::NotMapped))?;
-        let mut buffer = [0; 4096];
-        let path = self.path(self.entry.record.get(), &mut buffer)?;
+        let path = self.path(self.entry.record.get(), buffer)?;
         let own = own::record(path, self.record).map_err(failed(Reason::NoRecord))?;
         let page = system::map(PAGE as usize, Protection::ReadWrite, &own.file, 0);
         let page = page.map_err(failed(Reason::NoRecord))?;
@@ -367,8 +384,8 @@ fn check_layout(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
     }
 }
 
-/// The module's text is the one that the image was made of: its file has not been touched since,
-/// or else the text in memory is the same.
+/// The module is the one that the image was made of: its file has not been touched since, or else it has a build id, and the text in
+/// memory is the same.
 fn check_bytes(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
     if stamp_in(module, image).is_some() {
         return Ok(());
@@ -382,7 +399,10 @@ fn check_bytes(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
         }
     }
     if image.module.build_id().is_none() {
-        return Err(Reason::ModuleChanged.into());
+        return Err(match is_its_file(module, image) {
+            true => Reason::Touched.into(),
+            false => Reason::ModuleChanged.into(),
+        });
     }
     let same = image.regions().iter().all(|region| {
         let start = module.bias.wrapping_add(region.address.get() as usize) as *const u8;
@@ -395,6 +415,13 @@ fn check_bytes(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
     } else {
         Err(Reason::ModuleChanged.into())
     }
+}
+
+/// Whether the module's file is the one of which the image was made, whatever has become of it.
+fn is_its_file(module: &Module<'_>, image: &Image) -> bool {
+    let place = |stamp: FileStamp| (stamp.device, stamp.inode);
+    system::status(path_of(module))
+        .is_ok_and(|status| place(stamp_of(&status)) == place(image.stamp))
 }
 
 /// Where the module's file is; a path that is there as long as the module.
@@ -413,15 +440,14 @@ fn stamp_in(module: &Module<'_>, image: &Image) -> Option<FileStamp> {
 
 /// What tells of a file that it is still the one that was looked at.
 pub(crate) fn stamp_of(status: &system::Status) -> FileStamp {
-    let [seconds, nanoseconds] = status.modified;
+    let nanoseconds =
+        |[seconds, more]: [i64; 2]| seconds.wrapping_mul(1_000_000_000).wrapping_add(more);
     FileStamp {
         device: status.device.into(),
         inode: status.inode.into(),
         length: (status.length as u64).into(),
-        modified: seconds
-            .wrapping_mul(1_000_000_000)
-            .wrapping_add(nanoseconds)
-            .into(),
+        modified: nanoseconds(status.modified).into(),
+        changed: nanoseconds(status.changed).into(),
     }
 }
 

@@ -10,7 +10,7 @@ use tomo_wire::image::Window;
 use tomo_wire::record::{self, Field};
 
 use crate::tables::tables;
-use crate::{loader, system};
+use crate::{forked, loader, system};
 
 /// The counters of a record, mapped for as long as the process lives.
 #[derive(Clone, Copy)]
@@ -23,6 +23,15 @@ impl Counters {
     /// The page stays mapped, for reading and writing.
     pub(crate) unsafe fn at(page: *mut u8) -> Self {
         Self(page)
+    }
+
+    /// Unmaps the page in which they are.
+    ///
+    /// # Safety
+    /// Nobody counts in it any more.
+    pub(crate) unsafe fn unmap(self) {
+        // SAFETY: the caller's.
+        unsafe { system::unmap(self.0 as usize, tomo_wire::PAGE as usize) };
     }
 
     fn field(&self, field: Field) -> &AtomicU64 {
@@ -46,6 +55,11 @@ impl Counters {
         self.count(Field::Armed);
         self.field(Field::Process)
             .store(process.into(), Ordering::Relaxed);
+    }
+
+    /// Counts one less.
+    pub(crate) fn take_back(&self, field: Field) {
+        self.field(field).fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Whether the trap table with this checksum was found sound by a process that has this record.
@@ -82,7 +96,10 @@ const _: () = {
         live_offset(Field::Traps).is_multiple_of(8)
             && live_offset(Field::ForeignTraps).is_multiple_of(8)
     );
-    assert!(live_offset(Field::Sound).is_multiple_of(8));
+    assert!(
+        live_offset(Field::Sound).is_multiple_of(8)
+            && live_offset(Field::Without).is_multiple_of(8)
+    );
 };
 
 /// A region of an armed module: text, its writable alias, and what was there before.
@@ -113,6 +130,13 @@ pub(crate) struct Region {
     pub(crate) companions_length: usize,
     /// The module's file, as it was when the region was armed, and where in it the region's text is.
     pub(crate) file: FileOfText,
+}
+
+impl Region {
+    /// The counters of the record that all processes have in common.
+    pub(crate) fn common(&self) -> Counters {
+        forked::shared(self.counters).unwrap_or(self.counters)
+    }
 }
 
 /// Where a region's own text can be had again.
@@ -198,11 +222,6 @@ fn written() -> &'static [Region] {
     let count = COUNT.load(Ordering::Acquire);
     // SAFETY: the first `count` elements were written before the count was, and never again.
     unsafe { core::slice::from_raw_parts(TABLE.0.get().cast(), count) }
-}
-
-/// Whether an armed region starts at `address`.
-pub(crate) fn starts_at(address: usize) -> bool {
-    regions().any(|region| region.start == address)
 }
 
 /// Forgets the regions whose modules are loaded no more, and gives their companions back. Called

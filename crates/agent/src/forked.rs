@@ -23,7 +23,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
 use core::slice;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use tomo_wire::PAGE;
 use tomo_wire::image::{Image, Region};
@@ -261,23 +261,31 @@ fn tell(child: Handler) {
     }
 }
 
-/// Whether the program has closed a sandbox by itself, in which nobody knows what may still be asked of the system.
-static CLOSED: AtomicBool = AtomicBool::new(false);
+/// How many sandboxes the program has closed by itself, or is about to. Nobody knows what may still be asked of the system there.
+static CLOSED: AtomicU32 = AtomicU32::new(0);
 
 /// Whether it has, by the C library's `prctl` or `syscall`.
 pub(crate) fn is_closed() -> bool {
-    CLOSED.load(Ordering::Relaxed)
+    CLOSED.load(Ordering::Relaxed) != 0
 }
 
-/// `prctl` is called with this option, or a call that does the same.
-pub(crate) fn before_controlling(option: c_int) {
-    if option == SET_SANDBOX {
-        ahead::look();
-        CLOSED.store(true, Ordering::Relaxed);
+/// Makes the call of `prctl` with this option, or one that does the same; it gives -1 where it fails.
+pub(crate) fn controlling<R: PartialEq + From<i8>>(option: c_int, make: impl FnOnce() -> R) -> R {
+    if option != SET_SANDBOX {
+        return make();
     }
+    ahead::look();
+    CLOSED.fetch_add(1, Ordering::Relaxed);
+    let result = make();
+    if result == R::from(-1) {
+        // Who only asks whether there are sandboxes is in none.
+        CLOSED.fetch_sub(1, Ordering::Relaxed);
+    }
+    result
 }
 
-/// Gives a forked process what is to be its own.
+/// Gives a forked process what is to be its own. Not part of [`in_child`], since it takes much of the stack, which may be small.
+#[inline(never)]
 fn child() {
     let before = system::change_mask(How::Block, u64::MAX);
     let is_same = !is_closed() && system::sandbox() == SANDBOX.load(Ordering::Relaxed);

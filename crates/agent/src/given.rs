@@ -24,9 +24,9 @@ use core::slice;
 use tomo_wire::record::Reason;
 use tomo_wire::{PAGE, checksum};
 
+use crate::arm;
 use crate::armed::{self, Region};
 use crate::system::{self, Access, File, Protection};
-use crate::{arm, forked};
 
 /// Memory may be written.
 const WRITE: c_int = 2;
@@ -187,6 +187,5 @@ fn offset_of(region: &Region, address: usize) -> u64 {
 
 /// Notes in the record that the region's text was given back.
 fn note(region: &Region, reason: Reason) {
-    let counters = forked::shared(region.counters).unwrap_or(region.counters);
-    counters.note_refused(reason, 0);
+    region.common().note_refused(reason, 0);
 }

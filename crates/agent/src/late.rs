@@ -20,7 +20,7 @@ use tomo_wire::roster::Entry;
 
 use crate::loader::{self, Module, weak};
 use crate::system::{self, Protection};
-use crate::{arm, armed, kept, listed};
+use crate::{arm, armed, kept, listed, offered};
 
 /// What the loader tells debuggers; `struct r_debug`.
 #[repr(C)]
@@ -97,17 +97,18 @@ fn put_jump(place: usize) -> Option<()> {
     let page = PAGE as usize;
     let first = place / page * page;
     let length = after.next_multiple_of(page).wrapping_sub(first);
-    // SAFETY: the pages are the loader's text. This is the only thread, it is in none of them, and
-    // no handler of a signal is installed before the program's own start. The function did nothing, and what
-    // is behind its `ret` never ran, so nobody misses these bytes; `changed` has its type.
-    unsafe {
-        system::protect(first, length, Protection::ReadWrite).ok()?;
-        let to = place as *mut u8;
-        for (at, byte) in [0xe9, a, b, c, d].into_iter().enumerate() {
-            to.add(at).write_volatile(byte);
-        }
-        system::protect(first, length, Protection::ReadExecute).ok()
-    }
+    // SAFETY: the pages are the loader's text, which is mapped and which nobody writes.
+    let pages = unsafe { slice::from_raw_parts(first as *const u8, length) };
+    // A copy is mapped there: some systems let no page be executed that could be written before. It is the process's own, for
+    // debuggers put a breakpoint there.
+    let copy = system::memory_file(c"tomo:loader").ok()?;
+    copy.write_at(pages, 0).ok()?;
+    copy.write_at(&[0xe9, a, b, c, d], place.wrapping_sub(first) as u64)
+        .ok()?;
+    // SAFETY: the same bytes, but for a function that did nothing, and what is behind its `ret` and never ran, so nobody misses those;
+    // `changed` has its type. This is the only thread, it is in none of these pages, and no handler of a signal is installed before the
+    // program's own start.
+    unsafe { system::map_privately_over(first, length, Protection::ReadExecute, &copy, 0).ok() }
 }
 
 /// Whether these are a `ret`, perhaps behind an `endbr64`, and filling that never runs.
@@ -140,25 +141,15 @@ extern "C" fn changed() {
     let Some((roster, path)) = kept::roster() else {
         return;
     };
-    let arm = |module: Module<'_>| {
-        if !is_armed(&module) {
-            arm::arm(&module, &roster, path, is_late);
-        }
-    };
+    let arm = |module: &Module<'_>| arm::arm(module, &roster, path, is_late);
     if is_glibc() {
         armed::forget_unloaded();
-        loader::for_each(arm);
+        offered::new_ones(|visit| loader::for_each(visit), arm);
     } else {
         // SAFETY: the loader's list, of which it holds the lock.
-        unsafe { listed::for_each((*debug).modules, arm) };
+        offered::new_ones(
+            |visit| unsafe { listed::for_each((*debug).modules, visit) },
+            arm,
+        );
     }
-}
-
-/// Whether the module's text is an image's already.
-fn is_armed(module: &Module<'_>) -> bool {
-    let starts = module.executable().map(|segment| {
-        let page = segment.address & !(PAGE - 1);
-        module.bias.wrapping_add(page as usize)
-    });
-    starts.into_iter().any(armed::starts_at)
 }

@@ -19,6 +19,7 @@
 //! | `symbols.rs` | functions of other modules |
 //! | `kept.rs` | the roster, for what comes after the start |
 //! | `late.rs` | modules that are loaded after the start |
+//! | `offered.rs` | which modules have been looked at |
 //! | `forked.rs` | processes that are forked, where each has its own record |
 //! | `own.rs` | what such a process has of its own |
 //! | `interrupted.rs` | where signals have interrupted a thread |
@@ -87,6 +88,7 @@ mod memory;
 mod names;
 mod notified;
 mod numbered;
+mod offered;
 mod own;
 mod passage;
 mod preloaded;

@@ -114,11 +114,11 @@ pub(crate) unsafe fn change(
     let Some(both) = Both::of(resource) else {
         return real(new, old);
     };
-    // SAFETY: the caller's.
-    let wanted = unsafe { new.as_ref() };
+    // SAFETY: the caller's. A copy, for both may point at the same limit.
+    let wanted = unsafe { new.as_ref() }.copied();
     let told = wanted.map(|wanted| {
         let [_, highest] = system::limit(resource as usize).unwrap_or([NO_LIMIT; 2]);
-        both.told(*wanted, system::mapped(resource == DATA), highest)
+        both.told(wanted, system::mapped(resource == DATA), highest)
     });
     let new = told.as_ref().map_or(new, |told| &raw const *told);
     let result = real(new, old);

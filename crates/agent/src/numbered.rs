@@ -154,14 +154,9 @@ unsafe extern "C" fn changed(
             given::before_tracing(a);
             call.make()
         }
-        CONTROL => {
-            forked::before_controlling(a as c_int);
-            call.make()
-        }
-        SANDBOX => {
-            forked::before_controlling(forked::SET_SANDBOX);
-            call.make()
-        }
+        CONTROL => forked::controlling(a as c_int, || call.make()),
+        // Others of its operations only ask.
+        SANDBOX if matches!(a, 0 | 1) => forked::controlling(forked::SET_SANDBOX, || call.make()),
         EXECUTE => trap::hand_on(c, || call.make()),
         EXECUTE_AT => trap::hand_on(d, || call.make()),
         CLONE | FORK | CLONE_3 => begin(call),

@@ -35,17 +35,17 @@ pub(crate) fn text(image: &Image, bytes: &[u8]) -> Result<File, Errno> {
 /// This process's own record, beside the one at `shared` that has this header: made, or the one that it
 /// has already.
 pub(crate) fn record(shared: &CStr, header: &Record) -> Result<Own, Errno> {
-    let (process, started) = (system::process(), started().unwrap_or(0));
+    let (process, identity) = (system::process(), identity());
     for number in 1..=MOST {
         let mut name = Name::new();
         let path = path_of(&mut name, shared, process, number).ok_or(TOO_LONG)?;
         let (file, continued) = match system::create(path) {
             Ok(file) => {
-                let filled = fill(&file, header.of_process(process), started);
+                let filled = fill(&file, header.of_process(process), identity.unwrap_or(0));
                 filled.inspect_err(|_| system::remove(path))?;
                 (file, false)
             }
-            Err(EXISTS) => match mine(path, header, process, started) {
+            Err(EXISTS) => match mine(path, header, process, identity) {
                 Some(file) => (file, true),
                 None => continue,
             },
@@ -80,25 +80,31 @@ fn path_of<'n>(
 }
 
 /// Writes a record without marks, with room for all of them.
-fn fill(file: &File, header: Record, started: u64) -> Result<(), Errno> {
+fn fill(file: &File, header: Record, identity: u64) -> Result<(), Errno> {
     file.allocate(0, header.length())?;
-    file.write_at(&started.to_le_bytes(), live_offset(Field::Started))?;
+    file.write_at(&identity.to_le_bytes(), live_offset(Field::Identity))?;
     file.write_at(&header.sealed(), 0)
 }
 
 /// The record at `path` if this very process made it, before it executed the program that runs now.
-fn mine(path: &CStr, header: &Record, process: u32, started: u64) -> Option<File> {
+fn mine(path: &CStr, header: &Record, process: u32, identity: Option<u64>) -> Option<File> {
     let (file, status) = door::open_private(path, Access::ReadWrite).ok()?;
     let mut head = [0; size_of::<Record>()];
     file.read_at(&mut head, 0).ok()?;
     let found = Record::read(&head, status.length.try_into().ok()?).ok()?;
-    let mut since = [0; 8];
-    file.read_at(&mut since, live_offset(Field::Started)).ok()?;
+    let mut stated = [0; 8];
+    file.read_at(&mut stated, live_offset(Field::Identity))
+        .ok()?;
     let same = found.module == header.module
         && found.plan == header.plan
         && found.run == header.run
         && found.process.get() == process;
-    (same && u64::from_le_bytes(since) == started).then_some(file)
+    (same && identity == Some(u64::from_le_bytes(stated))).then_some(file)
+}
+
+/// What tells this process from all others that have its number, earlier or in another namespace; `None` where the system does not say.
+fn identity() -> Option<u64> {
+    Some(system::namespace()? << 32 | started()? & u64::from(u32::MAX))
 }
 
 /// When this process was started, in the system's ticks since it runs.

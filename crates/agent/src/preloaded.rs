@@ -5,11 +5,12 @@
 //! there either, its name is taken out of the list of what is loaded first, in the environment that the program hands on.
 
 use core::ffi::{CStr, c_char};
-use core::ptr::null;
+use core::ptr::{null, null_mut};
+use core::sync::atomic::{AtomicPtr, Ordering};
 
-use tomo_wire::PAGE;
+use tomo_wire::{PAGE, environment};
 
-use crate::loader::{self, weak};
+use crate::loader::{self, Module, weak};
 use crate::system::{self, Access};
 
 /// How the variable with that list begins.
@@ -20,29 +21,50 @@ const ASKS: &[u8] = b"LD_TRACE_LOADED_OBJECTS=";
 
 /// The program has another root directory now.
 pub(crate) fn after_leaving_root() {
-    forget(environment(), |path| {
+    forget(own(), |path| {
         system::open(path, Access::Read, true).is_err()
     });
 }
 
-/// The program is about to execute another one in this environment (null: its own).
-pub(crate) fn before_executing(handed_on: usize) {
-    let entries = match handed_on {
-        0 => environment(),
-        other => other as Entries,
-    };
-    let mut asks = false;
-    for_each(entries, |_, said| asks |= said.starts_with(ASKS));
+/// The name by which the loader has found our file.
+static NAME: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
+
+/// This module is loaded, which may be ours.
+pub(crate) fn note(module: &Module<'_>) {
+    if module.holds(note as *const () as usize) {
+        // The loader keeps it as long as the module.
+        NAME.store(module.path.as_ptr().cast_mut(), Ordering::Relaxed);
+    }
+}
+
+/// The program is about to execute another one in this environment (null: an empty one). Whether that one will be without us, though it
+/// is not merely asked what it would load.
+pub(crate) fn before_executing(handed_on: usize) -> bool {
+    let entries = handed_on as Entries;
+    let (mut asks, mut has_roster, mut has_agent) = (false, false, false);
+    for_each(entries, |_, said| {
+        asks |= said.starts_with(ASKS);
+        has_roster |= said.starts_with(environment::ROSTER.as_bytes());
+        has_agent |= names_agent(said);
+    });
     if asks {
         forget(entries, |_| true);
     }
+    !(asks || has_roster && has_agent)
+}
+
+/// Whether our file is in the list that this entry of an environment is.
+fn names_agent(entry: &[u8]) -> bool {
+    let name = NAME.load(Ordering::Relaxed);
+    // SAFETY: the loader's name of a module that stays loaded; it ends with a zero byte.
+    !name.is_null() && place_of(unsafe { CStr::from_ptr(name) }.to_bytes(), entry).is_some()
 }
 
 /// A list of strings that ends with null, or null.
 type Entries = *const *mut c_char;
 
 /// That of the program.
-fn environment() -> Entries {
+pub(crate) fn own() -> Entries {
     let variable = weak!("__environ") as *const Entries;
     if variable.is_null() {
         return null();

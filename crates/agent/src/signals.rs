@@ -146,6 +146,7 @@ macro_rules! stand_before {
                 let address = $real.address();
                 let $call = |$($argument: $type),*| {
                     if address == 0 {
+                        system::lack();
                         return $failed;
                     }
                     // SAFETY: the C library's function of this name has this type, and gets what
@@ -492,8 +493,7 @@ stand_before! {
         real(request, process, address, data)
     }
     PRCTL: prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int = -1, |real| {
-        forked::before_controlling(option);
-        real(option, a, b, c, d)
+        forked::controlling(option, || real(option, a, b, c, d))
     }
     SETUID: setuid(user: u32) -> c_int = -1, |real| {
         ahead::before_becoming(user);
@@ -520,8 +520,8 @@ stand_before! {
     EXECVE: execve(path: usize, arguments: usize, environment: usize) -> c_int = -1, |real| {
         trap::hand_on(environment, || real(path, arguments, environment))
     }
-    EXECV: execv(path: usize, arguments: usize) -> c_int = -1, |real| trap::hand_on(0, || real(path, arguments))
-    EXECVP: execvp(path: usize, arguments: usize) -> c_int = -1, |real| trap::hand_on(0, || real(path, arguments))
+    EXECV: execv(path: usize, arguments: usize) -> c_int = -1, |real| trap::hand_on(preloaded::own() as usize, || real(path, arguments))
+    EXECVP: execvp(path: usize, arguments: usize) -> c_int = -1, |real| trap::hand_on(preloaded::own() as usize, || real(path, arguments))
     EXECVPE: execvpe(path: usize, arguments: usize, environment: usize) -> c_int = -1, |real| {
         trap::hand_on(environment, || real(path, arguments, environment))
     }

@@ -168,9 +168,7 @@ const NAMESPACE_AT: u32 = 32 + 22;
 
 /// Asks for the namespace. That of a forked process may be another one than its parent's.
 fn note_namespace() {
-    let file = system::open(c"/proc/self/ns/pid", Access::Read, true);
-    let status = file.and_then(|file| file.status());
-    let number = status.map_or(0, |status| status.inode % (1 << 10));
+    let number = system::namespace().unwrap_or(0) % (1 << 10);
     NAMESPACE.store(number as u32, Ordering::Relaxed);
 }
 
@@ -267,7 +265,9 @@ fn abandoned(thread: u32, first: u32, tries: u32) -> Option<u32> {
 /// Whether nobody has the slab any more. In another namespace numbers mean others, and nobody can ask.
 fn is_gone(owner: u64) -> bool {
     let (process, thread) = ((owner >> 32) as u32 & ((1 << 22) - 1), owner as u32);
-    let is_known = owner >> NAMESPACE_AT == NAMESPACE.load(Ordering::Relaxed).into();
+    let namespace = NAMESPACE.load(Ordering::Relaxed);
+    // Where nobody says which one it is, it is 0.
+    let is_known = namespace != 0 && owner >> NAMESPACE_AT == namespace.into();
     owner == 0 || (thread != SOON && is_known && !system::is_alive(process, thread))
 }
 

@@ -7,9 +7,11 @@ use tomo_wire::environment;
 use tomo_wire::record::Reason;
 use tomo_wire::roster::RosterView;
 
-use crate::loader::{self, weak};
+use crate::loader::{self, Module, weak};
 use crate::system::{self, Access, Protection};
-use crate::{arm, door, fatal, forked, kept, late, signals, slabs, tracer, trap};
+use crate::{
+    arm, door, fatal, forked, kept, late, offered, preloaded, signals, slabs, tracer, trap,
+};
 
 /// Largest roster that is looked at, in bytes.
 const LARGEST_ROSTER: i64 = 16 << 20;
@@ -35,10 +37,10 @@ unsafe extern "C" fn start(_: c_int, _: *const *const c_char, environment: *cons
         // SAFETY: the C library's variable of this name.
         unsafe { *variable }
     };
+    // While no lock of the loader is held and nothing is armed; those that stand before the C library's functions are there in any case.
+    signals::look_up();
     // SAFETY: a list of strings that ends with null, from the loader or the C library.
     if let Some(path) = unsafe { value_of(environment, environment::ROSTER.as_bytes()) } {
-        // While no lock of the loader is held and nothing is armed.
-        signals::look_up();
         slabs::start();
         let _ = arm_all(path);
     }
@@ -115,7 +117,11 @@ fn arm_all(path: &CStr) -> Option<()> {
         if separate {
             forked::separate();
         }
-        loader::for_each(|module| arm::arm(&module, &roster, path, |_| true));
+        let arm = |module: &Module<'_>| {
+            preloaded::note(module);
+            arm::arm(module, &roster, path, |_| true);
+        };
+        offered::new_ones(|visit| loader::for_each(visit), arm);
     }
     if (late || separate) && kept::keep(bytes, path).is_some() {
         if late {

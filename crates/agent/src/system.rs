@@ -5,8 +5,11 @@ mod large;
 
 use core::arch::asm;
 use core::ffi::{CStr, c_int, c_void};
+use core::mem::transmute;
 
 use tomo_wire::PAGE;
+
+use crate::loader::weak;
 
 pub(crate) use large::{
     bring_in_one_by_one, leave_out_of_dumps, list_as, map_nothing, mapped, name_memory,
@@ -131,6 +134,25 @@ pub(crate) fn memory_file(name: &CStr) -> Result<File, Errno> {
     .map(File)
 }
 
+/// Tells the program, as the C library does, that the system lacks what it has asked for.
+#[cold]
+pub(crate) fn lack() {
+    const NO_SUCH_CALL: c_int = 38;
+    let place = weak!("__errno_location");
+    if place != 0 {
+        // SAFETY: the C library's function of this name has this type.
+        let place = unsafe { transmute::<usize, unsafe extern "C" fn() -> *mut c_int>(place)() };
+        // SAFETY: the calling thread's own word.
+        unsafe { *place = NO_SUCH_CALL };
+    }
+}
+
+/// The number of the process namespace in which this process is, if the system says.
+pub(crate) fn namespace() -> Option<u64> {
+    let file = open(c"/proc/self/ns/pid", Access::Read, true).ok()?;
+    Some(file.status().ok()?.inode)
+}
+
 /// What the system tells of a file; as `struct stat` of x86-64 has it.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
@@ -148,7 +170,7 @@ pub(crate) struct Status {
     blocks: i64,
     accessed: [i64; 2],
     pub(crate) modified: [i64; 2],
-    changed: [i64; 2],
+    pub(crate) changed: [i64; 2],
     reserved: [i64; 3],
 }
 

@@ -34,11 +34,28 @@ const NO_DEFER: u64 = 0x4000_0000;
 pub(crate) const RESET: u64 = 0x8000_0000;
 pub(crate) const RESTORER: u64 = 0x0400_0000;
 
-/// Has another program executed in this environment (0: that of the process), by this process or a child. It finds SIGTRAP
-/// ignored if this one ignores it, of which the kernel is told as long as that takes: who trapped meanwhile would end the
-/// program, so where there are other threads it is not told.
-pub(crate) fn hand_on<R>(environment: usize, execute: impl FnOnce() -> R) -> R {
-    preloaded::before_executing(environment);
+/// Has another program executed in this environment, by this process or a child. If that is one in
+/// which we are not loaded, it is counted. What comes back is 0 if a child has been started; who executes in its own place does not
+/// come back.
+pub(crate) fn hand_on<R>(environment: usize, execute: impl FnOnce() -> R) -> R
+where
+    R: Default + PartialEq,
+{
+    let is_without = preloaded::before_executing(environment);
+    let region = armed::regions().next().filter(|_| is_without);
+    if let Some(region) = region {
+        region.common().count(Field::Without);
+    }
+    let result = ignoring(execute);
+    if let Some(region) = region.filter(|_| result != R::default()) {
+        region.common().take_back(Field::Without);
+    }
+    result
+}
+
+/// Executes another program, which finds SIGTRAP ignored if this one ignores it. The kernel is told so as long as that takes: who
+/// trapped meanwhile would end the program, so where there are other threads it is not told.
+fn ignoring<R>(execute: impl FnOnce() -> R) -> R {
     let ignores = |wanted: &Wanted| wanted.handler.load(Ordering::Relaxed) == IGNORE;
     // Who this is is asked only where it matters.
     let may_ignore = ignores(&OWN) || GUEST.load(Ordering::Relaxed) != 0;

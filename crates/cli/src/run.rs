@@ -15,6 +15,8 @@ use tomo_program::Cache;
 use tomo_protocol::{Policy, Settings, read_token};
 use tomo_wire::record::Reason;
 
+use crate::session::started_without;
+
 /// Run a program as one of a fleet: with the few probes that its collector assigned to this
 /// installation.
 ///
@@ -310,6 +312,11 @@ fn tell(arguments: &Arguments, happened: &Happened) {
                 module.hits
             );
         }
+    }
+    let without = happened.modules.iter();
+    let without = without.map(|module| module.live.without.get()).sum();
+    if let Some(words) = started_without(without) {
+        say!("tomo: {words}");
     }
     if arguments.verbose {
         for hindrance in &happened.hindrances {

@@ -13,6 +13,7 @@ use anyhow::{Context as _, Result};
 use tomo_export::{Located, locate};
 use tomo_launch::{Agent, Arming, Ended, Observed, Pool, Run, RunFolder, Target, read_live};
 use tomo_program::{Cache, Progress};
+use tomo_wire::environment;
 use tomo_wire::record::{Live, Reason};
 
 use crate::observe::{OneModule, Store, companions};
@@ -162,12 +163,14 @@ impl Ready {
         }
         let mut later = Later::default();
         let mut problems = Problems::default();
+        let mut without = 0;
         for (armed, live) in folder.lives() {
             let path = armed.module.path.display();
             let Some(live) = live else {
                 say!("tomo: {path}: its record cannot be read");
                 continue;
             };
+            without += live.without.get();
             if armed.module.late {
                 later.add(&armed.module.path, is_loaded(&live));
             }
@@ -181,6 +184,9 @@ impl Ready {
         }
         if let Some(line) = later.line() {
             say!("tomo: {line}");
+        }
+        if let Some(words) = started_without(without) {
+            say!("tomo: {words}");
         }
         Ok(ended)
     }
@@ -404,6 +410,19 @@ pub(crate) fn problem(live: &Live) -> Option<String> {
         format!(" in {refused} of {all} processes")
     };
     Some(format!("{what}{share}: {words}{system}"))
+}
+
+/// What is to be said of so many programs that were started without the agent.
+pub(crate) fn started_without(programs: u64) -> Option<String> {
+    let (them, were) = match programs {
+        0 => return None,
+        1 => ("a program".to_owned(), "was"),
+        _ => (format!("{programs} programs"), "were"),
+    };
+    Some(format!(
+        "{them} {were} started without the environment (LD_PRELOAD, {}), and so not observed",
+        environment::ROSTER
+    ))
 }
 
 /// What was not observed in the run with this record of a module, if anything was not.

@@ -143,21 +143,23 @@ struct Mapped<'g> {
     graph: FlowGraph,
     blocks: Vec<BlockView<'g>>,
     edges: Vec<EdgeView>,
-    /// Blocks that end in a call which may come back more than once.
+    /// What leaves blocks that end in a call, or a system call, which may come back more than once.
     returns_again: Vec<NodeId>,
 }
 
 impl<'g> Mapped<'g> {
     fn of(function: &FunctionView<'g>) -> Option<Self> {
         let edges = function.edges().filter(|edge| edge.block().is_some());
+        let again = function.calls();
+        let again = again.filter(|call| call.returns_again().is_some());
+        let again = again.map(|call| call.block());
+        let again = again.chain(function.unsure_system_calls());
         Some(Self {
             graph: function.counting_graph()?,
             blocks: function.blocks().collect(),
             edges: edges.collect(),
-            returns_again: function
-                .calls()
-                .filter(|call| call.returns_again().is_some())
-                .filter_map(|call| function.node(call.block()))
+            returns_again: again
+                .filter_map(|block| function.node(block))
                 .map(|node| NodeId(2 * node.0 + 1))
                 .collect(),
         })

@@ -398,8 +398,8 @@ impl<'g, 'm> Reader<'g, 'm> {
             return self.believe();
         };
         let mut stops = vec![false; self.blocks.len()];
-        for call in self.function.calls() {
-            let block = call.block().index().wrapping_sub(self.first);
+        for block in self.function.may_stop_behind() {
+            let block = block.index().wrapping_sub(self.first);
             if let Some(stop) = stops.get_mut(block) {
                 *stop = true;
             }

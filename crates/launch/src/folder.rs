@@ -106,7 +106,10 @@ impl RunFolder {
         let seconds = seconds.map_or(0, |since| since.as_secs());
         let path = real.join(format!("run-{seconds}-{}", hexadecimal(&id[..4])));
         let made = DirBuilder::new().mode(0o755).create(&path);
-        made.map_err(|error| FolderError::Io(path.clone(), error))?;
+        let made = made.and_then(|()| File::open(&path));
+        let made = made.map_err(|error| FolderError::Io(path.clone(), error))?;
+        // The agent makes files there, too.
+        private::keep_in_place(&made);
         Ok(Self {
             path,
             id,
@@ -270,19 +273,20 @@ impl RunFolder {
     }
 
     /// The path of the run's roster. It lies in the run's folder, for programs that are started after this process has ended,
-    /// unless the agent would not believe what lies there or the program finds files elsewhere.
+    /// unless there is no room, the agent would not believe what lies there or the program finds files elsewhere.
     ///
     /// # Errors
-    /// Where there is no memory for it, or no room.
+    /// Where there is no memory for it.
     pub fn roster(&mut self) -> Result<PathBuf, FolderError> {
         let failed = |error| FolderError::Io(self.path.clone(), error);
         if self.window.is_none() && private::folder(&self.path).is_ok() {
             let path = self.path.join(ROSTER);
-            let bytes = self.roster_in(true).map_err(failed)?;
-            let mut file = private::create(&path).map_err(failed)?;
-            file.write_all(&bytes).map_err(failed)?;
-            if private::is_private(&file.metadata().map_err(failed)?) {
-                return Ok(path);
+            match self.write_roster(&path) {
+                Ok(true) => return Ok(path),
+                // What else lies there would be half of one, or believed by nobody.
+                Ok(false) | Err(_) => {
+                    let _ = fs::remove_file(&path);
+                }
             }
         }
         let mut file = memory_file(c"tomo:roster").map_err(failed)?;
@@ -291,6 +295,13 @@ impl RunFolder {
         let path = self.seen(&file);
         self.roster = Some(file);
         Ok(path)
+    }
+
+    /// Writes the roster that is to last longer than this process to `path`; whether the agent will believe it there.
+    fn write_roster(&self, path: &Path) -> io::Result<bool> {
+        let mut file = private::create(path)?;
+        file.write_all(&self.roster_in(true)?)?;
+        Ok(private::is_private(&file.metadata()?))
     }
 
     /// The roster, which is to last longer than this process or not.

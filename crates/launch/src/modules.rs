@@ -106,6 +106,7 @@ impl Observed {
                 inode: found.ino().into(),
                 length: found.len().into(),
                 modified: (found.mtime() * 1_000_000_000 + found.mtime_nsec()).into(),
+                changed: (found.ctime() * 1_000_000_000 + found.ctime_nsec()).into(),
             },
             late: chosen.late,
             placed: chosen.placed,

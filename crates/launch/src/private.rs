@@ -9,6 +9,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{IFlags, fstatfs, ioctl_getflags, ioctl_setflags};
 use tomo_program::{CLOSED, PASSABLE, make_folder};
 
 /// Why a folder is not trusted.
@@ -52,6 +53,7 @@ fn provided(path: &Path, mode: u32) -> Result<PathBuf, NotPrivate> {
     let io = |error| NotPrivate::Io(path.into(), error);
     make_folder(path, mode).map_err(io)?;
     let real = fs::canonicalize(path).map_err(io)?;
+    keep_in_place(&File::open(&real).map_err(io)?);
     check(&real)?;
     Ok(real)
 }
@@ -90,12 +92,26 @@ pub(crate) fn is_private(found: &Metadata) -> bool {
 
 /// A new file for this user alone; it must not exist.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
+    let file = OpenOptions::new()
         .read(true)
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(path)
+        .open(path)?;
+    keep_in_place(&file);
+    Ok(file)
+}
+
+/// What is stored in a new file, or in those that will be made in a folder, stays where it is on the disk, as far as that can be had.
+/// Btrfs would put each page elsewhere that is stored once more, and needs room for that whatever was set aside: where there is
+/// none left, a store into a mapped page ends the program that makes it.
+pub(crate) fn keep_in_place(file: &File) {
+    const BTRFS: i64 = 0x9123_683e;
+    if fstatfs(file).is_ok_and(|found| found.f_type == BTRFS)
+        && let Ok(flags) = ioctl_getflags(file)
+    {
+        let _ = ioctl_setflags(file, flags | IFlags::NOCOW);
+    }
 }
 
 /// Opens a file of this user's, which is no symbolic link.

@@ -220,8 +220,13 @@ pub fn start_with(
     })
 }
 
-/// Where the system has no room for one process more it has room for the program in the place of this one.
+/// Where the system has no room for one process more it has room for the program in the place of this one; and where it has none for
+/// what our environment adds, for the program with its own.
 fn without_room(error: &io::Error) {
+    if error.kind() == ErrorKind::ArgumentListTooLong {
+        stand_in::is_not_started();
+        stand_in::end_for_the_program("its arguments leave no room for ours");
+    }
     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::OutOfMemory) {
         stand_in::is_not_started();
         stand_in::end_for_the_program("there is no room for another process (ulimit -u, pids.max)");

@@ -109,6 +109,8 @@ pub struct Counters {
     pub traps: u64,
     /// Traps that were passed on.
     pub foreign_traps: u64,
+    /// Programs that were started without the agent.
+    pub without: u64,
     /// The process that was armed last.
     pub process: u64,
     /// How the run ended, and its status.
@@ -171,6 +173,7 @@ impl Counters {
             refused: (live.refused.get(), live.reason.get(), live.errno.get()),
             traps: live.traps.get(),
             foreign_traps: live.foreign_traps.get(),
+            without: live.without.get(),
             process: live.process.get(),
             outcome: (live.outcome.get(), live.status.get()),
         }
@@ -182,6 +185,7 @@ impl Counters {
         self.refused = self.refused.max(other.refused);
         self.traps = self.traps.max(other.traps);
         self.foreign_traps = self.foreign_traps.max(other.foreign_traps);
+        self.without = self.without.max(other.without);
         self.process = self.process.max(other.process);
         self.outcome = self.outcome.max(other.outcome);
     }
@@ -197,8 +201,9 @@ impl Counters {
             process: self.process.into(),
             outcome: self.outcome.0.into(),
             status: self.outcome.1.into(),
-            started: 0.into(),
+            identity: 0.into(),
             sound: 0.into(),
+            without: self.without.into(),
         }
     }
 }

@@ -31,6 +31,7 @@ mod returns;
 mod settle;
 mod slice;
 mod state;
+mod system;
 mod tables;
 
 use return_address::Unusual;

@@ -82,6 +82,8 @@ pub struct Block {
     pub range: Range,
     /// How many instructions it has, at least one.
     pub instructions: u32,
+    /// Whether it ends in a system call that may come back in two processes, or never.
+    pub forks_or_ends: bool,
 }
 
 /// Why control may pass along an edge.

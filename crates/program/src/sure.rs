@@ -55,6 +55,7 @@ mod tests {
         let block = |at: u64| Block {
             range: range(at, at + 4),
             instructions: 1,
+            forks_or_ends: false,
         };
         let edge = |from, to, kind| Edge {
             from,

@@ -35,6 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             inode: 0.into(),
             length: 0.into(),
             modified: 0.into(),
+            changed: 0.into(),
         };
         for level in Level::ALL {
             for placement in [Placement::All, Placement::Reduced] {

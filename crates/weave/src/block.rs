@@ -78,12 +78,9 @@ impl Decoded {
     }
 }
 
-/// Whether it is a call, and no other thing that control may come back from.
+/// Whether it is a call, and no other thing that control may come back from, as system calls are.
 pub(crate) fn is_call(last: &Instruction) -> bool {
-    matches!(
-        last.flow_control(),
-        FlowControl::Call | FlowControl::IndirectCall
-    )
+    last.mnemonic() == Mnemonic::Call
 }
 
 /// Whether control never runs on behind it.

@@ -101,8 +101,9 @@ pub struct Window {
 
 impl Header for Image {
     const MAGIC: [u8; 8] = *b"TOMOIMG\n";
-    /// Before 3, windows could be wider than what a processor fetches at once; before 4, it was not said whether probes stay.
-    const VERSION: u32 = 4;
+    /// Before 3, windows could be wider than what a processor fetches at once; before 4, it was not said whether probes stay; before 5,
+    /// not when the module's file had changed in any way.
+    const VERSION: u32 = 5;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble

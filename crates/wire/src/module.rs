@@ -65,6 +65,8 @@ pub struct FileStamp {
     pub inode: U64,
     /// Its length in bytes.
     pub length: U64,
-    /// When its content last changed, in nanoseconds since 1970.
+    /// When its content last changed, in nanoseconds since 1970, as far as nobody has stated another time;
     pub modified: I64,
+    /// when anything about it last did.
+    pub changed: I64,
 }

@@ -78,12 +78,14 @@ pub struct Live {
     pub outcome: U32,
     /// The exit code or the signal.
     pub status: U32,
-    /// In the record of a single process: when that was started, in the system's ticks since it runs. Tells
-    /// it from another one that had its number before.
-    pub started: U64,
+    /// In the record of a single process: when that was started, in the system's ticks since it runs, and in the upper half the number of
+    /// its process namespace. Tells it from others that have its number, or had it before; 0 where the system does not say.
+    pub identity: U64,
     /// The checksum of the trap table that a process found sound when it was armed, or 0: those who come later do
     /// not go through all of the table once more.
     pub sound: U64,
+    /// Programs that were started in an environment in which the agent is not loaded.
+    pub without: U64,
 }
 
 /// Why a process was not armed.
@@ -124,6 +126,8 @@ pub enum Reason {
     Patched = 16,
     /// Threads were there before the agent's start, which runs first unless another library asks for the same.
     Early = 17,
+    /// The module's file was touched since its image was made, and it has no build id that would tell whether it is another one.
+    Touched = 18,
 }
 
 impl Reason {
@@ -136,7 +140,7 @@ impl Reason {
     }
 
     /// All reasons.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::NoImage,
         Self::ImageNotPrivate,
         Self::ImageRefused,
@@ -154,6 +158,7 @@ impl Reason {
         Self::Unannounced,
         Self::Patched,
         Self::Early,
+        Self::Touched,
     ];
 
     /// How many processes there were of which so many were armed, and so many refused for this reason: those that have their text
@@ -190,6 +195,9 @@ impl Reason {
             Self::Patched => "the program changes or moves its own text, and has it back",
             Self::Emulated => {
                 "it runs in Valgrind or another emulator, which would not see its code change"
+            }
+            Self::Touched => {
+                "its file was touched since its image was made, and it has no build id; observe it anew"
             }
             Self::Early => "another library starts threads before the agent can begin",
             Self::NotSeparate => "it could have no record of its own, and adds to its parent's",
@@ -307,8 +315,9 @@ pub const fn live_offset(field: Field) -> u64 {
         Field::Traps => offset_of!(Live, traps),
         Field::ForeignTraps => offset_of!(Live, foreign_traps),
         Field::Process => offset_of!(Live, process),
-        Field::Started => offset_of!(Live, started),
+        Field::Identity => offset_of!(Live, identity),
         Field::Sound => offset_of!(Live, sound),
+        Field::Without => offset_of!(Live, without),
     };
     LIVE + within as u64
 }
@@ -330,8 +339,10 @@ pub enum Field {
     ForeignTraps,
     /// [`Live::process`].
     Process,
-    /// [`Live::started`].
-    Started,
+    /// [`Live::identity`].
+    Identity,
     /// [`Live::sound`].
     Sound,
+    /// [`Live::without`].
+    Without,
 }

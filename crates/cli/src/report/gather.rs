@@ -12,7 +12,7 @@ use tomo_wire::record::Reason;
 
 use super::Source;
 use crate::bar::Bar;
-use crate::session::failing;
+use crate::session::{failing, started_without};
 
 /// Makes pictures. A module is loaded once, however many pictures it is in.
 pub(super) struct Gatherer<'g> {
@@ -81,7 +81,8 @@ impl<'g> Gatherer<'g> {
             return Ok(None);
         }
         used.iter()
-            .filter_map(|group| unarmed(group))
+            .flat_map(|group| [unarmed(group), without(group)])
+            .flatten()
             .for_each(|words| self.say(words));
         let mut picture = Picture::of(observed, self.paths, self.bar)?;
         picture.records = used.iter().map(|group| group.records.len()).sum();
@@ -183,10 +184,7 @@ fn of_module(collected: &Collected, module: ModuleId) -> Vec<&Group> {
 fn unarmed(group: &Group) -> Option<String> {
     let live = &group.marks.live;
     let (refused, reason, errno) = live.refused;
-    let name = match group.paths.first() {
-        Some(path) => path.display().to_string(),
-        None => hexadecimal(group.module.name()),
-    };
+    let name = name_of(group);
     if refused > 0 {
         let reason = Reason::from_number(reason);
         let all = Reason::processes(reason, live.armed, refused);
@@ -207,4 +205,18 @@ fn unarmed(group: &Group) -> Option<String> {
         ));
     }
     (live.armed == 0).then(|| format!("tomo: {name}: no process has been observed so far"))
+}
+
+/// What is to be said of records of runs in which programs were started without the agent.
+fn without(group: &Group) -> Option<String> {
+    let words = started_without(group.marks.live.without)?;
+    Some(format!("tomo: {}: in a run, {words}", name_of(group)))
+}
+
+/// What the module of these records is called.
+fn name_of(group: &Group) -> String {
+    match group.paths.first() {
+        Some(path) => path.display().to_string(),
+        None => hexadecimal(group.module.name()),
+    }
 }

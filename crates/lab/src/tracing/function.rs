@@ -87,10 +87,8 @@ impl Function {
         landings.dedup();
         let graph = FlowGraph::new(blocks, whole.entry(), edges).ok()?;
         let exits = whole.nodes().filter(|&node| whole.is_exit(node));
-        let calls = function.calls();
-        let mut cuts: Vec<NodeId> = calls
-            .filter_map(|call| function.node(call.block()))
-            .collect();
+        let stops = function.may_stop_behind();
+        let mut cuts: Vec<NodeId> = stops.filter_map(|block| function.node(block)).collect();
         cuts.sort_unstable();
         cuts.dedup();
         let made = Self {

@@ -6,7 +6,10 @@ use tomo_profile::merge::{Counters, Finding, Marks};
 use tomo_profile::records::read_record;
 
 fn marks() -> impl Strategy<Value = Marks> {
-    let counters = (any::<(u8, (u8, u8, u8))>(), any::<(u8, u8, u8, (u8, u8))>());
+    let counters = (
+        any::<(u8, (u8, u8, u8), u8)>(),
+        any::<(u8, u8, u8, (u8, u8))>(),
+    );
     let hits = prop::collection::vec(any::<bool>(), 6);
     (hits, 0..3_u8, any::<i8>(), counters).prop_map(|(hits, run, created, (one, two))| Marks {
         hits,
@@ -15,6 +18,7 @@ fn marks() -> impl Strategy<Value = Marks> {
         live: Counters {
             armed: one.0.into(),
             refused: (one.1.0.into(), one.1.1.into(), one.1.2.into()),
+            without: one.2.into(),
             traps: two.0.into(),
             foreign_traps: two.1.into(),
             process: two.2.into(),

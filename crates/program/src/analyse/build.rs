@@ -118,6 +118,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         Some(Block {
             range,
             instructions: block.instructions,
+            forks_or_ends: block.forks_or_ends,
         })
     }
 

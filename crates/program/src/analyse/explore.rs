@@ -12,6 +12,7 @@ use iced_x86::{
 
 use super::code::{Code, Destination, Pos};
 use super::padding::{is_nops, padding_length};
+use super::system;
 use crate::{Address, Reason};
 
 /// How control leaves a block.
@@ -77,6 +78,8 @@ pub(crate) struct RawBlock {
     pub(crate) instructions: u32,
     /// How control leaves it.
     pub(crate) exit: Exit,
+    /// Whether it ends in a system call that may come back twice or never.
+    pub(crate) forks_or_ends: bool,
 }
 
 /// What traversal of one fragment found.
@@ -106,6 +109,7 @@ pub(crate) struct Explorer<'a> {
     leaders: Bits,
     work: Vec<u32>,
     exits: Vec<(u32, Exit)>,
+    system_calls: Vec<system::Call>,
 }
 
 impl<'a> Explorer<'a> {
@@ -118,6 +122,7 @@ impl<'a> Explorer<'a> {
             leaders: Bits::default(),
             work: Vec::new(),
             exits: Vec::new(),
+            system_calls: Vec::new(),
         }
     }
 
@@ -134,6 +139,7 @@ impl<'a> Explorer<'a> {
             bits.clear(size);
         }
         self.exits.clear();
+        self.system_calls.clear();
         self.work.clear();
         let mut out = Explored::default();
         let bytes = self.code.bytes(start, end);
@@ -178,6 +184,7 @@ impl<'a> Explorer<'a> {
             return;
         }
         decoder.set_ip(self.code.address(start.plus(at)).0);
+        let mut number = system::Number::default();
         while at < size {
             if self.starts.get(at) {
                 self.leaders.set(at);
@@ -202,6 +209,7 @@ impl<'a> Explorer<'a> {
             self.note_addresses(&instruction, out);
             out.stack_leads_aside |= leads_stack_aside(&instruction);
             at += length;
+            self.system_calls.extend(number.step(&instruction, at));
             if let Some(exit) = self.exit(&instruction, at, start, size) {
                 self.exits.push((at, exit));
                 self.follow(exit, start, size, out);
@@ -267,10 +275,26 @@ impl<'a> Explorer<'a> {
         }
     }
 
+    /// Ends blocks at system calls that may come back twice or never; where these end, in order.
+    fn end_at_system_calls(&mut self, size: u32) -> Vec<u32> {
+        let is_entered = |from, to| self.leaders.any(from, to);
+        let calls = self.system_calls.iter();
+        let unsure = calls.filter(|call| call.is_unsure(is_entered));
+        let mut ends: Vec<u32> = unsure.map(|call| call.end).collect();
+        ends.sort_unstable();
+        for &end in ends.iter().filter(|&&end| end < size) {
+            if self.starts.get(end) {
+                self.leaders.set(end);
+            }
+        }
+        ends
+    }
+
     fn cut_into_blocks(&mut self, start: Pos, size: u32, out: &mut Explored) {
         // Where an instruction ends in front of broken bytes, its own exit counts.
         self.exits
             .sort_unstable_by_key(|&(end, exit)| (end, exit == Exit::Broken));
+        let unsure = self.end_at_system_calls(size);
         let mut exits = self.exits.iter().copied().peekable();
         let mut leader = self.leaders.next(0, size);
         while leader < size {
@@ -286,6 +310,7 @@ impl<'a> Explorer<'a> {
                     end: start.plus(end),
                     instructions: self.starts.count(leader, end),
                     exit,
+                    forks_or_ends: unsure.binary_search(&end).is_ok(),
                 });
             }
             leader = next;

@@ -142,7 +142,10 @@ impl Columns {
                 size: u32::try_from(block.range.size()).unwrap_or(u32::MAX).into(),
                 instructions: block.instructions.into(),
                 first_edge: number(self.edges.len()).into(),
-                first_instruction: 0,
+                first_and_last: match block.forks_or_ends {
+                    true => FORKS_OR_ENDS,
+                    false => 0,
+                },
             });
             while let Some(edge) = edges.next_if(|edge| edge.from <= index) {
                 let record = self.edge_record(edge, &function.blocks, first_block);
@@ -247,7 +250,7 @@ impl Columns {
             let status = function.status();
             for block in &self.blocks[function.first_block.get() as usize..end] {
                 let start = Address(block.address.get());
-                let what = patchability(status, start, block.size.get(), block.first_instruction);
+                let what = patchability(status, start, block.size.get(), block.first_instruction());
                 self.summary.count_patchability(what);
             }
         }
@@ -326,7 +329,7 @@ fn ranges_by_address(ranges: &[RangeRecord]) -> Vec<U32> {
 
 fn set_first_instructions(blocks: &mut [BlockRecord], order: &[u32], sizes: &[u8]) {
     for (block, size) in order.iter().zip(sizes) {
-        blocks[*block as usize].first_instruction = *size;
+        blocks[*block as usize].first_and_last |= *size;
     }
 }
 

@@ -4,7 +4,7 @@ use tomo_graph::{FlowGraph, Graph as _, NodeId};
 
 use super::{BlockId, FunctionView};
 
-impl FunctionView<'_> {
+impl<'g> FunctionView<'g> {
     /// Its control-flow graph. Node `n` is its block number `n` by address (see
     /// [`Self::position_of`]); edges out of the function are no edges of the graph, but the blocks
     /// they leave are exits, as are those with unknown successors. `None` where nothing is known of
@@ -32,8 +32,8 @@ impl FunctionView<'_> {
 
     /// Its graph for counting, in which a block is two nodes with an edge between them, so that it can be counted
     /// by itself: block `n` is entered by node `2n`, left by node `2n + 1`, and edge `n` leads from one to the
-    /// other; the function's own edges follow. Every block that ends in a call is an exit too, since what it calls
-    /// may not come back. `None` as for [`Self::flow_graph`].
+    /// other; the function's own edges follow. Every block [behind which control may not come
+    /// on](Self::may_stop_behind) is an exit too. `None` as for [`Self::flow_graph`].
     #[must_use]
     pub fn counting_graph(&self) -> Option<FlowGraph> {
         let graph = self.flow_graph()?;
@@ -47,11 +47,23 @@ impl FunctionView<'_> {
             blocks.chain(edges),
         );
         let exits = graph.nodes().filter(|&node| graph.is_exit(node));
-        let calls = self.calls().filter_map(|call| self.node(call.block()));
+        let stops = self.may_stop_behind().filter_map(|block| self.node(block));
         doubled
             .ok()?
-            .with_exits(exits.chain(calls).map(leaves))
+            .with_exits(exits.chain(stops).map(leaves))
             .ok()
+    }
+
+    /// Blocks whose last instruction may not come back: calls, and system calls that may end the process.
+    pub fn may_stop_behind(&self) -> impl Iterator<Item = BlockId> + use<'g> {
+        let calls = self.calls().map(|call| call.block());
+        calls.chain(self.unsure_system_calls())
+    }
+
+    /// Blocks that end in a system call which may come back in two processes, or never.
+    pub fn unsure_system_calls(&self) -> impl Iterator<Item = BlockId> + use<'g> {
+        let blocks = self.blocks().filter(|block| block.forks_or_ends());
+        blocks.map(|block| block.id())
     }
 
     /// The node of the graph that stands for `block`.

@@ -56,8 +56,8 @@ records! {
         size: U32,
         instructions: U32,
         first_edge: U32,
-        /// Bytes of its first instruction; 0 where unknown.
-        first_instruction: u8,
+        /// Bytes of its first instruction, 0 where unknown; and of its last one [`FORKS_OR_ENDS`].
+        first_and_last: u8,
     }
 
     struct EdgeRecord {
@@ -96,6 +96,18 @@ records! {
     }
 }
 
+impl BlockRecord {
+    /// Bytes of its first instruction; 0 where unknown.
+    pub(crate) fn first_instruction(&self) -> u8 {
+        self.first_and_last & !FORKS_OR_ENDS
+    }
+
+    /// Whether it ends in a system call that may come back in two processes, or never.
+    pub(crate) fn forks_or_ends(&self) -> bool {
+        self.first_and_last & FORKS_OR_ENDS != 0
+    }
+}
+
 /// No number.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -105,6 +117,8 @@ pub(crate) const NAMED: u8 = 1;
 pub(crate) const RETURNS: u8 = 2;
 /// Flag of functions: control may come back more than once.
 pub(crate) const RETURNS_AGAIN: u8 = 4;
+/// Flag of blocks: they end in a system call that may come back twice or never.
+pub(crate) const FORKS_OR_ENDS: u8 = 0x80;
 /// Flag of calls: the result is void.
 pub(crate) const VOID: u8 = 4;
 /// Flag of edges: the target is not a block of the same function.

@@ -217,6 +217,7 @@ impl<'g> FunctionView<'g> {
                 .map(|b| Block {
                     range: b.range(),
                     instructions: b.instructions(),
+                    forks_or_ends: b.forks_or_ends(),
                 })
                 .collect(),
             edges: self
@@ -291,7 +292,13 @@ impl<'g> BlockView<'g> {
     /// How many bytes its first instruction has, where that is known.
     #[must_use]
     pub fn first_instruction(&self) -> Option<u8> {
-        Some(self.record().first_instruction).filter(|size| *size > 0)
+        Some(self.record().first_instruction()).filter(|size| *size > 0)
+    }
+
+    /// Whether it ends in a system call that may come back in two processes, or never.
+    #[must_use]
+    pub fn forks_or_ends(&self) -> bool {
+        self.record().forks_or_ends()
     }
 
     /// The function it belongs to. Logarithmic.
@@ -340,7 +347,7 @@ impl<'g> BlockView<'g> {
             status,
             self.address(),
             self.size(),
-            self.record().first_instruction,
+            self.record().first_instruction(),
         )
     }
 }

@@ -120,6 +120,7 @@ fn function(number: usize, mut ranges: Vec<Range>, blocks: &[(Range, &Seed)]) ->
             .map(|(_, (range, seed))| Block {
                 range: *range,
                 instructions: seed.instructions,
+                forks_or_ends: seed.instructions.is_multiple_of(3),
             })
             .collect(),
         edges,

@@ -173,6 +173,7 @@ fn far_apart_and_at_the_end() {
         blocks: vec![Block {
             range: tomo_program::Range::sized(Address(start), size).expect("fits"),
             instructions: 1,
+            forks_or_ends: false,
         }],
         edges: vec![],
         calls: vec![],

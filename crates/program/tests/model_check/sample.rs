@@ -14,6 +14,7 @@ fn block(start: u64, size: u64, instructions: u32) -> Block {
     Block {
         range: range(start, size),
         instructions,
+        forks_or_ends: false,
     }
 }
 

@@ -41,6 +41,7 @@ pub(crate) const STAMP: FileStamp = FileStamp {
     inode: zerocopy::little_endian::U64::new(2),
     length: zerocopy::little_endian::U64::new(3),
     modified: zerocopy::little_endian::I64::new(4),
+    changed: zerocopy::little_endian::I64::new(4),
 };
 
 impl Program {

@@ -21,6 +21,7 @@ pub(crate) fn image(pages: u64, rows: usize, distance: i64) -> (Image, Vec<u8>) 
         inode: 2.into(),
         length: 3.into(),
         modified: 4.into(),
+        changed: 5.into(),
     };
     let table = tomo_wire::pages(size_of_val(windows.as_slice()) as u64).expect("few rows");
     let mut header = Image::of(module(), stamp);
