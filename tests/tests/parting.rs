@@ -501,6 +501,13 @@ fn programs_that_are_started_without_the_environment_are_counted() {
         let said = does_the_same(options, "scrubs");
         assert!(said.contains(words), "{said}");
     }
+    for command in ["count", "trace"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut observing = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+        observing.args([command, "-o"]).arg(folder.path()).arg("--");
+        let said = text(&run(observing, "scrubs").stderr);
+        assert!(said.contains(words), "{command}: {said}");
+    }
     let covering = Covering::new().expect("a folder");
     let command = covering.command(&[]).expect("tomo");
     run(command, "scrubs");

@@ -3,7 +3,7 @@
 //! The agent is small and dumb. Loaded into a program by the dynamic loader, it looks for a
 //! [roster](tomo_wire::roster), maps the armed images of the modules that it names over their text,
 //! installs one signal handler if an image has traps, and is otherwise not there. All thinking was done before, by
-//! others. It allocates nothing, locks nothing, formats nothing, and links to nothing: system calls
+//! others. It allocates nothing, locks nothing (but that one thread writes a crash at a time), formats nothing, and links to nothing: system calls
 //! are its own, and the few symbols of the C library that it uses are weak.
 //!
 //! **It fails open.** Whatever is not as it should be, the module stays as it was, the reason is

@@ -53,8 +53,11 @@ impl Name {
 
 /// Calls `found` with the number and address of each of `names` that a module after ours defines, in
 /// the order of the loader: the first definition counts.
-pub(crate) fn after_ours(names: &[&Name], mut found: impl FnMut(usize, usize)) {
-    let mut left = [true; 64];
+pub(crate) fn after_ours<const COUNT: usize>(
+    names: &[&Name; COUNT],
+    mut found: impl FnMut(usize, usize),
+) {
+    let mut left = [true; COUNT];
     let mut behind = false;
     loader::for_each(|module| {
         if module.holds(Table::of as *const () as usize) {

@@ -12,6 +12,7 @@
 //! | `pool.rs` | a folder that runs share |
 //! | `variant.rs` | images of which only some probes are left, which runs share |
 //! | `live.rs` | probes are taken away from running programs |
+//! | `seen.rs` | what of a record was written is read |
 //! | `unwound.rs` | where runs crashed, unwound afterwards |
 //! | `private.rs` | files and folders that nobody else can write |
 //! | `inherited.rs` | how broken pipes are to be handled |
@@ -19,6 +20,10 @@
 //! | `attended.rs` | a program that this process attends to: breakpoints, calm |
 //! | `passing.rs` | signals are passed on |
 //! | `job.rs` | this process stops where the program does |
+//! | `numbered.rs` | the program's number, where its environment names it |
+//! | `orphans.rs` | how orphans end, in the first process of a container |
+//! | `stand_in.rs` | this process becomes the program, or ends as it does |
+//! | `tracing.rs` | a program that is traced |
 //! | `start.rs` | the program runs, its end is waited for |
 
 #![deny(unsafe_code)]

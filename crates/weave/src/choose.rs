@@ -106,9 +106,14 @@ impl Choice {
         }
         let inner: Vec<usize> = inner_edges(function).map(|(index, _)| index).collect();
         let divided = Subdivision::of(&flow).ok()?;
+        // What is no unit of the plan carries nothing.
+        let cost_of_edge = |index: usize| match self.edges[index] {
+            Fate::Ignore => None,
+            Fate::Probe | Fate::Infer => costs.edges[index],
+        };
         let placement = coverage::edges(&divided, |unit| match unit {
             Unit::Block(node) => cost(node),
-            Unit::Edge(EdgeId(edge)) => costs.edges[inner[edge as usize]],
+            Unit::Edge(EdgeId(edge)) => cost_of_edge(inner[edge as usize]),
         });
         self.blocks = placement.blocks.into_iter().map(Fate::from).collect();
         for (index, fate) in inner.into_iter().zip(placement.edges) {

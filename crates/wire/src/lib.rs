@@ -8,11 +8,13 @@
 //! | [`plan`] | weaving | reports | what each probe observes, and what could not be observed |
 //! | [`disposal`] | weaving | launching | how each probe of an image is taken away from outside |
 //! | [`counting`] | weaving, the agent, live | reports | which counter counts what, and the slabs that hold them |
+//! | [`paths`] | weaving | reports | which counter counts which path, and what happens to paths where |
 //! | [`predicates`] | weaving | reports | which mark or counter tells of which predicate |
 //! | [`tracing`] | weaving, the agent, live | reports | the chart of what is traced, and the tracks of threads |
 //! | [`chains`] | weaving, the agent, live | reports | which functions are observed, and the trees of their calls |
 //! | [`moved`] | weaving | reports | what an image executes elsewhere, and where it was |
 //! | [`crash`] | launching, the agent, live | reports | where threads were when a fatal signal came |
+//! | [`environment`] | launching, people | the agent, launching | names of variables |
 //! | [`roster`] | launching | the agent | which image arms which module, and where its record is |
 //! | [`tally`] | instances of a fleet | themselves | which unit of a campaign each counter counts |
 //! | [`report`] | instances of a fleet | the collector | what one run has hit so far |

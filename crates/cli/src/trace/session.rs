@@ -316,9 +316,12 @@ impl<'a> Session<'a> {
         });
         let ended = ended?;
         for (armed, live) in folder.lives() {
-            let problem = live.and_then(|live| crate::session::problem(&live));
-            if let Some(problem) = problem {
+            if let Some(problem) = live.as_ref().and_then(crate::session::problem) {
                 say!("tomo: {} {problem}", armed.module.path.display());
+            }
+            let without = live.map_or(0, |live| live.without.get());
+            if let Some(words) = crate::session::started_without(without) {
+                say!("tomo: {words}");
             }
         }
         let finished = match taken {

@@ -41,6 +41,10 @@ impl Picture {
 struct Draft {
     file: File,
     lines: Vec<(u32, Finding)>,
+    /// The same of modules that no process was observed with, of which nothing is known.
+    unobserved: Vec<(u32, Finding)>,
+    /// Branches of these.
+    unobserved_branches: Vec<Branch>,
     /// Sides of branches at lines at which no statement begins.
     astray: Tally,
 }
@@ -144,12 +148,20 @@ impl<'a> Builder<'a> {
         }
         for (position, finding) in read.lines {
             if let Some(draft) = self.drafts.get_mut(position.file as usize) {
-                draft.lines.push((position.line, finding));
+                let lines = match module.findings.observed {
+                    true => &mut draft.lines,
+                    false => &mut draft.unobserved,
+                };
+                lines.push((position.line, finding));
             }
         }
         for (file, branch) in read.branches {
             if let Some(draft) = self.drafts.get_mut(file as usize) {
-                draft.file.branches.push(branch);
+                let branches = match module.findings.observed {
+                    true => &mut draft.file.branches,
+                    false => &mut draft.unobserved_branches,
+                };
+                branches.push(branch);
             }
         }
         module.functions.push(function);
@@ -206,10 +218,13 @@ impl Draft {
     fn finish(&mut self, by_function_only: bool) {
         if by_function_only {
             self.lines.clear();
+            self.unobserved.clear();
+            self.unobserved_branches.clear();
             self.file.branches.clear();
             self.file.totals.blocks = Tally::default();
         }
         keep_greatest(&mut self.lines);
+        self.add_unobserved();
         let lines = std::mem::take(&mut self.lines);
         self.file.totals.lines = lines.iter().map(|(_, finding)| *finding).collect();
         let line = |(number, finding)| Line { number, finding };
@@ -223,6 +238,25 @@ impl Draft {
         self.astray = astray.iter().flat_map(Branch::sides).collect();
         self.file.totals.branches = here.iter().flat_map(|it| self.file.sides(it)).collect();
         self.file.branches = here;
+    }
+}
+
+impl Draft {
+    /// Lines that only modules have of which nothing is known, and their branches: what is known of a line from another module is not
+    /// lost by them.
+    fn add_unobserved(&mut self) {
+        let known = self.lines.len();
+        let is_known = |number: u32| {
+            let lines = &self.lines[..known];
+            lines.binary_search_by_key(&number, |line| line.0).is_ok()
+        };
+        let mut lines = std::mem::take(&mut self.unobserved);
+        lines.retain(|line| !is_known(line.0));
+        let mut branches = std::mem::take(&mut self.unobserved_branches);
+        branches.retain(|branch| !is_known(branch.line));
+        self.lines.extend(lines);
+        keep_greatest(&mut self.lines);
+        self.file.branches.extend(branches);
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) fn read(
         lines.extend(source.statements(block).map(|position| (position, found)));
     }
     keep_greatest(&mut lines);
+    lift(&mut lines, function, source, of_block);
     let start = function
         .entry_block()
         .and_then(|block| source.lines.first(block));
@@ -84,6 +85,28 @@ pub(super) fn read(
         }
     }
     read
+}
+
+/// Lines that begin in one block and of which code goes on in another ran if that did.
+fn lift(
+    lines: &mut [(Position, Finding)],
+    function: FunctionView<'_>,
+    source: &Source<'_>,
+    of_block: impl Fn(BlockView<'_>) -> Finding,
+) {
+    for block in function.blocks() {
+        let found = of_block(block);
+        let first = source
+            .lines
+            .first(block)
+            .filter(|_| found.ran() == Some(true));
+        let Some(position) = first.and_then(|first| source.shown(first)) else {
+            continue;
+        };
+        if let Ok(at) = lines.binary_search_by_key(&position, |line| line.0) {
+            lines[at].1 = lines[at].1.or(found);
+        }
+    }
 }
 
 impl Read {

@@ -165,20 +165,21 @@ fn news(state: &State<'_>, index: usize) -> News {
     {
         note(state, target, jumped, false, &mut news);
     }
+    let initial = starts_the_program(state.tables.code, fragment);
     for &target in &fragment.taken {
         match state.find(target) {
-            // What an instruction points to inside a known fragment is a label there, not a start.
-            Some(other) if state.fragments[other].start != target => {
+            // What an instruction points to inside a known fragment is a label there, not a start, unless the C library is told of it.
+            Some(other) if state.fragments[other].start != target && !initial => {
                 news.held
                     .extend((is_proven && other != index).then_some(target));
             }
             _ => {
                 let pointed = Evidence {
-                    initial: starts_the_program(state.tables.code, fragment),
+                    initial,
                     pointed: true,
                     ..Evidence::default()
                 };
-                note(state, target, pointed, false, &mut news);
+                note(state, target, pointed, initial, &mut news);
             }
         }
     }

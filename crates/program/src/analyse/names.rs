@@ -77,12 +77,29 @@ const NEVER_RETURN: &[&str] = &[
     "thrd_exit",
     "verr",
     "verrx",
+    "Perl_croak",
+    "Perl_croak_nocontext",
+    "VAS_Fail",
+    "__gnat_raise_exception",
+    "_d_throw_exception",
+    "_gfortran_error_stop_numeric",
+    "_gfortran_error_stop_string",
+    "_gfortran_runtime_error",
+    "_gfortran_runtime_error_at",
+    "_gfortran_stop_numeric",
+    "_gfortran_stop_string",
+    "isc_assertion_failed",
+    "isc_error_fatal",
+    "log_assert_failed",
+    "log_assert_failed_unreachable",
+    "objc_exception_throw",
 ];
 
 /// Whether the function called `name` is declared never to return.
 pub(crate) fn never_returns(name: &str) -> bool {
     let plain = name.split('@').next().unwrap_or(name);
-    NEVER_RETURN.contains(&plain)
+    // Ada's failed checks, one for each kind.
+    NEVER_RETURN.contains(&plain) || plain.starts_with("__gnat_rcheck_")
 }
 
 /// Whether a function of the file itself, called `name`, is declared never to return: only names

@@ -94,7 +94,8 @@ pub(super) fn programs<'a>(context: &Context<'a>, troubles: &mut Troubles) -> Ve
         })
     };
     let mut all: Vec<_> = context.headers.par_iter().filter_map(program).collect();
-    all.sort_by_key(|program| program.offset.0);
+    // Units of types, and parts, name the program of the unit that knows its folder and what was inlined.
+    all.sort_by_key(|program| (program.offset.0, !program.open.is_whole));
     all.dedup_by_key(|program| program.offset.0);
     let mut end = 0;
     all.retain(|program| {

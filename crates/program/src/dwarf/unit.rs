@@ -45,6 +45,8 @@ pub(super) struct OpenUnit<'a> {
     pub(super) language: Option<DwLang>,
     /// Whether most of it is in a `.dwo` file.
     pub(super) is_split: bool,
+    /// Whether it is what a compiler made of one source: no unit of types, nor a part that others share.
+    pub(super) is_whole: bool,
 }
 
 impl<'a> Context<'a> {
@@ -76,6 +78,8 @@ impl<'a> Context<'a> {
         let mut attributes = Vec::new();
         let mut entries = header.entries_raw(&open.unit.abbreviations, None)?;
         let root = read_abbreviation(&mut entries)?.ok_or(Error::MissingUnitDie)?;
+        let whole = [gimli::DW_TAG_compile_unit, gimli::DW_TAG_skeleton_unit];
+        open.is_whole = whole.contains(&root.tag());
         entries.read_attributes(root.attributes(), &mut attributes)?;
         for attribute in &attributes {
             open.take_base(attribute.name(), attribute.value());
@@ -150,6 +154,7 @@ impl<'a> OpenUnit<'a> {
             line_program: None,
             language: None,
             is_split,
+            is_whole: false,
         }
     }
 

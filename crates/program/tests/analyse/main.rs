@@ -57,6 +57,7 @@ fixtures! {
     jump_into_instruction.s
     landing_pads_clang.cpp
     landing_pads_gcc.cpp
+    main_alone.c
     maybe_data.s
     nonlocal_goto.c
     noreturn.s

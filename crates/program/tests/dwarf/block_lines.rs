@@ -130,8 +130,10 @@ fn c_by_both_compilers() {
 #[test]
 fn cpp_with_much_inlined() {
     for compiler in ["g++", "clang++-19"] {
-        let count = check(&build(compiler, &["-g", "-O2"], &CPP));
-        assert!(count > 25, "{count} by {compiler}");
+        for types in ["-fno-debug-types-section", "-fdebug-types-section"] {
+            let count = check(&build(compiler, &["-g", "-O2", types], &CPP));
+            assert!(count > 25, "{count} by {compiler} {types}");
+        }
     }
 }
 

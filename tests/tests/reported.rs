@@ -1,0 +1,94 @@
+//! What reports say of programs: the same whatever else was observed, and in whatever way.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tomo_testkit::corpus::compiled;
+use tomo_testkit::coverage::{Covering, Pool, complete};
+use tomo_testkit::tomo;
+
+/// A report of what lies in `folder`: lcov's lines, without remarks.
+fn report(folder: PathBuf) -> Vec<String> {
+    let mut report = Command::new(tomo::path().expect("tomo"));
+    report.args(["report", "--format", "lcov"]).arg(folder);
+    let reported = complete(report, b"").expect("a report");
+    let text = String::from_utf8(reported.stdout).expect("text");
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(str::to_owned).collect()
+}
+
+/// Of a run of `program` that is observed in this way.
+fn covered(program: &Path, arguments: &[&str], way: &[&str]) -> Vec<String> {
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(way).expect("tomo");
+    command.arg(program).args(arguments);
+    complete(command, b"").expect("run");
+    report(covering.output())
+}
+
+/// Where fewer blocks and edges have probes the rest is inferred.
+#[test]
+fn fewer_probes_tell_what_all_of_them_tell() {
+    for flags in [["-O0", "-g"], ["-O2", "-g"]] {
+        let program = compiled("gcc", "distant.c", &flags).expect("built");
+        for arguments in [&[][..], &["a", "b"], &["a", "b", "c"]] {
+            for level in ["block", "edge"] {
+                let all = covered(&program, arguments, &["--level", level]);
+                assert!(all.iter().any(|line| line.starts_with("DA:")), "{all:?}");
+                let way = ["--level", level, "--placement", "reduced"];
+                assert_eq!(
+                    covered(&program, arguments, &way),
+                    all,
+                    "{flags:?} {arguments:?}"
+                );
+            }
+        }
+    }
+}
+
+/// A program that never ran says nothing of lines, and takes nothing of what another one says of them.
+#[test]
+fn a_program_that_never_ran_hides_nothing_of_another() {
+    let program = |flag| compiled("gcc", "distant.c", &["-O0", "-g", flag]).expect("built");
+    let (one, other) = (program("-DONE"), program("-DOTHER"));
+    let other = other.to_str().expect("text");
+    let of = |options: &[&str]| {
+        let pool = Pool::with(options, &one).expect("a pool");
+        complete(pool.command(&one), b"").expect("run");
+        let lines = report(pool.path()).into_iter();
+        let lines = lines.filter(|line| line.starts_with("DA:") || line.starts_with('L'));
+        lines.collect::<Vec<_>>()
+    };
+    let alone = of(&[]);
+    assert!(
+        alone
+            .iter()
+            .any(|line| line.starts_with("DA:") && line.ends_with(",0"))
+    );
+    assert_eq!(of(&[other]), alone);
+}
+
+/// Code of a line may go on in a block in which the line does not begin.
+#[test]
+fn lines_that_go_on_where_ways_join_ran() {
+    let source = include_str!("../programs/joined.c");
+    let named = |text: &str| {
+        1 + source
+            .lines()
+            .position(|line| line.trim() == text)
+            .expect("a line")
+    };
+    for compiler in ["gcc", "clang"] {
+        for level in ["-O0", "-O1", "-O2"] {
+            let program = compiled(compiler, "joined.c", &[level, "-g"]).expect("built");
+            let lines = covered(&program, &[], &[]);
+            for text in ["PUT(byte);", "PUT(3);", "PUT(byte + 1);"] {
+                let missed = format!("DA:{},0", named(text));
+                assert!(
+                    !lines.contains(&missed),
+                    "{compiler} {level}: {text} {lines:?}"
+                );
+            }
+        }
+    }
+}
