@@ -60,15 +60,6 @@ __attribute__((noinline)) void parts(unsigned i) {
     wait_for(child);
 }
 
-/* Loops right behind a system call: of seven bytes, and of four, where no jump fits. */
-long behind(long process, long zero, long times);
-long closely_behind(long file, long zero, long times);
-#define BEHIND(name, number) \
-    __asm__(".text\n.globl " name "\n.type " name ",@function\n.p2align 4\n" name ":\n" number "\nsyscall\n" \
-            "2: add $1,%rax\ndec %rdx\njns 2b\nret\n.size " name ",.-" name "\n")
-BEHIND("behind", "mov $39,%eax");
-BEHIND("closely_behind", "xor %eax,%eax");
-
 int main(int count, char **words) {
     const char *what = count > 1 ? words[1] : "";
     if (!strcmp(what, "once")) all();
@@ -89,10 +80,6 @@ int main(int count, char **words) {
         wait_for(child);
     }
     else if (!strcmp(what, "parts")) for (unsigned i = 0; i < 8; i++) parts(i);
-    else if (!strcmp(what, "behind")) for (long i = 0; i < 5; i++) {
-        behind(0, 0, i);
-        closely_behind(77, 0, i);
-    }
     else if (!strcmp(what, "leaps")) {
         signal(SIGUSR1, handler);
         for (volatile int i = 0; i < 100; i++) if (!sigsetjmp(back, 1)) raise(SIGUSR1);

@@ -325,7 +325,17 @@ fn counts_are_exact_whatever_threads_and_processes_do() {
         never >= 1 && half >= 2 && each >= 3 && twice == 1,
         "{counts:?}"
     );
-    let document = counted(&program, &["behind".into()], b"", cache.path());
+    let document = counted(&program, &["leaps".into()], b"", cache.path());
+    assert_eq!(counts_of(&document, "work").0, 100);
+    assert_eq!(counts_of(&document, "handler").0, 100);
+}
+
+/// Who comes back from a system call finds the module's own code, and counts from there on.
+#[test]
+fn counts_behind_system_calls_are_exact() {
+    let program = compiled("gcc", "behind.c", &["-O2"]).expect("built");
+    let cache = tempfile::tempdir().expect("a folder");
+    let document = counted(&program, &[], b"", cache.path());
     // No jump fits in front of the one, so its calls are not counted.
     for (name, calls) in [("behind", Some(5)), ("closely_behind", None)] {
         let function = document.functions.iter().find(|one| one.name == name);
@@ -333,9 +343,6 @@ fn counts_are_exact_whatever_threads_and_processes_do() {
         let counts: Vec<_> = blocks.map(|block| block.count).collect();
         assert_eq!(counts, [calls, Some(15), Some(5)], "{name}");
     }
-    let document = counted(&program, &["leaps".into()], b"", cache.path());
-    assert_eq!(counts_of(&document, "work").0, 100);
-    assert_eq!(counts_of(&document, "handler").0, 100);
 }
 
 /// How often a function was entered, and how often the block ran that comes first of those that did not run

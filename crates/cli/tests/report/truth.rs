@@ -1,8 +1,8 @@
 //! Lines by their definition: a line ran if a block that holds a row of it, or in which the body of a call in it is
-//! entered, ran. The rows come from `objdump`, the calls from `llvm-dwarfdump`, the blocks from `tomo map`, the hits
+//! entered, ran, or one that begins in the midst of its code. The rows come from `objdump`, the calls from `llvm-dwarfdump`, the blocks from `tomo map`, the hits
 //! from chance, and nothing from the code under test.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::Value;
@@ -33,28 +33,46 @@ int main(int count, char **words) {
 }
 "#;
 
-/// Start and end of all blocks, as `tomo map` prints them.
-fn blocks(bench: &Bench) -> Vec<(u64, u64)> {
+/// A block: its start and end, and the number of its function.
+#[derive(Clone, Copy)]
+struct Block {
+    start: u64,
+    end: u64,
+    function: usize,
+}
+
+/// All blocks, as `tomo map` prints them.
+fn blocks(bench: &Bench) -> Vec<Block> {
     let lines = bench.tomo(&["map", "./demo", "--format", "jsonl"]).well();
     let functions: Vec<Value> = lines
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
     let number = |value: &Value| value.as_u64().expect("a number");
-    let all = functions
-        .iter()
-        .flat_map(|function| function["blocks"].as_array().expect("a list"));
-    all.map(|it| {
-        (
-            number(&it["address"]),
-            number(&it["address"]) + number(&it["size"]),
-        )
-    })
-    .collect()
+    let of = |(number_of, function): (usize, &Value)| {
+        let blocks = function["blocks"].as_array().expect("a list").iter();
+        let block = |it: &Value| Block {
+            start: number(&it["address"]),
+            end: number(&it["address"]) + number(&it["size"]),
+            function: number_of,
+        };
+        blocks.map(block).collect::<Vec<_>>()
+    };
+    functions.iter().enumerate().flat_map(of).collect()
 }
 
-/// Address, file's last name and line of each row that begins a statement, and of each call that was inlined.
-fn rows(program: &Program) -> Vec<(u64, String, u32)> {
+/// A row of a line program, or a call that was inlined: its address, and the file's last name and the line, where there is one.
+struct Row {
+    address: u64,
+    place: Option<(String, u32)>,
+    /// Whether a statement begins there.
+    begins: bool,
+    /// Whether it is the last one of a run of rows.
+    ends: bool,
+}
+
+/// All rows, in order.
+fn rows(program: &Program) -> Vec<Row> {
     let mut command = Command::new("objdump");
     command
         .env("LC_ALL", "C")
@@ -65,11 +83,23 @@ fn rows(program: &Program) -> Vec<(u64, String, u32)> {
     let row = |line: &str| {
         let words: Vec<_> = line.split_whitespace().collect();
         let address = u64::from_str_radix(words.get(2)?.strip_prefix("0x")?, 16).ok()?;
-        let number = words[1].parse().ok().filter(|number| *number > 0)?;
-        (words.last() == Some(&"x")).then(|| (address, words[0].to_owned(), number))
+        let number = words[1].parse().ok().filter(|number| *number > 0);
+        Some(Row {
+            address,
+            place: number.map(|number| (words[0].to_owned(), number)),
+            begins: words.last() == Some(&"x"),
+            ends: words.contains(&"END") || words[1] == "-",
+        })
     };
-    let calls = calls(&program.path).expect("read");
-    text.lines().filter_map(row).chain(calls).collect()
+    text.lines().filter_map(row).collect()
+}
+
+/// The row in whose code `address` lies.
+fn covering(rows: &[Row], address: u64) -> Option<&Row> {
+    let pairs = rows.windows(2);
+    let mut covering = pairs
+        .filter(|pair| !pair[0].ends && pair[0].address <= address && address < pair[1].address);
+    covering.next().map(|pair| &pair[0])
 }
 
 /// Numbers that look like chance, the same each time.
@@ -83,12 +113,19 @@ fn check(flags: &[&str]) {
     let program = bench.build("demo", "demo.c", SOURCE, flags);
     let (blocks, rows) = (blocks(&bench), rows(&program));
     assert!(blocks.len() > 20 && rows.len() > 20);
+    let stated = rows.iter().filter(|row| row.begins);
+    let stated = stated.filter_map(|row| {
+        let (file, line) = row.place.clone()?;
+        Some((row.address, file, line))
+    });
+    let calls = calls(&program.path).expect("read");
+    let statements: Vec<(u64, String, u32)> = stated.chain(calls).collect();
     for seed in 1..4 {
         let hit = |index: usize| chance(seed, index as u64).is_multiple_of(seed);
         let probes = blocks
             .iter()
             .enumerate()
-            .map(|(index, block)| (block.0, hit(index)));
+            .map(|(index, block)| (block.start, hit(index)));
         let seen = Seen {
             level: Level::Block,
             probes: probes.collect(),
@@ -99,10 +136,22 @@ fn check(flags: &[&str]) {
         let folder = format!("out-{seed}");
         bench.run(&folder, 1, &program, &seen);
         let mut expected: BTreeMap<(String, u32), bool> = BTreeMap::new();
-        for (address, file, line) in &rows {
-            let inside = |(start, end): &(u64, u64)| (*start..*end).contains(address);
+        let mut begun = BTreeSet::new();
+        for (address, file, line) in &statements {
+            let inside = |block: &Block| (block.start..block.end).contains(address);
             if let Some(index) = blocks.iter().position(inside) {
-                *expected.entry((file.clone(), *line)).or_default() |= hit(index);
+                let place = (file.clone(), *line);
+                begun.insert((blocks[index].function, place.clone()));
+                *expected.entry(place).or_default() |= hit(index);
+            }
+        }
+        for (_, block) in blocks.iter().enumerate().filter(|(index, _)| hit(*index)) {
+            let row = covering(&rows, block.start);
+            let Some(place) = row.and_then(|row| row.place.clone()) else {
+                continue;
+            };
+            if begun.contains(&(block.function, place.clone())) {
+                expected.insert(place, true);
             }
         }
         // Chance is no execution: the report may say so, and believes what probes saw all the same.
