@@ -99,13 +99,29 @@ undisturbed! {
     fn a_vforked_child_runs_another_program: "vforked"
     fn spawned_children_run: "spawned"
     fn a_program_that_executes_itself_runs_on: "executed"
-    fn a_program_executed_without_environment_runs_on: "executed_bare"
     fn a_program_that_exits_at_once_is_recorded: "exits_at_once"
     fn a_program_that_aborts_is_recorded: "aborts"
     fn a_program_that_crashes_is_recorded: "crashes"
     fn a_program_that_is_killed_is_recorded: "killed"
     fn long_jumps_out_of_handlers_land: "jumps"
     fn a_program_that_loads_libraries_runs_on: "loads"
+}
+
+/// It is not observed, of which `tomo` tells after the end.
+#[test]
+fn a_program_executed_without_environment_runs_on() {
+    for options in [&[][..], &["--level", "function"]] {
+        let covering = Covering::new().expect("a folder");
+        let (expected, got) = (
+            alone("executed_bare"),
+            covered(&covering, options, "executed_bare"),
+        );
+        assert_eq!(got.stdout, expected.stdout);
+        assert_eq!(code(&got), code(&expected));
+        let said = "tomo: a program was started without the environment (LD_PRELOAD, TOMO_ROSTER), and so not observed\n";
+        assert_eq!(String::from_utf8_lossy(&got.stderr), said);
+        assert!(covering.only().expect("a record").hit.len() > 5);
+    }
 }
 
 /// Traps leave all registers as they were, and wide ones, too, where the processor has them.
