@@ -50,8 +50,8 @@ impl Built {
         self.path(name).to_string_lossy().into_owned()
     }
 
-    /// Runs `loading` alone and covered; everything that shows must be the same.
-    fn is_undisturbed(&self, options: &[&str], arguments: &[&str]) -> Covering {
+    /// Runs `loading` alone and covered.
+    fn run(&self, options: &[&str], arguments: &[&str]) -> (Output, Output, Covering) {
         let mut alone = Command::new(self.path("loading"));
         alone.args(arguments);
         let expected = complete(alone, b"").expect("run");
@@ -59,6 +59,12 @@ impl Built {
         let mut command = covering.command(options).expect("tomo");
         command.arg(self.path("loading")).args(arguments);
         let got = complete(command, b"").expect("run");
+        (expected, got, covering)
+    }
+
+    /// The same; everything that shows must be the same.
+    fn is_undisturbed(&self, options: &[&str], arguments: &[&str]) -> Covering {
+        let (expected, got, covering) = self.run(options, arguments);
         let shows = |output: &Output| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             (
@@ -360,7 +366,7 @@ fn children_have_the_libraries_that_are_there_now() {
     }
 }
 
-/// Two libraries without a build id; gives the options by which the first is observed, and both paths.
+/// The paths of two libraries without a build id.
 fn without_build_ids(built: &Built) -> [String; 2] {
     let flags = ["-shared", "-fPIC", "-Wl,--build-id=none"];
     ["one", "another"].map(|name| {
@@ -389,14 +395,7 @@ fn a_library_that_could_not_be_observed_at_first_stays_as_it_is() {
         &["--module", &one][..],
         &["--fork", "separate", "--module", &one],
     ] {
-        let arguments = ["scarce", &one, &another];
-        let mut alone = Command::new(built.path("loading"));
-        alone.args(arguments);
-        let expected = complete(alone, b"").expect("run");
-        let covering = Covering::new().expect("a folder");
-        let mut command = covering.command(options).expect("tomo");
-        command.arg(built.path("loading")).args(arguments);
-        let got = complete(command, b"").expect("run");
+        let (expected, got, _) = built.run(options, &["scarce", &one, &another]);
         assert_eq!(got.stdout, expected.stdout);
         assert_eq!(got.status.code(), Some(0));
         let said = String::from_utf8_lossy(&got.stderr).into_owned();
