@@ -105,9 +105,9 @@ fn put_jump(place: usize) -> Option<()> {
     copy.write_at(pages, 0).ok()?;
     copy.write_at(&[0xe9, a, b, c, d], place.wrapping_sub(first) as u64)
         .ok()?;
-    // SAFETY: the same bytes, but for a function that did nothing, and what is behind its `ret` and never ran, so nobody misses those;
-    // `changed` has its type. This is the only thread, it is in none of these pages, and no handler of a signal is installed before the
-    // program's own start.
+    // The same bytes, but for a function that did nothing, and what is behind its `ret` and never ran; `changed` has its type.
+    // SAFETY: nobody misses those. This is the only thread, it is in none of these pages, and no handler of a signal is installed before
+    // the program's own start.
     unsafe { system::map_privately_over(first, length, Protection::ReadExecute, &copy, 0).ok() }
 }
 
