@@ -119,7 +119,7 @@ pub(crate) fn is_guest() -> bool {
 /// From now on forked processes are known. Called at the start, while there is one thread.
 pub(crate) fn watch() {
     OWNER.store(system::process(), Ordering::Relaxed);
-    tell(in_child);
+    tell(slabs::before_fork, slabs::after_fork, in_child);
 }
 
 /// From now on each is to have records of its own.
@@ -140,11 +140,16 @@ extern "C" fn in_child() {
     }
 }
 
-/// `process` is what came back from a call that forks: 0 in a child, of which nobody else tells.
-pub(crate) fn came_back(process: isize) {
-    if process == 0 && OWNER.load(Ordering::Relaxed) != 0 {
-        in_child();
+/// Makes a call that forks, of which nobody else tells; what comes back is 0 in the child.
+pub(crate) fn forking(make: impl FnOnce() -> isize) -> isize {
+    slabs::before_fork();
+    let process = make();
+    match process {
+        0 if OWNER.load(Ordering::Relaxed) != 0 => in_child(),
+        0 => {}
+        _ => slabs::after_fork(),
     }
+    process
 }
 
 /// The flag of `clone` by which the child borrows or shares its parent's memory.
@@ -242,8 +247,8 @@ extern "C" fn clone_begins(told: usize) -> c_int {
     )
 }
 
-/// Has the C library call `child` in forked processes.
-fn tell(child: Handler) {
+/// Has the C library call these before a fork, after it, and after it in the child.
+fn tell(before: Handler, after: Handler, child: Handler) {
     // glibc has the one, others the other; the fourth argument, the module that asks, is glibc's.
     static REGISTER: OfGlibc = OfGlibc::new(c"__register_atfork");
     let address = match REGISTER.address(weak!("__register_atfork")) {
@@ -257,7 +262,8 @@ fn tell(child: Handler) {
     // know it does not look. The handler is never unloaded.
     unsafe {
         let register = transmute::<usize, Register>(address);
-        register(None, None, Some(child), TABLE.0.get().cast());
+        let module = TABLE.0.get().cast();
+        register(Some(before), Some(after), Some(child), module);
     }
 }
 

@@ -292,12 +292,12 @@ fn begin(call: Call) -> isize {
     let Call { number, arguments } = call;
     let [a, b, ..] = arguments;
     let begins_without = forked::clears_handlers(number, a);
-    let result = call.make();
-    if forked::forks(number, a, b) {
-        forked::came_back(result);
-        if result == 0 && begins_without {
-            trap::stand_again();
-        }
+    if !forked::forks(number, a, b) {
+        return call.make();
+    }
+    let result = forked::forking(|| call.make());
+    if result == 0 && begins_without {
+        trap::stand_again();
     }
     result
 }

@@ -512,11 +512,7 @@ stand_before! {
         real(user, effective, saved)
     }
     #[cfg_attr(not(feature = "carried"), expect(non_snake_case, reason = "it is called so"))]
-    FORK: _Fork() -> c_int = -1, |real| {
-        let process = real();
-        forked::came_back(process as isize);
-        process
-    }
+    FORK: _Fork() -> c_int = -1, |real| forked::forking(|| real() as isize) as c_int
     EXECVE: execve(path: usize, arguments: usize, environment: usize) -> c_int = -1, |real| {
         trap::hand_on(environment, || real(path, arguments, environment))
     }

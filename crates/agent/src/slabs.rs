@@ -16,6 +16,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use tomo_wire::counting::{Contents, FORKS, LOST, MOST_SLABS, OWNERS, Slabs, USED};
+use tomo_wire::tracing::Origin;
 
 use crate::system::{self, Access, File, How, Protection, SIGTRAP_BIT};
 use crate::tables::tables;
@@ -89,7 +90,7 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
         tracks::prepare_nowhere(nowhere)?;
     }
     note_namespace();
-    own();
+    own(None);
     Some(())
 }
 
@@ -172,13 +173,14 @@ fn note_namespace() {
     NAMESPACE.store(number as u32, Ordering::Relaxed);
 }
 
-/// Gives the calling thread a slab of its own, and counts it as lost if there is none.
-fn own() {
+/// Gives the calling thread a slab of its own, and counts it as lost if there is none. `origin` is of which other one it is
+/// the copy, if that has a track.
+fn own(origin: Option<Origin>) {
     match take(system::thread()) {
         Some((slab, place)) => {
             become_own(slab, place);
             if tracks::are_kept() {
-                tracks::begin(place);
+                tracks::begin(place, origin);
             }
         }
         None => {
@@ -334,6 +336,33 @@ fn put_at(slab: u32, place: usize) -> Option<()> {
     }
 }
 
+/// The slab in which the calling thread counts, and where that is. O(slabs).
+fn mine() -> Option<(usize, usize)> {
+    let place = system::gs().wrapping_sub(DISTANCE.load(Ordering::Relaxed));
+    let is_here = |known: &AtomicUsize| known.load(Ordering::Relaxed) == place;
+    let slab = PLACES.iter().position(is_here)?;
+    (place != 0).then_some((slab, place))
+}
+
+/// Called by who is about to fork.
+pub(crate) extern "C" fn before_fork() {
+    note_fork(true);
+}
+
+/// Called when that is done, in who has forked.
+pub(crate) extern "C" fn after_fork() {
+    note_fork(false);
+}
+
+fn note_fork(is_about_to: bool) {
+    if HEAD.load(Ordering::Relaxed) == 0 || !tracks::are_kept() {
+        return;
+    }
+    if let Some((slab, place)) = mine() {
+        tracks::note_fork(slab, place, is_about_to);
+    }
+}
+
 /// Called in the child of a `fork`, before any handler of the program.
 pub(crate) fn in_child() {
     if HEAD.load(Ordering::Relaxed) == 0 {
@@ -341,7 +370,8 @@ pub(crate) fn in_child() {
     }
     note_namespace();
     if DISTANCE.load(Ordering::Relaxed) == 0 {
-        return own();
+        let parent = if tracks::are_kept() { mine() } else { None };
+        return own(parent.and_then(|(slab, _)| tracks::origin(slab)));
     }
     if go_on().is_none() {
         lose();
@@ -481,7 +511,7 @@ extern "C" fn possess(slab: usize) -> Begin {
         owner.store(name(system::thread()), Ordering::Relaxed);
     }
     if tracks::are_kept() {
-        tracks::begin(place);
+        tracks::begin(place, None);
     }
     let [function, first] = STARTS.get(slab).unwrap_or(&STARTS[0]);
     let argument = first.load(Ordering::Acquire);

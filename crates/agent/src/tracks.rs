@@ -19,8 +19,8 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tomo_wire::counting::Contents;
 use tomo_wire::tracing::{
-    BEGIN, BEGIN_WORDS, FULL_AT, HANDLERS_AT, MOST_HANDLERS, MOST_UNITS, SERIAL_AT, SLOTS_AT,
-    State, UNIT, UNITS_AT, entry, in_ring, table, units,
+    BEGIN, BEGIN_WORDS, FULL_AT, HANDLERS_AT, MOST_HANDLERS, MOST_UNITS, Origin, SERIAL_AT,
+    SLOTS_AT, State, UNIT, UNITS_AT, entry, in_ring, table, units,
 };
 
 use crate::armed::{self, Region};
@@ -42,6 +42,10 @@ const STEP: u64 = 50_000;
 tables! {
     /// The serial numbers of threads to come, by slab.
     static SERIALS: [AtomicUsize; tomo_wire::counting::MOST_SLABS as usize] =
+        [const { AtomicUsize::new(0) }; tomo_wire::counting::MOST_SLABS as usize];
+    /// How many words there are in a thread's track while it forks, plus one, by slab; else 0. A copy of it is all that a child knows
+    /// of its parent, which goes on meanwhile.
+    static FORKING: [AtomicUsize; tomo_wire::counting::MOST_SLABS as usize] =
         [const { AtomicUsize::new(0) }; tomo_wire::counting::MOST_SLABS as usize];
 }
 
@@ -153,8 +157,30 @@ pub(crate) fn note_handler(address: usize) {
     }
 }
 
-/// Notes in the track of the calling thread that it begins.
-pub(crate) fn begin(place: usize) {
+/// Notes how far the track of the calling thread is, which is about to fork, or forgets that.
+pub(crate) fn note_fork(slab: usize, place: usize, is_about_to: bool) {
+    let Some(known) = FORKING.get(slab) else {
+        return;
+    };
+    let is_kept = is_about_to && get(place, offset_of!(State, full)) == 0;
+    // SAFETY: a slab is mapped for as long as the process lives, and starts with this; nobody but this thread and who takes
+    // its units writes there, and what the latter writes is not asked for.
+    let length = || unsafe { (place as *const State).read_volatile() }.length();
+    let words = if is_kept { length() / 4 + 1 } else { 0 };
+    known.store(words as usize, Ordering::Relaxed);
+}
+
+/// Where the thread of this slab was when it forked and so made the calling one.
+pub(crate) fn origin(slab: usize) -> Option<Origin> {
+    let words = FORKING.get(slab)?.swap(0, Ordering::Relaxed);
+    Some(Origin {
+        serial: SERIALS.get(slab)?.load(Ordering::Relaxed) as u32,
+        words: words.checked_sub(1)? as u64,
+    })
+}
+
+/// Notes in the track of the calling thread that it begins, and of which other one it is the copy.
+pub(crate) fn begin(place: usize, origin: Option<Origin>) {
     let slab = get(place, offset_of!(State, slab));
     let serial = SERIALS
         .get(slab)
@@ -162,12 +188,20 @@ pub(crate) fn begin(place: usize) {
     // No word is 0, which would be one that is still to be written.
     let serial = (serial as u32).wrapping_add(1);
     let words: [u32; BEGIN_WORDS] = [BEGIN, system::process(), system::thread(), serial];
+    append(place, &words);
+    if let Some(origin) = origin {
+        append(place, &origin.words());
+    }
+}
+
+/// Appends words to the track of the calling thread.
+fn append(place: usize, words: &[u32]) {
     let cursor = number(place, offset_of!(State, cursor));
-    let at = cursor.fetch_add(size_of_val(&words) as u64, Ordering::Relaxed) as usize;
+    let at = cursor.fetch_add(size_of_val(words) as u64, Ordering::Relaxed) as usize;
     more(place);
-    for (step, word) in words.into_iter().enumerate() {
+    for (step, word) in words.iter().enumerate() {
         // SAFETY: these places were just taken, and there is room behind every cursor.
-        unsafe { ((at + 4 * step) as *mut u32).write_volatile(word) };
+        unsafe { ((at + 4 * step) as *mut u32).write_volatile(*word) };
     }
 }
 

@@ -26,7 +26,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tomo_profile::tracing::{Atlas, AtlasError, Ended, Lane, Sink, walk};
+use tomo_profile::tracing::{Atlas, AtlasError, Ended, Lane, Sink, Thread, walk};
 use tomo_program::{Cache, Progress};
 use tomo_wire::Refusal;
 use tomo_wire::record::{Live, MARKS, Reason};
@@ -109,8 +109,30 @@ pub struct TracedThread {
     pub serial: u32,
     /// Its process, in the first run.
     pub process: u32,
-    /// Its words, by run; none where the run has no such thread.
-    pub words: Vec<Vec<u32>>,
+    /// The same by run; with no words where the run has no such thread.
+    pub runs: Vec<Thread>,
+}
+
+impl TracedThread {
+    /// By run, what those recorded of whom this thread is the copy, until it was that, the first of them first. `None` if it is
+    /// nobody's, or if that is not there as a whole.
+    fn inherited(&self, threads: &[Self]) -> Option<Vec<Vec<u32>>> {
+        let words = (0..self.runs.len()).map(|run| {
+            let mut pieces: Vec<&[u32]> = Vec::new();
+            let mut now = &self.runs[run];
+            while let Some(origin) = now.origin.filter(|origin| origin.serial < now.serial) {
+                let place = threads.binary_search_by_key(&origin.serial, |one| one.serial);
+                now = &threads[place.ok()?].runs[run];
+                let count = usize::try_from(origin.words)
+                    .ok()?
+                    .checked_sub(now.before)?;
+                pieces.push(now.words.get(..count)?);
+            }
+            let is_whole = !pieces.is_empty() && now.origin.is_none();
+            is_whole.then(|| pieces.into_iter().rev().flatten().copied().collect())
+        });
+        words.collect()
+    }
 }
 
 impl Traced {
@@ -190,14 +212,15 @@ impl Traced {
                     .iter_mut()
                     .find(|known| known.serial == thread.serial);
                 match known {
-                    Some(known) => known.words[number] = thread.words,
+                    Some(known) => known.runs[number] = thread,
                     None => {
-                        let mut words = vec![Vec::new(); self.runs.len()];
-                        words[number] = thread.words;
+                        let mut runs = vec![Thread::default(); self.runs.len()];
+                        let (serial, process) = (thread.serial, thread.process);
+                        runs[number] = thread;
                         threads.push(TracedThread {
-                            serial: thread.serial,
-                            process: thread.process,
-                            words,
+                            serial,
+                            process,
+                            runs,
                         });
                     }
                 }
@@ -207,12 +230,38 @@ impl Traced {
         threads
     }
 
-    /// Hands to `sink` what a thread did.
-    pub fn walk<S: Sink>(&self, atlas: &Atlas<'_>, thread: &TracedThread, sink: &mut S) -> Ended {
-        let mut lanes: Vec<Lane> = thread
-            .words
-            .iter()
-            .map(|words| Lane::of(atlas, words))
+    /// Hands to `sink` what a thread did, which is one of all `threads`.
+    pub fn walk<S: Sink>(
+        &self,
+        atlas: &Atlas<'_>,
+        threads: &[TracedThread],
+        thread: &TracedThread,
+        sink: &mut S,
+    ) -> Ended {
+        let is_copy = thread.runs.iter().any(|run| run.origin.is_some());
+        let inherited = thread.inherited(threads);
+        let followed = inherited.and_then(|words| self.walk_behind(atlas, &words, thread, sink));
+        followed.unwrap_or_else(|| {
+            let nothing = vec![Vec::new(); self.runs.len()];
+            let ended = self.walk_behind(atlas, &nothing, thread, sink);
+            Ended {
+                is_orphan: is_copy,
+                ..ended.unwrap_or_default()
+            }
+        })
+    }
+
+    /// The same for a thread that has these words of each run from others.
+    fn walk_behind<S: Sink>(
+        &self,
+        atlas: &Atlas<'_>,
+        inherited: &[Vec<u32>],
+        thread: &TracedThread,
+        sink: &mut S,
+    ) -> Option<Ended> {
+        let parts = inherited.iter().zip(&thread.runs);
+        let mut lanes: Vec<Lane> = parts
+            .map(|(before, own)| Lane::of(atlas, before, &own.words))
             .collect();
         let exited = self.runs.iter().all(|run| run.exited && !run.had_text_back);
         let is_broken = lanes.iter().any(|lane| lane.is_broken);

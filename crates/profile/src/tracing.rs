@@ -17,7 +17,9 @@
 //! | the chart as tables, and what tells ways apart | this |
 //! | the events of one thread in one run | `tracing/lane.rs` |
 //! | the thread run along | `tracing/walk.rs` |
+//! | how that ends | `tracing/ended.rs` |
 
+mod ended;
 mod lane;
 mod walk;
 
@@ -29,8 +31,9 @@ use tomo_wire::tracing::{Block, ChartView, NONE, Way, block, way};
 
 use crate::reconstruction::Decider;
 
+pub use ended::{Divergence, Ended};
 pub use lane::{Lane, Thread};
-pub use walk::{Divergence, Ended, Sink, walk};
+pub use walk::{Sink, walk};
 
 /// Why a chart cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -26,10 +26,12 @@
 //! | units | [`units`] | words |
 //!
 //! A word is 0 where a witness had room and did not come to write, one more than the number of a witness, or
-//! [`BEGIN`], which [`BEGIN_WORDS`] words in all follow from: a thread begins; or [`SIGNAL`]: see [`signal`]. Behind the
+//! [`BEGIN`], which [`BEGIN_WORDS`] words in all follow from: a thread begins, behind which may stand of which other one it is the
+//! copy ([`FORKED`]: see [`Origin`]); or [`SIGNAL`]: see [`signal`]. Behind the
 //! number of an arrival may stand the low half of the stack pointer, and behind that of a witness with a value ([`Value`]) the two words
 //! of that ([`words_of`]). None of these is 0.
 
+mod marks;
 mod value;
 
 use core::mem::size_of;
@@ -41,6 +43,9 @@ use crate::counting::{Contents, MOST_SLABS, Slabs};
 use crate::door::{Header, Preamble, Refusal, part};
 use crate::{ModuleId, PAGE, checksum};
 
+pub use marks::{
+    BEGIN, BEGIN_WORDS, FORKED, FORKED_WORDS, Origin, SIGNAL, SIGNAL_WORDS, signal, signal_at,
+};
 pub use value::{Value, value_of, words_of};
 
 /// In place of the number of a block or witness.
@@ -500,33 +505,6 @@ pub const CURSOR: u32 = 0;
 /// Where in a slab the address of what is called when a unit begins.
 pub const HAND_OVER: u32 = 8;
 
-/// A word: a thread begins. Its process, its thread and its number, plus one, follow.
-pub const BEGIN: u32 = u32::MAX;
-/// How many words say that.
-pub const BEGIN_WORDS: usize = 4;
-/// A word: a signal came. The arrival at its handler follows behind the place.
-pub const SIGNAL: u32 = u32::MAX - 1;
-/// How many words say that.
-pub const SIGNAL_WORDS: usize = 3;
-/// Bits of an address in a word.
-const ADDRESS_BITS: u32 = 31;
-
-/// The words that say that a signal came where the instruction at this address, as the module states it, was to be
-/// executed next. None of them is 0 or a word of another kind.
-#[must_use]
-pub const fn signal(address: u64) -> [u32; SIGNAL_WORDS] {
-    let mask = (1 << ADDRESS_BITS) - 1;
-    let (low, high) = (address & mask, address >> ADDRESS_BITS & mask);
-    [SIGNAL, low as u32 + 1, high as u32 + 1]
-}
-
-/// The address in such words, less its upper bits.
-#[must_use]
-pub const fn signal_at([_, low, high]: [u32; SIGNAL_WORDS]) -> u64 {
-    let high = high.wrapping_sub(1) as u64;
-    high << ADDRESS_BITS | low.wrapping_sub(1) as u64
-}
-
 /// The tracks of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracks<'t> {
@@ -635,30 +613,6 @@ mod tests {
                 for position in taken..taken + slots {
                     assert_eq!(in_ring(taken + slots, position % slots, slots), position);
                 }
-            }
-        }
-    }
-
-    /// An address comes back, and none of the words that follow is one of another kind, or none.
-    #[test]
-    fn places_of_signals_are_told() {
-        for address in [
-            0,
-            1,
-            0x7fff_ffff,
-            0x8000_0000,
-            0xffff_ffff,
-            0x40_1136,
-            (1 << 62) - 1,
-        ] {
-            let words = super::signal(address);
-            assert_eq!(super::signal_at(words), address);
-            let [_, rest @ ..] = words;
-            for word in rest {
-                assert!(
-                    ![0, super::BEGIN, super::SIGNAL].contains(&word),
-                    "{address:#x}"
-                );
             }
         }
     }

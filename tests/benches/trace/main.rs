@@ -282,7 +282,7 @@ fn walked(traced: &Traced) -> Result<(u64, f64)> {
     let mut steps = 0;
     for thread in &threads {
         let mut sink = |_: u32, _: u32| {};
-        steps += traced.walk(&atlas, thread, &mut sink).steps;
+        steps += traced.walk(&atlas, &threads, thread, &mut sink).steps;
     }
     Ok((steps, started.elapsed().as_secs_f64()))
 }
@@ -293,7 +293,7 @@ fn busiest(traced: &Traced) -> Result<usize> {
     let words = |number: usize| -> usize {
         threads
             .iter()
-            .map(|thread| thread.words[number].len())
+            .map(|thread| thread.runs[number].words.len())
             .sum()
     };
     Ok((0..traced.runs.len()).map(words).max().unwrap_or(0))

@@ -44,7 +44,7 @@ fn parted(traced: &Traced) -> usize {
     let mut nothing = |_: u32, _: u32| {};
     let threads = traced.threads(&atlas);
     let parts = threads.iter().filter(|thread| {
-        let ended = traced.walk(&atlas, thread, &mut nothing);
+        let ended = traced.walk(&atlas, &threads, thread, &mut nothing);
         let differs = matches!(ended.divergence, Some(Divergence::Differs { .. }));
         differs || ended.certain + 1 < ended.steps
     });

@@ -56,7 +56,7 @@ pub(crate) fn blocks(traced: &Traced) -> (Vec<u64>, Ended) {
     let first = threads.first().expect("a thread");
     let mut sink =
         |block: u32, _: u32| blocks.push(atlas.chart.blocks[block as usize].address.get());
-    let ended = traced.walk(&atlas, first, &mut sink);
+    let ended = traced.walk(&atlas, &threads, first, &mut sink);
     (blocks, ended)
 }
 
@@ -161,8 +161,9 @@ pub(crate) fn entered(traced: &Traced, name: &str) -> u64 {
     let mut sink = |block: u32, _: u32| {
         times += u64::from(atlas.chart.blocks[block as usize].address.get() == entry);
     };
-    for thread in traced.threads(&atlas) {
-        traced.walk(&atlas, &thread, &mut sink);
+    let threads = traced.threads(&atlas);
+    for thread in &threads {
+        traced.walk(&atlas, &threads, thread, &mut sink);
     }
     times
 }

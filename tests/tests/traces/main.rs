@@ -3,6 +3,7 @@
 
 mod attended;
 mod calm;
+mod forked;
 mod generated;
 mod kit;
 mod lacking;
@@ -144,7 +145,10 @@ fn counts_of_an_earlier_run_are_found() {
     let words = |trace: &tomo_export::traced::Traced| -> usize {
         let atlas = trace.atlas().expect("an atlas");
         let threads = trace.threads(&atlas);
-        threads.iter().map(|thread| thread.words[0].len()).sum()
+        threads
+            .iter()
+            .map(|thread| thread.runs[0].words.len())
+            .sum()
     };
     let before = counting("once", &[], folder.path());
     let mut command = Command::new(tomo::path().expect("tomo"));

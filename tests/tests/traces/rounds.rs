@@ -83,7 +83,7 @@ fn the_most_taken_way_round_is_counted() {
         let (blocks, ended) = blocks(&trace);
         assert_eq!(ended.divergence, None, "{tool} {level}");
         let threads = trace.threads(&trace.atlas().expect("an atlas"));
-        let words: usize = threads[0].words.iter().map(Vec::len).sum();
+        let words: usize = threads[0].runs.iter().map(|run| run.words.len()).sum();
         assert!(blocks.len() > 5 * 5000, "{tool} {level}: {}", blocks.len());
         assert!(words < 1500, "{tool} {level}: {words}");
     }
@@ -111,7 +111,14 @@ fn real_programs_are_told_alike_with_and_without_counted_cycles() {
             );
             let trace = read(&trace, folder.path());
             let threads = trace.threads(&trace.atlas().expect("an atlas"));
-            (blocks(&trace).0, threads[0].words.concat().len())
+            (
+                blocks(&trace).0,
+                threads[0]
+                    .runs
+                    .iter()
+                    .map(|run| run.words.len())
+                    .sum::<usize>(),
+            )
         };
         // A bounded profile has no values; no profile has so many witnesses.
         let (plain, words) = told(&["--limit", "1000000"]);
@@ -135,7 +142,11 @@ fn words_do_not_grow_with_rounds() {
         let threads = trace.threads(&trace.atlas().expect("an atlas"));
         (
             blocks.len(),
-            threads[0].words.iter().map(Vec::len).sum::<usize>(),
+            threads[0]
+                .runs
+                .iter()
+                .map(|run| run.words.len())
+                .sum::<usize>(),
         )
     };
     let (few, many) = (words("often 1"), words("often 5000"));
@@ -153,7 +164,7 @@ fn values_are_taken_while_the_program_runs() {
     assert_eq!(ended.divergence, None);
     assert_eq!(entered(&trace, "up"), 300_000);
     let threads = trace.threads(&trace.atlas().expect("an atlas"));
-    let words = &threads[0].words[0];
+    let words = &threads[0].runs[0].words;
     assert!(words.len() as u64 * 4 > 2 * SLOTS * UNIT);
     assert!(!words.contains(&0));
 }

@@ -138,7 +138,9 @@ impl<'t> Open<'t> {
 
     fn walk<V: Visitor>(&self, thread: &TracedThread, visitor: V) -> (V, Ended) {
         let mut calls = Calls::new(&self.atlas, visitor);
-        let ended = self.traced.walk(&self.atlas, thread, &mut calls);
+        let ended = self
+            .traced
+            .walk(&self.atlas, &self.threads, thread, &mut calls);
         (calls.finish(), ended)
     }
 
@@ -166,7 +168,8 @@ fn end(open: &Open<'_>, ended: &Ended) -> String {
     let had_text_back = open.traced.runs.iter().any(|run| run.had_text_back);
     let mut text = match &ended.divergence {
         None if had_text_back => "the program had its text back before its end".to_owned(),
-        None if ended.is_outside => "complete".to_owned(),
+        None if ended.is_outside && ended.inferred == 0 => "complete".to_owned(),
+        None if ended.is_outside => "to its end".to_owned(),
         None => "ends in the program's own code".to_owned(),
         Some(Divergence::Differs {
             run,
@@ -198,6 +201,9 @@ fn end(open: &Open<'_>, ended: &Ended) -> String {
     if ended.inferred > 0 {
         let many = ended.inferred;
         text += &format!("; {many} times the innermost of several activations was taken");
+    }
+    if ended.is_orphan {
+        text += "; it was forked by a thread that could not be followed there, so who called is not known";
     }
     text
 }
@@ -298,7 +304,7 @@ impl Stats {
         }
         let words = |number: usize| -> usize {
             let threads = open.threads.iter();
-            threads.map(|thread| thread.words[number].len()).sum()
+            threads.map(|thread| thread.runs[number].words.len()).sum()
         };
         let mut bytes = 0;
         for (number, run) in traced.runs.iter().enumerate() {

@@ -286,7 +286,7 @@ impl<'p, 'k> Attending<'p, 'k> {
         let space = self.wanted.map(|wanted| Space::arm(process, wanted));
         if let Some(space) = space.transpose()?.flatten() {
             thread.space = Some(Rc::new(RefCell::new(space)));
-            thread.track = Some(self.tracks.begin(process, process));
+            thread.track = Some(self.tracks.begin(process, process, None));
         }
         self.threads.insert(process, thread);
         Ok(())
@@ -301,6 +301,7 @@ impl<'p, 'k> Attending<'p, 'k> {
         let lane = self.threads.get_mut(&parent);
         let lane = lane.map_or_else(Lane::first, |maker| maker.lane.next());
         let mut thread = Thread::of(number, lane);
+        let mut origin = None;
         // Its first stop may have been seen before this was, and comes only once.
         thread.runs =
             !self.early.contains(&number) && !self.later.iter().any(|(other, _)| *other == number);
@@ -312,6 +313,7 @@ impl<'p, 'k> Attending<'p, 'k> {
                     thread.track = maker.track;
                 }
                 libc::PTRACE_EVENT_FORK => {
+                    origin = maker.track;
                     let space = maker.space.as_ref();
                     let copied = space.map(|space| space.borrow().of_child(number));
                     thread.space = copied
@@ -322,7 +324,7 @@ impl<'p, 'k> Attending<'p, 'k> {
             }
         }
         if thread.track.is_none() && thread.space.is_some() {
-            thread.track = Some(self.tracks.begin(thread.process, number));
+            thread.track = Some(self.tracks.begin(thread.process, number, origin));
         }
         self.threads.insert(number, thread);
         match self.early.remove(&number) {

@@ -3,7 +3,7 @@
 use std::io;
 
 use tomo_weave::Breakpoint;
-use tomo_wire::tracing::{BEGIN, signal};
+use tomo_wire::tracing::{BEGIN, Origin, signal};
 
 /// Takes what is recorded: the number of a track, how many bytes it had before, and what follows.
 pub type Keep<'k> = &'k mut dyn FnMut(u32, u64, &[u8]) -> io::Result<()>;
@@ -29,12 +29,22 @@ impl<'k> Tracks<'k> {
         }
     }
 
-    /// The track of a thread that begins.
-    pub(super) fn begin(&mut self, process: i32, thread: i32) -> usize {
+    /// The track of a thread that begins, as the copy of that of this other track, which forks just now, if it is one.
+    pub(super) fn begin(&mut self, process: i32, thread: i32, parent: Option<usize>) -> usize {
         let track = self.tracks.len();
         self.tracks.push((0, Vec::new()));
         for word in [BEGIN, process as u32, thread as u32, track as u32 + 1] {
             self.add(track, word);
+        }
+        if let Some(parent) = parent {
+            let (before, bytes) = &self.tracks[parent];
+            let origin = Origin {
+                serial: parent as u32,
+                words: (before + bytes.len() as u64) / 4,
+            };
+            for word in origin.words() {
+                self.add(track, word);
+            }
         }
         track
     }

@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use tomo_wire::tracing::{BEGIN, BEGIN_WORDS, SIGNAL, Value, signal_at, value_of};
+use tomo_wire::tracing::{
+    BEGIN, BEGIN_WORDS, FORKED, FORKED_WORDS, Origin, SIGNAL, Value, signal_at, value_of,
+};
 
 use super::{Atlas, Witness};
 
@@ -13,6 +15,10 @@ pub struct Thread {
     pub process: u32,
     /// Its number in the run, by when it was made.
     pub serial: u32,
+    /// Of which other one it is the copy.
+    pub origin: Option<Origin>,
+    /// How many words of the track came before.
+    pub before: usize,
     /// What it recorded.
     pub words: Vec<u32>,
 }
@@ -25,13 +31,18 @@ impl Atlas<'_> {
         let (mut at, mut unwritten) = (0, 0);
         while let Some(&word) = words.get(at) {
             if let Some(&[BEGIN, process, _, serial]) = words.get(at..at + BEGIN_WORDS) {
+                at += BEGIN_WORDS;
+                let forked = words[at..].first_chunk::<FORKED_WORDS>();
+                let forked = forked.filter(|words| words[0] == FORKED);
+                at += forked.map_or(0, |words| words.len());
                 threads.push(Thread {
                     process,
                     serial: serial.wrapping_sub(1),
+                    origin: forked.copied().map(Origin::read),
+                    before: at,
                     words: Vec::new(),
                 });
                 unwritten = 0;
-                at += BEGIN_WORDS;
                 continue;
             }
             // What follows a number may look like anything.
@@ -82,6 +93,8 @@ pub struct Lane {
     others: Vec<Event>,
     /// How many were passed.
     pub(super) position: usize,
+    /// How many of them are those of the threads of which this one is the copy, from before it was.
+    pub(super) inherited: usize,
     /// By function, in order: positions among events.
     of_function: Vec<u32>,
     /// Per function, where its next one is in that, and where its last one is.
@@ -94,60 +107,61 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// The events that `words` are.
+    /// The events that `words` are, behind those that the thread has from others of which it is the copy.
     #[must_use]
-    pub fn of(atlas: &Atlas<'_>, words: &[u32]) -> Self {
+    pub fn of(atlas: &Atlas<'_>, inherited: &[u32], words: &[u32]) -> Self {
         let mut lane = Self::default();
         let mut owners = Vec::new();
-        let mut words = words.iter();
-        while let Some(&word) = words.next() {
+        // What is not whole leads nowhere.
+        lane.inherited = match lane.read(atlas, inherited, &mut owners) {
+            Some(()) => lane.events.len(),
+            None => usize::MAX,
+        };
+        lane.is_broken = lane.read(atlas, words, &mut owners).is_none();
+        lane.sort(atlas.chart.functions.len(), &owners);
+        lane
+    }
+
+    /// Adds the events that `words` are, and to `owners` the functions of those that are theirs; `None` if they do not mean
+    /// anything from somewhere on.
+    fn read(
+        &mut self,
+        atlas: &Atlas<'_>,
+        words: &[u32],
+        owners: &mut Vec<(u32, u32)>,
+    ) -> Option<()> {
+        let mut words = words.iter().copied();
+        while let Some(word) = words.next() {
             if word == SIGNAL {
-                let (Some(&low), Some(&high)) = (words.next(), words.next()) else {
-                    lane.is_broken = true;
-                    break;
-                };
-                let came = atlas.block_at(signal_at([word, low, high]));
-                lane.add(Event::Signal { came });
+                let at = signal_at([word, words.next()?, words.next()?]);
+                let came = atlas.block_at(at);
+                self.add(Event::Signal { came });
                 continue;
             }
-            let number = word.wrapping_sub(1) as usize;
-            match atlas
-                .witnesses
-                .get(number)
-                .copied()
-                .unwrap_or(Witness::Unknown)
-            {
+            let witness = word.wrapping_sub(1);
+            match *atlas.witnesses.get(witness as usize)? {
                 Witness::Own { function } => {
-                    owners.push((function, lane.events.len() as u32));
-                    lane.events.push(number as u32);
+                    owners.push((function, self.events.len() as u32));
+                    self.events.push(witness);
                 }
                 Witness::Arrival { block, with_stack } => {
                     let stack = match with_stack {
-                        true => words.next().copied().unwrap_or(0),
+                        true => words.next().unwrap_or(0),
                         false => 0,
                     };
-                    lane.add(Event::Arrival { block, stack });
+                    self.add(Event::Arrival { block, stack });
                 }
                 Witness::Value { function } => {
-                    let (Some(&low), Some(&high)) = (words.next(), words.next()) else {
-                        lane.is_broken = true;
-                        break;
-                    };
-                    let value = value_of([low, high]);
-                    let witness = number as u32;
+                    let value = value_of([words.next()?, words.next()?]);
                     let leaves = atlas.chart.value(witness).is_some_and(Value::leaves);
-                    let values = lane.values.entry(function).or_default();
+                    let values = self.values.entry(function).or_default();
                     values.push_back((witness, value, leaves));
-                    lane.add(Event::Value { witness, value });
+                    self.add(Event::Value { witness, value });
                 }
-                Witness::Unknown => {
-                    lane.is_broken = true;
-                    break;
-                }
+                Witness::Unknown => return None,
             }
         }
-        lane.sort(atlas.chart.functions.len(), &owners);
-        lane
+        Some(())
     }
 
     /// Adds another event than a witness of a function.
@@ -186,6 +200,11 @@ impl Lane {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
+    }
+
+    /// Whether all that was inherited was passed, and nothing else.
+    pub(super) fn is_at_own(&self) -> bool {
+        self.position == self.inherited
     }
 
     /// The next witness of a function, or [`NONE`].

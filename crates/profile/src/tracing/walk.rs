@@ -1,5 +1,8 @@
 //! One thread run along its events.
 //!
+//! A thread that is the copy of another one, which forked, has its callers from that one. So it is run along from the beginning of
+//! that one, and what comes of it is handed over from where it is a thread of its own.
+//!
 //! Invariant: what was handed to the sink is passed by every execution that agrees with the events. Blocks that follow
 //! from others without an event in between are handed over with those; where the run was cut off, only what lies before
 //! the last event is certain, and the sink is told how much that is.
@@ -9,6 +12,7 @@ use std::collections::HashMap;
 use tomo_wire::tracing::{NONE as NOTHING, block, way};
 
 use super::Atlas;
+use super::ended::{Divergence, Ended};
 use super::lane::{Event, Lane, NONE};
 use crate::reconstruction::Verdict;
 
@@ -24,57 +28,6 @@ impl<F: FnMut(u32, u32)> Sink for F {
     fn block(&mut self, block: u32, depth: u32) {
         self(block, depth);
     }
-}
-
-/// How a trace ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
-    /// Blocks that were handed over.
-    pub steps: u64,
-    /// How many of them are certain.
-    pub certain: u64,
-    /// Why there are no more, if it is not that the thread had come to its end.
-    pub divergence: Option<Divergence>,
-    /// Whether the thread was in code that is not traced when its events ended.
-    pub is_outside: bool,
-    /// Signal handlers that came between two events: where exactly is not recorded, or not at which visit.
-    pub interruptions: u64,
-    /// Arrivals for which several activations could have been meant, of which the innermost was taken.
-    pub inferred: u64,
-    /// Loops that a register counts and that were left unseen, by a signal handler that did not come back: how often they went round
-    /// before that is not known, and none of it is handed over but the beginning.
-    pub unfinished: u64,
-}
-
-/// What does not fit.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Divergence {
-    /// The events of a run end before the trace does.
-    #[error("the record of run {run} ends here")]
-    Ends {
-        /// The run.
-        run: usize,
-    },
-    /// A run goes on otherwise than the others do.
-    #[error(
-        "run {run} goes on otherwise than the trace after {position} of its events, behind the block {block}"
-    )]
-    Differs {
-        /// The run.
-        run: usize,
-        /// How many of its events fit.
-        position: usize,
-        /// The last block that all agree on.
-        block: u32,
-    },
-    /// So many blocks without an event that something must be wrong.
-    #[error(
-        "no run has an event any more, and the program would run on for ever behind the block {block}"
-    )]
-    Endless {
-        /// A block of them.
-        block: u32,
-    },
 }
 
 /// Who waits below on the stack.
@@ -105,6 +58,20 @@ enum Resume {
     Go(u32, usize),
 }
 
+impl Resume {
+    /// The block in which that is.
+    fn block(self) -> u32 {
+        match self {
+            Self::Run(block)
+            | Self::End(block)
+            | Self::Choose(block)
+            | Self::Arrive(block)
+            | Self::Enter(block)
+            | Self::Go(block, _) => block,
+        }
+    }
+}
+
 /// Blocks in a row without an event, at most.
 const QUIET: u64 = 1 << 28;
 /// Rounds of a loop, at most: more take hours.
@@ -118,6 +85,8 @@ struct Walk<'w, 'c, S> {
     sink: &'w mut S,
     /// Whether the ends of records say nothing.
     is_cut: bool,
+    /// Whether it is another thread still, of which this one will be the copy.
+    is_another: bool,
     stack: Vec<Frame>,
     /// Who called at a given place of the stack what comes back twice: depth and block of the activation, by where
     /// it came back to and the stack pointer there.
@@ -144,32 +113,27 @@ enum Next {
 }
 
 /// Runs a thread along its events in all runs, in the order of profiles. If `is_cut`, the records may end anywhere.
-/// `handlers` are the addresses of functions that may be signal handlers, ascending.
+/// `handlers` are the addresses of functions that may be signal handlers, ascending. `None`, with nothing handed over, where what the
+/// thread has from others does not lead to where it is its own.
 pub fn walk<S: Sink>(
     atlas: &Atlas<'_>,
     lanes: &mut [Lane],
     handlers: &[u64],
     is_cut: bool,
     sink: &mut S,
-) -> Ended {
+) -> Option<Ended> {
+    let lanes_inherit = lanes.iter().any(|lane| lane.inherited > 0);
     let mut walk = Walk {
         atlas,
         lanes,
         handlers,
         sink,
         is_cut,
+        is_another: lanes_inherit,
         stack: vec![Frame::Outside],
         marks: HashMap::new(),
         rounds: Vec::new(),
-        ended: Ended {
-            steps: 0,
-            certain: 0,
-            divergence: None,
-            is_outside: false,
-            interruptions: 0,
-            inferred: 0,
-            unfinished: 0,
-        },
+        ended: Ended::default(),
         quiet: 0,
         last: NONE,
         entered: 0,
@@ -192,7 +156,7 @@ pub fn walk<S: Sink>(
             Next::Stop => break,
         };
     }
-    walk.ended
+    (!walk.is_another).then_some(walk.ended)
 }
 
 impl<S: Sink> Walk<'_, '_, S> {
@@ -215,7 +179,8 @@ impl<S: Sink> Walk<'_, '_, S> {
     }
 
     fn differs(&mut self, run: usize) -> Next {
-        let position = self.lanes[run].position;
+        let lane = &self.lanes[run];
+        let position = lane.position.saturating_sub(lane.inherited);
         match self.lanes[run].peek() {
             None if self.is_cut => self.stop(Divergence::Ends { run }),
             _ => self.stop(Divergence::Differs {
@@ -241,7 +206,9 @@ impl<S: Sink> Walk<'_, '_, S> {
             return next;
         }
         let depth = self.depth();
-        self.sink.block(block, depth);
+        if !self.is_another {
+            self.sink.block(block, depth);
+        }
         self.ended.steps += 1;
         self.last = block;
         if row.witness.get() != NOTHING {
@@ -312,9 +279,7 @@ impl<S: Sink> Walk<'_, '_, S> {
         let mut ways = atlas.chart.ways_of(block).iter();
         match ways.position(|way| way.flags.get() & way::TAIL != 0) {
             Some(way) => {
-                let depth = self.depth();
-                let to = atlas.chart.ways_of(block)[way].to.get();
-                self.sink.enter(to, depth);
+                self.tell_entered(atlas.chart.ways_of(block)[way].to.get());
                 self.go(block, way)
             }
             None if flags & block::RETURNS != 0 => self.leave(),
@@ -566,8 +531,32 @@ impl<S: Sink> Walk<'_, '_, S> {
         Some(way.to.get())
     }
 
+    /// The thread is its own from here on, with those who wait on the stack that it has a copy of.
+    fn becomes_own(&mut self) {
+        self.is_another = false;
+        self.quiet = 0;
+        self.ended = Ended {
+            inferred: self.ended.inferred,
+            ..Ended::default()
+        };
+        for (depth, frame) in (0..).zip(self.stack.iter().skip(1)) {
+            match frame {
+                Frame::Caller(block) => self.sink.enter(*block, depth),
+                Frame::Interrupted(resume) => self.sink.enter(resume.block(), depth),
+                Frame::Outside => {}
+            }
+        }
+    }
+
     /// In code that is not traced: an arrival tells what comes of it.
     fn outside(&mut self) -> Next {
+        if self.is_another && self.lanes[0].is_at_own() {
+            // It has forked, which is all that was left to do in all runs.
+            if !self.lanes.iter().all(Lane::is_at_own) {
+                return self.differs(0);
+            }
+            self.becomes_own();
+        }
         let mut is_placed = false;
         if let Some(Event::Signal { came }) = self.lanes[0].peek() {
             self.lanes[0].pass_other();
@@ -616,9 +605,15 @@ impl<S: Sink> Walk<'_, '_, S> {
 
     /// A new activation begins at this block.
     fn enter(&mut self, block: u32) -> Next {
-        let depth = self.depth();
-        self.sink.enter(block, depth);
+        self.tell_entered(block);
         Next::Block(block)
+    }
+
+    fn tell_entered(&mut self, block: u32) {
+        if !self.is_another {
+            let depth = self.depth();
+            self.sink.enter(block, depth);
+        }
     }
 
     /// The same, where that is witnessed.
