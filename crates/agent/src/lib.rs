@@ -35,6 +35,7 @@
 //! | `notified.rs` | functions that the C library calls in threads of its own |
 //! | `numbered.rs` | system calls that a program makes by number |
 //! | `limits.rs` | limits of memory that a program sets itself |
+//! | `executing.rs` | functions that execute another program |
 //! | `preloaded.rs` | our name in the environment, where our file is out of reach or not wanted |
 //! | `slabs.rs` | a slab of counters for each thread |
 //! | `ahead.rs` | slabs for who is about to lose sight of their file |
@@ -72,6 +73,7 @@ mod contexts;
 mod crash;
 mod door;
 mod emulator;
+mod executing;
 mod fatal;
 mod forked;
 mod given;

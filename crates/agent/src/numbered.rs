@@ -12,6 +12,7 @@ use core::ptr::null;
 use tomo_wire::PAGE;
 
 use crate::arguments::keeping_arguments;
+use crate::executing::hand_on;
 use crate::forked::{self, CLONE, CLONE_3, FORK};
 use crate::given;
 use crate::signals::{Action, BLOCK_OR_SET, Real, any_action, is_watching, moved, name_stack};
@@ -157,8 +158,8 @@ unsafe extern "C" fn changed(
         CONTROL => forked::controlling(a as c_int, || call.make()),
         // Others of its operations only ask.
         SANDBOX if matches!(a, 0 | 1) => forked::controlling(forked::SET_SANDBOX, || call.make()),
-        EXECUTE => trap::hand_on(c, || call.make()),
-        EXECUTE_AT => trap::hand_on(d, || call.make()),
+        EXECUTE => hand_on(c, || call.make()),
+        EXECUTE_AT => hand_on(d, || call.make()),
         CLONE | FORK | CLONE_3 => begin(call),
         _ => call.make(),
     }

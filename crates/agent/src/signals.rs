@@ -19,6 +19,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::ahead;
 use crate::arguments::keeping_arguments;
 use crate::contexts::{SET, SWAP};
+use crate::executing::hand_on;
 use crate::fatal;
 use crate::forked::{self, Begin};
 use crate::given;
@@ -31,7 +32,7 @@ use crate::stacks;
 use crate::symbols;
 use crate::system::{self, SIGTRAP, SIGTRAP_BIT, Stack};
 use crate::tracks;
-use crate::trap::{self, DEFAULT, Disposition, IGNORE};
+use crate::trap::{DEFAULT, Disposition, IGNORE};
 
 /// Whether traps may be met, now or later.
 pub(crate) static WATCHING: AtomicBool = AtomicBool::new(false);
@@ -141,7 +142,7 @@ macro_rules! stand_before {
             /// Stands before the C library's function of this name.
             $(#[$attribute])*
             #[cfg_attr(feature = "carried", unsafe(no_mangle))]
-            unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> $result {
                 type Function = unsafe extern "C" fn($($type),*) -> $result;
                 let address = $real.address();
                 let $call = |$($argument: $type),*| {
@@ -514,24 +515,24 @@ stand_before! {
     #[cfg_attr(not(feature = "carried"), expect(non_snake_case, reason = "it is called so"))]
     FORK: _Fork() -> c_int = -1, |real| forked::forking(|| real() as isize) as c_int
     EXECVE: execve(path: usize, arguments: usize, environment: usize) -> c_int = -1, |real| {
-        trap::hand_on(environment, || real(path, arguments, environment))
+        hand_on(environment, || real(path, arguments, environment))
     }
-    EXECV: execv(path: usize, arguments: usize) -> c_int = -1, |real| trap::hand_on(preloaded::own() as usize, || real(path, arguments))
-    EXECVP: execvp(path: usize, arguments: usize) -> c_int = -1, |real| trap::hand_on(preloaded::own() as usize, || real(path, arguments))
+    EXECV: execv(path: usize, arguments: usize) -> c_int = -1, |real| hand_on(preloaded::own() as usize, || real(path, arguments))
+    EXECVP: execvp(path: usize, arguments: usize) -> c_int = -1, |real| hand_on(preloaded::own() as usize, || real(path, arguments))
     EXECVPE: execvpe(path: usize, arguments: usize, environment: usize) -> c_int = -1, |real| {
-        trap::hand_on(environment, || real(path, arguments, environment))
+        hand_on(environment, || real(path, arguments, environment))
     }
     FEXECVE: fexecve(file: c_int, arguments: usize, environment: usize) -> c_int = -1, |real| {
-        trap::hand_on(environment, || real(file, arguments, environment))
+        hand_on(environment, || real(file, arguments, environment))
     }
     EXECVEAT: execveat(folder: c_int, path: usize, arguments: usize, environment: usize, flags: c_int) -> c_int = -1, |real| {
-        trap::hand_on(environment, || real(folder, path, arguments, environment, flags))
+        hand_on(environment, || real(folder, path, arguments, environment, flags))
     }
     SPAWN: posix_spawn(child: usize, path: usize, actions: usize, attributes: usize, arguments: usize, environment: usize) -> c_int = 38, |real| {
-        trap::hand_on(environment, || real(child, path, actions, attributes, arguments, environment))
+        hand_on(environment, || real(child, path, actions, attributes, arguments, environment))
     }
     SPAWNP: posix_spawnp(child: usize, path: usize, actions: usize, attributes: usize, arguments: usize, environment: usize) -> c_int = 38, |real| {
-        trap::hand_on(environment, || real(child, path, actions, attributes, arguments, environment))
+        hand_on(environment, || real(child, path, actions, attributes, arguments, environment))
     }
     MLOCKALL: mlockall(flags: c_int) -> c_int = -1, |real| real(slabs::locked(flags))
     CHROOT: chroot(path: *const c_void) -> c_int = -1, |real| {
@@ -628,54 +629,6 @@ unsafe extern "C" fn before_cloning(arguments: &mut [usize; 6]) -> usize {
 
 pub(crate) extern "C" fn fail() -> c_int {
     -1
-}
-
-/// Defines one of the functions that take a program's arguments one by one: all but the first lie one behind the other once those
-/// in registers are put in front of those on the stack.
-macro_rules! list {
-    ($name:ident => $function:path) => {
-        /// Stands before the C library's function of this name.
-        // SAFETY: called as the C library's function; the stack is aligned for the call, and as it was when this returns.
-        #[unsafe(naked)]
-        #[cfg_attr(feature = "carried", unsafe(no_mangle))]
-        unsafe extern "C" fn $name() {
-            naked_asm!(
-                "pop r11",
-                "push r9",
-                "push r8",
-                "push rcx",
-                "push rdx",
-                "push rsi",
-                "mov rsi, rsp",
-                "push r11",
-                "call {function}",
-                "pop r11",
-                "add rsp, 40",
-                "push r11",
-                "ret",
-                function = sym $function,
-            )
-        }
-    };
-}
-
-list! { execl => execv }
-list! { execlp => execvp }
-list! { execle => execute_in }
-
-/// `execve` with the environment that stands behind the arguments, after the zero at their end.
-///
-/// # Safety
-/// As for `execle`.
-unsafe extern "C" fn execute_in(path: usize, arguments: *const usize) -> c_int {
-    let mut end = arguments;
-    // SAFETY: the caller's: all arguments are there, the zero, and the environment.
-    unsafe {
-        while *end != 0 {
-            end = end.add(1);
-        }
-        execve(path, arguments as usize, *end.add(1))
-    }
 }
 
 const _: () = assert!(size_of::<Action>() == 152);

@@ -19,7 +19,6 @@ use tomo_wire::record::Field;
 use crate::armed::{self, Region};
 use crate::forked;
 use crate::label::label;
-use crate::preloaded;
 use crate::signals;
 use crate::system::{self, Action, How, SIGTRAP, SIGTRAP_BIT};
 
@@ -34,28 +33,9 @@ const NO_DEFER: u64 = 0x4000_0000;
 pub(crate) const RESET: u64 = 0x8000_0000;
 pub(crate) const RESTORER: u64 = 0x0400_0000;
 
-/// Has another program executed in this environment, by this process or a child. If that is one in
-/// which we are not loaded, it is counted. What comes back is 0 if a child has been started; who executes in its own place does not
-/// come back.
-pub(crate) fn hand_on<R>(environment: usize, execute: impl FnOnce() -> R) -> R
-where
-    R: Default + PartialEq,
-{
-    let is_without = preloaded::before_executing(environment);
-    let region = armed::regions().next().filter(|_| is_without);
-    if let Some(region) = region {
-        region.common().count(Field::Without);
-    }
-    let result = ignoring(execute);
-    if let Some(region) = region.filter(|_| result != R::default()) {
-        region.common().take_back(Field::Without);
-    }
-    result
-}
-
 /// Executes another program, which finds SIGTRAP ignored if this one ignores it. The kernel is told so as long as that takes: who
 /// trapped meanwhile would end the program, so where there are other threads it is not told.
-fn ignoring<R>(execute: impl FnOnce() -> R) -> R {
+pub(crate) fn ignoring<R>(execute: impl FnOnce() -> R) -> R {
     let ignores = |wanted: &Wanted| wanted.handler.load(Ordering::Relaxed) == IGNORE;
     // Who this is is asked only where it matters.
     let may_ignore = ignores(&OWN) || GUEST.load(Ordering::Relaxed) != 0;

@@ -1,0 +1,77 @@
+//! Functions that execute another program, which is to find everything as without us; if it will be without us, that is counted. Those that
+//! take its arguments one by one go on, with a list of them, as those that take a list.
+
+use core::arch::naked_asm;
+use core::ffi::c_int;
+
+use tomo_wire::record::Field;
+
+use crate::signals::{execv, execve, execvp};
+use crate::{armed, preloaded, trap};
+
+/// Has another program executed in this environment, by this process or a child. If that is one in
+/// which we are not loaded, it is counted. What comes back is 0 if a child has been started; who executes in its own place does not
+/// come back.
+pub(crate) fn hand_on<R>(environment: usize, execute: impl FnOnce() -> R) -> R
+where
+    R: Default + PartialEq,
+{
+    let is_without = preloaded::before_executing(environment);
+    let region = armed::regions().next().filter(|_| is_without);
+    if let Some(region) = region {
+        region.common().count(Field::Without);
+    }
+    let result = trap::ignoring(execute);
+    if let Some(region) = region.filter(|_| result != R::default()) {
+        region.common().take_back(Field::Without);
+    }
+    result
+}
+
+/// Defines one of the functions that take a program's arguments one by one: all but the first lie one behind the other once those
+/// in registers are put in front of those on the stack.
+macro_rules! list {
+    ($name:ident => $function:path) => {
+        /// Stands before the C library's function of this name.
+        // SAFETY: called as the C library's function; the stack is aligned for the call, and as it was when this returns.
+        #[unsafe(naked)]
+        #[cfg_attr(feature = "carried", unsafe(no_mangle))]
+        unsafe extern "C" fn $name() {
+            naked_asm!(
+                "pop r11",
+                "push r9",
+                "push r8",
+                "push rcx",
+                "push rdx",
+                "push rsi",
+                "mov rsi, rsp",
+                "push r11",
+                "call {function}",
+                "pop r11",
+                "add rsp, 40",
+                "push r11",
+                "ret",
+                function = sym $function,
+            )
+        }
+    };
+}
+
+list! { execl => execv }
+list! { execlp => execvp }
+list! { execle => execute_in }
+
+/// `execve` with the environment that stands behind the arguments, after the zero at their end.
+///
+/// # Safety
+/// As for `execle`.
+unsafe extern "C" fn execute_in(path: usize, arguments: *const usize) -> c_int {
+    let mut end = arguments;
+    // SAFETY: the caller's: all arguments are there, the zero, and the environment.
+    unsafe {
+        while *end != 0 {
+            end = end.add(1);
+        }
+        execve(path, arguments as usize, *end.add(1))
+    }
+}
