@@ -117,6 +117,8 @@ extern int __sigaction(int, const struct sigaction *, struct sigaction *);
 #define __ppoll_chk(files, count, time, set, size) ppoll(files, count, time, set)
 #define __sigaction sigaction
 #define ssignal signal
+#define sysv_signal __sysv_signal
+extern void (*__sysv_signal(int, void (*)(int)))(int);
 #endif
 
 static volatile unsigned turn;
@@ -159,6 +161,22 @@ static int trap_by_other_names(void) {
   say("ignored", sigignore(SIGTRAP));
   raise(SIGTRAP);
   say("survived", work4(4));
+  return 0;
+}
+/* Handlers of System V are called once. */
+static int trap_once(void) {
+  struct sigaction old;
+  sysv_signal(SIGTRAP, in_handler);
+  raise(SIGTRAP);
+  sigaction(SIGTRAP, 0, &old);
+  say("there", old.sa_handler == in_handler);
+  __sysv_signal(SIGTRAP, in_handler);
+  sigaction(SIGTRAP, 0, &old);
+  say("resets", (old.sa_flags & (SA_RESETHAND | SA_NODEFER)) != 0);
+  raise(SIGTRAP);
+  say("again", work2(23));
+  raise(SIGTRAP);
+  say("survived", work3(23));
   return 0;
 }
 static int waited(void) {
@@ -448,7 +466,7 @@ static int hears(char **command) {
 
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"trap_handled", trap_handled}, {"trap_ignored", trap_ignored}, {"trap_raised", trap_raised},
-  {"trap_own", trap_own}, {"blocked", blocked}, {"full_mask", full_mask}, {"suspended", suspended},
+  {"trap_own", trap_own}, {"trap_once", trap_once}, {"blocked", blocked}, {"full_mask", full_mask}, {"suspended", suspended},
   {"waited", waited}, {"alternate_stack", alternate_stack}, {"threads", threads},
   {"one_thread", one_thread}, {"tiny_stack", tiny_stack}, {"contexts", contexts}, {"forked", forked},
   {"vforked", vforked}, {"spawned", spawned}, {"executed", executed}, {"executed_bare", executed_bare},

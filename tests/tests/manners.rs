@@ -84,6 +84,7 @@ undisturbed! {
     fn a_program_that_handles_sigtrap_gets_its_own: "trap_handled"
     fn a_program_that_ignores_sigtrap_survives_it: "trap_ignored"
     fn sigtrap_is_the_programs_by_whatever_name_it_asks: "trap_by_other_names"
+    fn a_sigtrap_that_is_handled_once_ends_the_program_the_next_time: "trap_once"
     fn a_raised_sigtrap_ends_the_program: "trap_raised"
     fn a_breakpoint_of_the_programs_own_ends_it: "trap_own"
     fn a_program_that_blocks_all_signals_runs_on: "blocked"
@@ -555,6 +556,7 @@ fn programs_of_another_c_library_are_covered() {
         "full_mask",
         "suspended",
         "trap_handled",
+        "trap_once",
     ] {
         does_the_same(&program, scenario);
     }

@@ -32,7 +32,7 @@ use crate::stacks;
 use crate::symbols;
 use crate::system::{self, SIGTRAP, SIGTRAP_BIT, Stack};
 use crate::tracks;
-use crate::trap::{DEFAULT, Disposition, IGNORE};
+use crate::trap::{DEFAULT, Disposition, IGNORE, NO_DEFER, RESET};
 
 /// Whether traps may be met, now or later.
 pub(crate) static WATCHING: AtomicBool = AtomicBool::new(false);
@@ -304,9 +304,25 @@ unsafe fn action(
     result
 }
 
-/// `signal` and its kin: only SIGTRAP is ours.
-fn simple(signal: c_int, handler: usize, real: impl FnOnce(c_int, usize) -> usize) -> usize {
-    const NO_DEFER_NOR_RESET: u64 = 0;
+/// What `signal` asks of SIGTRAP; and what System V's has asked, whose handlers are called once.
+const LASTING: u64 = 0;
+const ONCE: u64 = RESET | NO_DEFER;
+
+/// What `__sysv_signal` asks for: in other C libraries than glibc it is another name of `signal`.
+fn of_system_v() -> u64 {
+    match SYSV_SIGNAL_2.address() == SIGNAL.address() {
+        true => LASTING,
+        false => ONCE,
+    }
+}
+
+/// `signal` and its kin, which ask for these flags: only SIGTRAP is ours.
+fn simple(
+    signal: c_int,
+    handler: usize,
+    flags: u64,
+    real: impl FnOnce(c_int, usize) -> usize,
+) -> usize {
     tracks::note_handler(handler);
     let real = |signal, handler| {
         let before = real(signal, handler);
@@ -332,7 +348,7 @@ fn simple(signal: c_int, handler: usize, real: impl FnOnce(c_int, usize) -> usiz
     }
     exchange(&Disposition {
         handler,
-        flags: NO_DEFER_NOR_RESET,
+        flags,
         mask: 0,
     })
 }
@@ -383,16 +399,16 @@ stand_before! {
         // SAFETY: as above: another name of it.
         unsafe { any_action(signal, new, old, |new, old| real(signal, new, old)) }
     }
-    SIGNAL: signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
-    SSIGNAL: ssignal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
-    BSD_SIGNAL: bsd_signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
-    SYSV_SIGNAL: sysv_signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
-    SYSV_SIGNAL_2: __sysv_signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, real)
+    SIGNAL: signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, LASTING, real)
+    SSIGNAL: ssignal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, LASTING, real)
+    BSD_SIGNAL: bsd_signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, LASTING, real)
+    SYSV_SIGNAL: sysv_signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, ONCE, real)
+    SYSV_SIGNAL_2: __sysv_signal(signal: c_int, handler: usize) -> usize = ERROR, |real| simple(signal, handler, of_system_v(), real)
     SIGSET: sigset(signal: c_int, handler: usize) -> usize = ERROR, |real| {
         // To hold it is to block it, which nobody can; what is done with it stays as it is.
         match signal == SIGTRAP && handler == HOLD && is_watching() {
             true => Disposition::get().handler,
-            false => simple(signal, handler, real),
+            false => simple(signal, handler, LASTING, real),
         }
     }
     SIGIGNORE: sigignore(signal: c_int) -> c_int = -1, |real| {
@@ -400,7 +416,7 @@ stand_before! {
             0 => 0,
             _ => ERROR,
         };
-        match simple(signal, IGNORE, ignore) {
+        match simple(signal, IGNORE, LASTING, ignore) {
             ERROR => -1,
             _ => 0,
         }

@@ -29,7 +29,7 @@ pub(crate) const IGNORE: usize = 1;
 
 pub(crate) const WITH_INFO: u64 = 4;
 pub(crate) const ON_STACK: u64 = 0x0800_0000;
-const NO_DEFER: u64 = 0x4000_0000;
+pub(crate) const NO_DEFER: u64 = 0x4000_0000;
 pub(crate) const RESET: u64 = 0x8000_0000;
 pub(crate) const RESTORER: u64 = 0x0400_0000;
 
