@@ -345,6 +345,38 @@ static int scrubs(void) {
   return execv("/bin/sh", words);
 }
 
+/* Has a program asked what it would load, in an environment for that and in its own; says how much that told. */
+static unsigned lines(int ends[2]) {
+  char text[512];
+  unsigned lines = 0;
+  close(ends[1]);
+  for (ssize_t length; (length = read(ends[0], text, sizeof text)) > 0;)
+    for (ssize_t at = 0; at < length; at++) lines += text[at] == '\n';
+  close(ends[0]);
+  return lines;
+}
+static int lists(void) {
+  char *words[] = {"sh", 0}, *entries[512], **to = entries, *list = getenv("LD_PRELOAD"), *before = strdup(list ? list : "");
+  posix_spawn_file_actions_t actions;
+  pid_t child;
+  int ends[2];
+  for (char **entry = environ; *entry && to < entries + 510; entry++) *to++ = *entry;
+  *to++ = "LD_TRACE_LOADED_OBJECTS=1", *to = 0;
+  if (pipe(ends) || posix_spawn_file_actions_init(&actions) || posix_spawn_file_actions_adddup2(&actions, ends[1], 1)) return 98;
+  if (posix_spawn(&child, "/bin/sh", &actions, 0, words, entries)) return 97;
+  say("lines", lines(ends)), say("ended", end_of(child));
+  say("as before", !strcmp(before, list ? list : ""));
+  if (pipe(ends) || putenv("LD_TRACE_LOADED_OBJECTS=1")) return 98;
+  if (!(child = vfork())) {
+    dup2(ends[1], 1);
+    execvp("sh", words);
+    _exit(9);
+  }
+  say("lines", lines(ends)), say("ended", end_of(child));
+  say("as before", !strcmp(before, list ? list : ""));
+  return 3;
+}
+
 /* Asks whether there are sandboxes, and is in none. */
 static volatile sig_atomic_t trapped;
 static void trap(int number) { trapped += number == SIGTRAP; }
@@ -406,7 +438,7 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"locks", locks}, {"limited", limited},
   {"walks", walks}, {"bounds", bounds}, {"shuts_in", shuts_in},
   {"drops", drops}, {"returns", returns}, {"moves_out", moves_out}, {"leaves", leaves}, {"bordering", bordering}, {"namespaced", namespaced},
-  {"scrubs", scrubs}, {"asks", asks}, {"swaps_limits", swaps_limits}, {"first_ones", first_ones},
+  {"scrubs", scrubs}, {"lists", lists}, {"asks", asks}, {"swaps_limits", swaps_limits}, {"first_ones", first_ones},
   {"forks_on_a_small_stack", forks_on_a_small_stack},
 };
 

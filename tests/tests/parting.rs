@@ -330,6 +330,16 @@ fn ldd_lists_what_it_lists_without_us() {
     assert_eq!(listed(covering.command(&[]).expect("tomo")), alone);
 }
 
+/// Nor does who asks so find that in its own environment afterwards.
+#[test]
+fn who_asks_what_a_program_would_load_keeps_its_environment() {
+    let expected = text(&alone("lists").stdout);
+    assert!(expected.ends_with("ended 0\nas before 1\n"), "{expected}");
+    for options in WAYS {
+        does_the_same(options, "lists");
+    }
+}
+
 /// What is started after another root was entered is told to load the agent, and cannot.
 #[test]
 fn who_enters_another_root_starts_programs_that_say_nothing_of_us() {

@@ -6,26 +6,39 @@ use core::ffi::c_int;
 
 use tomo_wire::record::Field;
 
+use crate::preloaded::{self, Handed};
 use crate::signals::{execv, execve, execvp};
-use crate::{armed, preloaded, trap};
+use crate::{armed, trap};
 
-/// Has another program executed in this environment, by this process or a child. If that is one in
+/// Has another program executed in this environment, by this process or a child, as `execute` does it in the one that it is given. If that is one in
 /// which we are not loaded, it is counted. What comes back is 0 if a child has been started; who executes in its own place does not
 /// come back.
-pub(crate) fn hand_on<R>(environment: usize, execute: impl FnOnce() -> R) -> R
+pub(crate) fn hand_on<R>(environment: usize, execute: impl FnOnce(usize) -> R) -> R
 where
     R: Default + PartialEq,
 {
-    let is_without = preloaded::before_executing(environment);
-    let region = armed::regions().next().filter(|_| is_without);
+    let handed = Handed::of(environment);
+    let region = armed::regions().next().filter(|_| handed.is_without());
     if let Some(region) = region {
         region.common().count(Field::Without);
     }
-    let result = trap::ignoring(execute);
+    let result = trap::ignoring(|| handed.give(execute));
     if let Some(region) = region.filter(|_| result != R::default()) {
         region.common().take_back(Field::Without);
     }
     result
+}
+
+/// The same in the program's own environment, in which `execute` does it; where that is not to be handed on as it is, `execute_in`.
+pub(crate) fn hand_on_own(
+    execute: impl FnOnce() -> c_int,
+    execute_in: impl FnOnce(usize) -> c_int,
+) -> c_int {
+    let own = preloaded::own() as usize;
+    hand_on(own, |environment| match environment == own {
+        true => execute(),
+        false => execute_in(environment),
+    })
 }
 
 /// Defines one of the functions that take a program's arguments one by one: all but the first lie one behind the other once those

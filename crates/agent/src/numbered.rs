@@ -158,8 +158,8 @@ unsafe extern "C" fn changed(
         CONTROL => forked::controlling(a as c_int, || call.make()),
         // Others of its operations only ask.
         SANDBOX if matches!(a, 0 | 1) => forked::controlling(forked::SET_SANDBOX, || call.make()),
-        EXECUTE => hand_on(c, || call.make()),
-        EXECUTE_AT => hand_on(d, || call.make()),
+        EXECUTE => hand_on(c, |environment| call.with(2, environment).make()),
+        EXECUTE_AT => hand_on(d, |environment| call.with(3, environment).make()),
         CLONE | FORK | CLONE_3 => begin(call),
         _ => call.make(),
     }

@@ -6,6 +6,7 @@
 
 use core::ffi::{CStr, c_char};
 use core::ptr::{null, null_mut};
+use core::slice;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use tomo_wire::{PAGE, environment};
@@ -21,9 +22,29 @@ const ASKS: &[u8] = b"LD_TRACE_LOADED_OBJECTS=";
 
 /// The program has another root directory now.
 pub(crate) fn after_leaving_root() {
-    forget(own(), |path| {
-        system::open(path, Access::Read, true).is_err()
+    let path = own_path().filter(|path| system::open(path, Access::Read, true).is_err());
+    let Some(path) = path else {
+        return;
+    };
+    for_each(own(), |entry, said| {
+        if let Some((start, end)) = place_of(path.to_bytes(), said) {
+            // SAFETY: the program's own string, which it can change; nobody has put our name into one that it cannot.
+            unsafe { close_up(entry.cast(), start, end) };
+        }
     });
+}
+
+/// The name by which the loader has found our file, as the loader says.
+fn own_path() -> Option<&'static CStr> {
+    let here = own_path as *const () as usize;
+    let mut found = None;
+    loader::for_each(|module| {
+        if module.holds(here) {
+            found = Some(module.path.as_ptr());
+        }
+    });
+    // SAFETY: the loader keeps it as long as the module, which stays; it ends with a zero byte.
+    found.map(|path| unsafe { CStr::from_ptr(path) })
 }
 
 /// The name by which the loader has found our file.
@@ -37,20 +58,102 @@ pub(crate) fn note(module: &Module<'_>) {
     }
 }
 
-/// The program is about to execute another one in this environment (null: an empty one). Whether that one will be without us, though it
-/// is not merely asked what it would load.
-pub(crate) fn before_executing(handed_on: usize) -> bool {
-    let entries = handed_on as Entries;
-    let (mut asks, mut has_roster, mut has_agent) = (false, false, false);
-    for_each(entries, |_, said| {
-        asks |= said.starts_with(ASKS);
-        has_roster |= said.starts_with(environment::ROSTER.as_bytes());
-        has_agent |= names_agent(said);
-    });
-    if asks {
-        forget(entries, |_| true);
+/// The environment in which another program is to be executed.
+pub(crate) struct Handed {
+    entries: Entries,
+    /// Whether that program is merely asked what it would load.
+    asks: bool,
+    /// Whether we are to be loaded into it, and know why.
+    is_complete: bool,
+}
+
+impl Handed {
+    /// What this one says (null: an empty one).
+    pub(crate) fn of(environment: usize) -> Self {
+        let entries = environment as Entries;
+        let (mut asks, mut has_roster, mut has_agent) = (false, false, false);
+        for_each(entries, |_, said| {
+            asks |= said.starts_with(ASKS);
+            has_roster |= said.starts_with(environment::ROSTER.as_bytes());
+            has_agent |= names_agent(said);
+        });
+        Self {
+            entries,
+            asks,
+            is_complete: has_roster && has_agent,
+        }
     }
-    !(asks || has_roster && has_agent)
+
+    /// Whether the program will be without us, though it is to run.
+    pub(crate) fn is_without(&self) -> bool {
+        !(self.asks || self.is_complete)
+    }
+
+    /// Calls `execute` with it; where the program is merely asked what it would load, with one that does not name our file.
+    pub(crate) fn give<R>(&self, execute: impl FnOnce(usize) -> R) -> R {
+        let path = self.asks.then(own_path).flatten();
+        let copy = path.and_then(|path| Copy::without(path.to_bytes(), self.entries));
+        execute(
+            copy.as_ref()
+                .map_or(self.entries as usize, |copy| copy.place),
+        )
+    }
+}
+
+/// A copy of an environment, in memory of its own. That of a child of `vfork` which becomes another program stays in its parent's.
+struct Copy {
+    place: usize,
+    length: usize,
+}
+
+impl Copy {
+    /// One without `path` in the lists of `entries`, of which only the lists that have it are copied; `None` where none has.
+    fn without(path: &[u8], entries: Entries) -> Option<Self> {
+        let (mut count, mut bytes) = (0, 0);
+        for_each(entries, |_, said| {
+            count += 1;
+            bytes += place_of(path, said).map_or(0, |_| said.len() + 1);
+        });
+        (bytes > 0).then_some(())?;
+        let texts = (count + 1) * size_of::<usize>();
+        let length = texts + bytes;
+        let place = system::reserve_anywhere(length).ok()?;
+        let copy = Self { place, length };
+        // SAFETY: reserved just now, and known to nobody.
+        unsafe { system::map_nothing_over(place, length) }.ok()?;
+        // SAFETY: mapped just now, as zeros, so that the list ends with null whatever is put before that.
+        let (list, mut rest) = unsafe {
+            (
+                slice::from_raw_parts_mut(place as *mut *mut c_char, count),
+                slice::from_raw_parts_mut((place + texts) as *mut u8, bytes),
+            )
+        };
+        let mut places = list.iter_mut();
+        for_each(entries, |entry, said| {
+            let Some(to) = places.next() else {
+                return;
+            };
+            *to = entry;
+            let changed = place_of(path, said).and_then(|(start, end)| {
+                let parts = [said.get(..start)?, said.get(end..)?];
+                rest.split_off_mut(..said.len() + 1)
+                    .map(|text| (parts, text))
+            });
+            if let Some(([before, behind], text)) = changed {
+                let all = before.iter().chain(behind);
+                text.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
+                *to = text.as_mut_ptr().cast();
+            }
+        });
+        Some(copy)
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        // SAFETY: mapped by this value, and nobody uses it any more.
+        unsafe { system::unmap(self.place, self.length) };
+    }
 }
 
 /// Whether our file is in the list that this entry of an environment is.
@@ -71,21 +174,6 @@ pub(crate) fn own() -> Entries {
     }
     // SAFETY: the C library's variable of this name.
     unsafe { *variable }
-}
-
-/// Takes our file out of the lists in `entries`, if `is_to_be` says so of its path.
-fn forget(entries: Entries, is_to_be: impl Fn(&CStr) -> bool) {
-    let here = after_leaving_root as *const () as usize;
-    loader::for_each(|module| {
-        if module.holds(here) && is_to_be(module.path) {
-            for_each(entries, |entry, said| {
-                if let Some((start, end)) = place_of(module.path.to_bytes(), said) {
-                    // SAFETY: the program's own string, which it can change; nobody has put our name into one that it cannot.
-                    unsafe { close_up(entry.cast(), start, end) };
-                }
-            });
-        }
-    });
 }
 
 /// Calls `visit` with where each entry is, and what it says. The system is not asked for anything: a sandbox may allow no more than

@@ -19,7 +19,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::ahead;
 use crate::arguments::keeping_arguments;
 use crate::contexts::{SET, SWAP};
-use crate::executing::hand_on;
+use crate::executing::{hand_on, hand_on_own};
 use crate::fatal;
 use crate::forked::{self, Begin};
 use crate::given;
@@ -531,24 +531,30 @@ stand_before! {
     #[cfg_attr(not(feature = "carried"), expect(non_snake_case, reason = "it is called so"))]
     FORK: _Fork() -> c_int = -1, |real| forked::forking(|| real() as isize) as c_int
     EXECVE: execve(path: usize, arguments: usize, environment: usize) -> c_int = -1, |real| {
-        hand_on(environment, || real(path, arguments, environment))
+        hand_on(environment, |environment| real(path, arguments, environment))
     }
-    EXECV: execv(path: usize, arguments: usize) -> c_int = -1, |real| hand_on(preloaded::own() as usize, || real(path, arguments))
-    EXECVP: execvp(path: usize, arguments: usize) -> c_int = -1, |real| hand_on(preloaded::own() as usize, || real(path, arguments))
+    EXECV: execv(path: usize, arguments: usize) -> c_int = -1, |real| {
+        // SAFETY: what `execv` asks of its callers.
+        hand_on_own(|| real(path, arguments), |other| unsafe { execve(path, arguments, other) })
+    }
+    EXECVP: execvp(path: usize, arguments: usize) -> c_int = -1, |real| {
+        // SAFETY: what `execvp` asks of its callers.
+        hand_on_own(|| real(path, arguments), |other| unsafe { execvpe(path, arguments, other) })
+    }
     EXECVPE: execvpe(path: usize, arguments: usize, environment: usize) -> c_int = -1, |real| {
-        hand_on(environment, || real(path, arguments, environment))
+        hand_on(environment, |environment| real(path, arguments, environment))
     }
     FEXECVE: fexecve(file: c_int, arguments: usize, environment: usize) -> c_int = -1, |real| {
-        hand_on(environment, || real(file, arguments, environment))
+        hand_on(environment, |environment| real(file, arguments, environment))
     }
     EXECVEAT: execveat(folder: c_int, path: usize, arguments: usize, environment: usize, flags: c_int) -> c_int = -1, |real| {
-        hand_on(environment, || real(folder, path, arguments, environment, flags))
+        hand_on(environment, |environment| real(folder, path, arguments, environment, flags))
     }
     SPAWN: posix_spawn(child: usize, path: usize, actions: usize, attributes: usize, arguments: usize, environment: usize) -> c_int = 38, |real| {
-        hand_on(environment, || real(child, path, actions, attributes, arguments, environment))
+        hand_on(environment, |environment| real(child, path, actions, attributes, arguments, environment))
     }
     SPAWNP: posix_spawnp(child: usize, path: usize, actions: usize, attributes: usize, arguments: usize, environment: usize) -> c_int = 38, |real| {
-        hand_on(environment, || real(child, path, actions, attributes, arguments, environment))
+        hand_on(environment, |environment| real(child, path, actions, attributes, arguments, environment))
     }
     MLOCKALL: mlockall(flags: c_int) -> c_int = -1, |real| real(slabs::locked(flags))
     CHROOT: chroot(path: *const c_void) -> c_int = -1, |real| {
