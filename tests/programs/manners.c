@@ -16,6 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -162,6 +166,39 @@ static int trap_by_other_names(void) {
   raise(SIGTRAP);
   say("survived", work4(4));
   return 0;
+}
+/* Where there is no memory the system says so, whatever is to be there. */
+static int nowhere_at_all(void) {
+#ifdef __GLIBC__
+  char *words[] = {"sh", 0}, *page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  pid_t child;
+  mprotect(page + 4096, 4096, PROT_NONE);
+  void *wrong[] = {(void *)8, (void *)-8, page + 4096, (void *)(1ul << 62)};
+  for (unsigned i = 0; i < 4; i++) {
+    char **list = wrong[i], *entries[] = {"A=b", wrong[i], 0};
+    struct pollfd none = {-1, 0, 0};
+    struct timespec now = {0, 0};
+    struct epoll_event event;
+    say("wrong", i + work1(24 + i));
+    say("execve", execve("/bin/sh", words, list) == -1 && errno == EFAULT);
+    say("execvpe", execvpe("/bin/sh", words, entries) == -1 && errno == EFAULT);
+    say("posix_spawn", posix_spawn(&child, "/bin/sh", 0, 0, words, entries) == EFAULT);
+    say("ppoll", ppoll(&none, 1, &now, wrong[i]) == -1 && errno == EFAULT);
+    say("pselect", pselect(0, 0, 0, 0, &now, wrong[i]) == -1 && errno == EFAULT);
+    say("epoll_pwait", epoll_pwait(epoll_create1(EPOLL_CLOEXEC), &event, 1, 0, wrong[i]) == -1 && errno == EFAULT);
+    say("sigsuspend", sigsuspend(wrong[i]) == -1 && errno == EFAULT);
+    say("sigaltstack", sigaltstack(wrong[i], 0) == -1 && errno == EFAULT);
+    say("setrlimit", setrlimit(RLIMIT_DATA, wrong[i]) == -1 && errno == EFAULT);
+  }
+  /* What ends where memory does is there. */
+  char **entries = (char **)(page + 4096) - 1;
+  memcpy(page + 4000, "A=b", 4);
+  *entries = 0;
+  say("execve", execve("/there/is/none", words, entries) == -1 && errno == ENOENT);
+  sigset_t *set = (sigset_t *)(page + 4088);
+  say("ppoll", ppoll(0, 0, &(struct timespec){0, 0}, set) == 0);
+#endif
+  return 3;
 }
 /* Handlers of System V are called once. */
 static int trap_once(void) {
@@ -466,7 +503,7 @@ static int hears(char **command) {
 
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"trap_handled", trap_handled}, {"trap_ignored", trap_ignored}, {"trap_raised", trap_raised},
-  {"trap_own", trap_own}, {"trap_once", trap_once}, {"blocked", blocked}, {"full_mask", full_mask}, {"suspended", suspended},
+  {"trap_own", trap_own}, {"trap_once", trap_once}, {"nowhere_at_all", nowhere_at_all}, {"blocked", blocked}, {"full_mask", full_mask}, {"suspended", suspended},
   {"waited", waited}, {"alternate_stack", alternate_stack}, {"threads", threads},
   {"one_thread", one_thread}, {"tiny_stack", tiny_stack}, {"contexts", contexts}, {"forked", forked},
   {"vforked", vforked}, {"spawned", spawned}, {"executed", executed}, {"executed_bare", executed_bare},

@@ -87,6 +87,7 @@ undisturbed! {
     fn a_sigtrap_that_is_handled_once_ends_the_program_the_next_time: "trap_once"
     fn a_raised_sigtrap_ends_the_program: "trap_raised"
     fn a_breakpoint_of_the_programs_own_ends_it: "trap_own"
+    fn what_is_wrongly_addressed_is_told_as_alone: "nowhere_at_all"
     fn a_program_that_blocks_all_signals_runs_on: "blocked"
     fn handlers_that_block_all_signals_run_new_code: "full_mask"
     fn masks_for_the_time_of_a_wait_do_not_hide_traps: "suspended"

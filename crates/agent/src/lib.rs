@@ -36,6 +36,7 @@
 //! | `numbered.rs` | system calls that a program makes by number |
 //! | `limits.rs` | limits of memory that a program sets itself |
 //! | `executing.rs` | functions that execute another program |
+//! | `pointed.rs` | what a program's arguments point at |
 //! | `preloaded.rs` | our name in the environment, where our file is out of reach or not wanted |
 //! | `slabs.rs` | a slab of counters for each thread |
 //! | `ahead.rs` | slabs for who is about to lose sight of their file |
@@ -93,6 +94,7 @@ mod numbered;
 mod offered;
 mod own;
 mod passage;
+mod pointed;
 mod preloaded;
 mod shadow;
 mod signals;

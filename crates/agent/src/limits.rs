@@ -9,7 +9,7 @@ use core::cmp::Ordering::{Equal, Greater, Less};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::system;
+use crate::{pointed, system};
 
 /// `struct rlimit` of the C libraries: the limit, and up to where it may be raised.
 #[derive(Clone, Copy)]
@@ -17,6 +17,16 @@ use crate::system;
 pub(crate) struct Limit {
     soft: u64,
     hard: u64,
+}
+
+impl Limit {
+    /// The limit that these words are.
+    fn of([soft, hard]: [usize; 2]) -> Self {
+        Self {
+            soft: soft as u64,
+            hard: hard as u64,
+        }
+    }
 }
 
 const NO_LIMIT: u64 = u64::MAX;
@@ -104,7 +114,7 @@ impl Both {
 /// Sets and asks for a limit of this process by way of `real`.
 ///
 /// # Safety
-/// Both are null or point at limits.
+/// Where `real` gives 0 it has filled what is at `old`, if that is not null.
 pub(crate) unsafe fn change(
     resource: c_int,
     new: *const Limit,
@@ -114,8 +124,8 @@ pub(crate) unsafe fn change(
     let Some(both) = Both::of(resource) else {
         return real(new, old);
     };
-    // SAFETY: the caller's. A copy, for both may point at the same limit.
-    let wanted = unsafe { new.as_ref() }.copied();
+    // A copy, for both may point at the same limit.
+    let wanted = pointed::words(new as usize).map(Limit::of);
     let told = wanted.map(|wanted| {
         let [_, highest] = system::limit(resource as usize).unwrap_or([NO_LIMIT; 2]);
         both.told(wanted, system::mapped(resource == DATA), highest)
@@ -125,7 +135,7 @@ pub(crate) unsafe fn change(
     if result != 0 {
         return result;
     }
-    // SAFETY: the caller's, and the call has filled it.
+    // SAFETY: the caller's.
     if let Some(old) = unsafe { old.as_mut() } {
         both.read(old);
     }

@@ -9,15 +9,14 @@ use core::ffi::c_int;
 use core::mem::{offset_of, transmute};
 use core::ptr::null;
 
-use tomo_wire::PAGE;
-
 use crate::arguments::keeping_arguments;
 use crate::executing::hand_on;
 use crate::forked::{self, CLONE, CLONE_3, FORK};
 use crate::given;
+use crate::pointed::words;
 use crate::signals::{Action, BLOCK_OR_SET, Real, any_action, is_watching, moved, name_stack};
 use crate::stacks;
-use crate::system::{self, SIGTRAP_BIT, Stack};
+use crate::system::{SIGTRAP_BIT, Stack};
 use crate::trap;
 
 pub(crate) static SYSCALL: Real = Real::new(c"syscall");
@@ -196,24 +195,10 @@ impl Call {
     }
 }
 
-/// The words at `address`, if there are so many that can be read. The system says whether; but in a sandbox that the program has closed it
-/// is not asked for what the program does not ask.
-fn read<const WORDS: usize>(address: usize) -> Option<[usize; WORDS]> {
-    let mut words = [0; WORDS];
-    if !forked::is_closed() {
-        return (system::peek(address, &mut words) == Ok(WORDS)).then_some(words);
-    }
-    if address < PAGE as usize {
-        return None;
-    }
-    // SAFETY: what the program has the system read, if the program knows what it does.
-    Some(unsafe { (address as *const [usize; WORDS]).read_unaligned() })
-}
-
 /// Makes a call whose argument at `place` points at a set of signals to be blocked, without SIGTRAP if there may be traps.
 fn without_trap(call: Call, place: usize) -> isize {
     let set = call.arguments.get(place).copied().unwrap_or(0);
-    match read(set).filter(|_| is_watching()) {
+    match words(set).filter(|_| is_watching()) {
         Some([set]) => {
             let set = set & !(SIGTRAP_BIT as usize);
             call.with(place, (&raw const set) as usize).make()
@@ -225,7 +210,7 @@ fn without_trap(call: Call, place: usize) -> isize {
 /// The same for `pselect6`, whose last argument points at where the set is and at its size.
 fn select(call: Call) -> isize {
     let [.., told] = call.arguments;
-    let set = read(told).and_then(|[place, size]: [usize; 2]| Some((read(place)?, size)));
+    let set = words(told).and_then(|[place, size]: [usize; 2]| Some((words(place)?, size)));
     match set.filter(|_| is_watching()) {
         Some(([set], size)) => {
             let set: usize = set & !(SIGTRAP_BIT as usize);
@@ -239,13 +224,13 @@ fn select(call: Call) -> isize {
 /// `rt_sigaction`.
 fn action(call: Call) -> isize {
     let [signal, new, old, size, ..] = call.arguments;
-    let told = read(new).map(Action::of);
+    let told = words(new).map(Action::of);
     let lacks = |address: usize, is_there: bool| address != 0 && !is_there;
     if size != size_of::<u64>() || lacks(new, told.is_some()) {
         return call.make();
     }
     // What cannot be told the program is not done for it, either.
-    if lacks(old, read::<4>(old).is_some()) {
+    if lacks(old, words::<4>(old).is_some()) {
         return call.with(1, 0).make();
     }
     let real = |new: *const Action, old: *mut Action| {
@@ -279,12 +264,8 @@ fn action(call: Call) -> isize {
 /// `sigaltstack`.
 fn stack(call: Call) -> isize {
     let [new, old, ..] = call.arguments;
-    let can_be_read = |address: usize| address == 0 || read::<3>(address).is_some();
-    if !(can_be_read(new) && can_be_read(old)) {
-        return call.make();
-    }
     let real = |_: *const Stack, _: *mut Stack| call.make() as c_int;
-    // SAFETY: both are null or point at memory.
+    // SAFETY: what the system says.
     unsafe { name_stack(new as *const Stack, old as *mut Stack, real) as isize }
 }
 

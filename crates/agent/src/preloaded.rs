@@ -9,9 +9,10 @@ use core::ptr::{null, null_mut};
 use core::slice;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use tomo_wire::{PAGE, environment};
+use tomo_wire::environment;
 
 use crate::loader::{self, Module, weak};
+use crate::pointed::Reader;
 use crate::system::{self, Access};
 
 /// How the variable with that list begins.
@@ -26,7 +27,7 @@ pub(crate) fn after_leaving_root() {
     let Some(path) = path else {
         return;
     };
-    for_each(own(), |entry, said| {
+    let _ = for_each(own(), |entry, said| {
         if let Some((start, end)) = place_of(path.to_bytes(), said) {
             // SAFETY: the program's own string, which it can change; nobody has put our name into one that it cannot.
             unsafe { close_up(entry.cast(), start, end) };
@@ -63,7 +64,7 @@ pub(crate) struct Handed {
     entries: Entries,
     /// Whether that program is merely asked what it would load.
     asks: bool,
-    /// Whether we are to be loaded into it, and know why.
+    /// Whether we are to be loaded into it, and know why; or nothing will be.
     is_complete: bool,
 }
 
@@ -72,15 +73,16 @@ impl Handed {
     pub(crate) fn of(environment: usize) -> Self {
         let entries = environment as Entries;
         let (mut asks, mut has_roster, mut has_agent) = (false, false, false);
-        for_each(entries, |_, said| {
+        let is_whole = for_each(entries, |_, said| {
             asks |= said.starts_with(ASKS);
             has_roster |= said.starts_with(environment::ROSTER.as_bytes());
             has_agent |= names_agent(said);
         });
         Self {
             entries,
-            asks,
-            is_complete: has_roster && has_agent,
+            asks: asks && is_whole.is_some(),
+            // What cannot be read nothing is started with.
+            is_complete: has_roster && has_agent || is_whole.is_none(),
         }
     }
 
@@ -113,7 +115,7 @@ impl Copy {
         for_each(entries, |_, said| {
             count += 1;
             bytes += place_of(path, said).map_or(0, |_| said.len() + 1);
-        });
+        })?;
         (bytes > 0).then_some(())?;
         let texts = (count + 1) * size_of::<usize>();
         let length = texts + bytes;
@@ -144,7 +146,7 @@ impl Copy {
                 text.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
                 *to = text.as_mut_ptr().cast();
             }
-        });
+        })?;
         Some(copy)
     }
 }
@@ -176,23 +178,23 @@ pub(crate) fn own() -> Entries {
     unsafe { *variable }
 }
 
-/// Calls `visit` with where each entry is, and what it says. The system is not asked for anything: a sandbox may allow no more than
-/// to execute a program.
-fn for_each(mut entries: Entries, mut visit: impl FnMut(*mut c_char, &[u8])) {
-    // Null, or what nobody takes for a list.
-    if (entries as usize) < PAGE as usize {
-        return;
+/// Calls `visit` with where each entry is, and what it says; `None` where there is one that cannot be read, of which the system will
+/// tell the program.
+fn for_each(entries: Entries, mut visit: impl FnMut(*mut c_char, &[u8])) -> Option<()> {
+    // An environment that is null is empty.
+    if entries.is_null() {
+        return Some(());
     }
+    let (mut of_list, mut of_strings) = (Reader::new(), Reader::new());
+    let mut at = entries as usize;
     loop {
-        // SAFETY: an environment is a list of strings that ends with null, behind which this does not look.
-        let entry = unsafe { *entries };
-        if entry.is_null() {
-            return;
+        let entry = of_list.word(at)?;
+        if entry == 0 {
+            return Some(());
         }
-        // SAFETY: an entry is a string that ends with a zero byte.
-        visit(entry, unsafe { CStr::from_ptr(entry) }.to_bytes());
-        // SAFETY: as above.
-        entries = unsafe { entries.add(1) };
+        // SAFETY: the program's own string, which stays as it is while another program is started with it.
+        visit(entry as *mut c_char, unsafe { of_strings.string(entry) }?);
+        at = at.wrapping_add(size_of::<usize>());
     }
 }
 

@@ -26,6 +26,7 @@ use crate::given;
 use crate::limits::{self, Limit};
 use crate::notified::{self, Event};
 use crate::numbered::SYSCALL;
+use crate::pointed;
 use crate::preloaded;
 use crate::slabs;
 use crate::stacks;
@@ -92,6 +93,19 @@ unsafe fn without_trap<R>(set: *const Set, with: impl FnOnce(*const Set) -> R) -
     // SAFETY: the caller's.
     let mut copy = unsafe { *set };
     copy.0[0] &= !SIGTRAP_BIT;
+    with(&raw const copy)
+}
+
+/// The same for who waits with this set, which is for the system alone to read: it says where that cannot be.
+fn for_a_wait<R>(set: *const Set, with: impl FnOnce(*const Set) -> R) -> R {
+    let told = is_watching()
+        .then(|| pointed::words(set as usize))
+        .flatten();
+    let Some([signals]) = told else {
+        return with(set);
+    };
+    let mut copy = Set([0; 16]);
+    copy.0[0] = signals as u64 & !SIGTRAP_BIT;
     with(&raw const copy)
 }
 
@@ -356,15 +370,23 @@ fn simple(
 /// `sigaltstack`.
 ///
 /// # Safety
-/// Both are null or point at stacks.
+/// Where `real` gives 0 it has filled what is at `old`, if that is not null.
 pub(crate) unsafe fn name_stack(
     new: *const Stack,
     old: *mut Stack,
     real: impl FnOnce(*const Stack, *mut Stack) -> c_int,
 ) -> c_int {
-    // SAFETY: the caller's.
-    let wanted = unsafe { new.as_ref() }.copied();
-    let wanted = wanted.filter(|_| is_watching());
+    let wanted = is_watching()
+        .then(|| pointed::words(new as usize))
+        .flatten();
+    let wanted = wanted.map(|[start, flags, length]: [usize; 3]| {
+        let flags = flags as c_int;
+        Stack {
+            start,
+            flags,
+            length,
+        }
+    });
     if let Some(wanted) = wanted {
         stacks::before_naming(&wanted);
     }
@@ -442,30 +464,15 @@ stand_before! {
         let is_mask = is_signal == 0 && is_watching();
         real(if is_mask { what & !(SIGTRAP_BIT as c_int) } else { what }, is_signal)
     }
-    SIGSUSPEND: sigsuspend(set: *const Set) -> c_int = -1, |real| {
-        // SAFETY: what `sigsuspend` asks of its callers.
-        unsafe { without_trap(set, real) }
-    }
-    PPOLL: ppoll(files: *mut c_void, count: usize, time: *const c_void, set: *const Set) -> c_int = -1, |real| {
-        // SAFETY: what `ppoll` asks of its callers.
-        unsafe { without_trap(set, |set| real(files, count, time, set)) }
-    }
+    SIGSUSPEND: sigsuspend(set: *const Set) -> c_int = -1, |real| for_a_wait(set, real)
+    PPOLL: ppoll(files: *mut c_void, count: usize, time: *const c_void, set: *const Set) -> c_int = -1, |real| for_a_wait(set, |set| real(files, count, time, set))
     PPOLL_CHK: __ppoll_chk(files: *mut c_void, count: usize, time: *const c_void, set: *const Set, size: usize) -> c_int = -1, |real| {
-        // SAFETY: what `ppoll` asks of its callers, which the C library's headers have call this.
-        unsafe { without_trap(set, |set| real(files, count, time, set, size)) }
+        // The C library's headers have callers of `ppoll` call this.
+        for_a_wait(set, |set| real(files, count, time, set, size))
     }
-    PSELECT: pselect(count: c_int, read: *mut c_void, write: *mut c_void, other: *mut c_void, time: *const c_void, set: *const Set) -> c_int = -1, |real| {
-        // SAFETY: what `pselect` asks of its callers.
-        unsafe { without_trap(set, |set| real(count, read, write, other, time, set)) }
-    }
-    EPOLL_PWAIT: epoll_pwait(file: c_int, events: *mut c_void, most: c_int, time: c_int, set: *const Set) -> c_int = -1, |real| {
-        // SAFETY: what `epoll_pwait` asks of its callers.
-        unsafe { without_trap(set, |set| real(file, events, most, time, set)) }
-    }
-    EPOLL_PWAIT2: epoll_pwait2(file: c_int, events: *mut c_void, most: c_int, time: *const c_void, set: *const Set) -> c_int = -1, |real| {
-        // SAFETY: what `epoll_pwait2` asks of its callers.
-        unsafe { without_trap(set, |set| real(file, events, most, time, set)) }
-    }
+    PSELECT: pselect(count: c_int, read: *mut c_void, write: *mut c_void, other: *mut c_void, time: *const c_void, set: *const Set) -> c_int = -1, |real| for_a_wait(set, |set| real(count, read, write, other, time, set))
+    EPOLL_PWAIT: epoll_pwait(file: c_int, events: *mut c_void, most: c_int, time: c_int, set: *const Set) -> c_int = -1, |real| for_a_wait(set, |set| real(file, events, most, time, set))
+    EPOLL_PWAIT2: epoll_pwait2(file: c_int, events: *mut c_void, most: c_int, time: *const c_void, set: *const Set) -> c_int = -1, |real| for_a_wait(set, |set| real(file, events, most, time, set))
     SIGALTSTACK: sigaltstack(new: *const Stack, old: *mut Stack) -> c_int = -1, |real| {
         // SAFETY: what `sigaltstack` asks of its callers.
         unsafe { name_stack(new, old, real) }
