@@ -85,6 +85,14 @@ int main(int count, char **arguments) {
     stop = 1;
     pthread_join(thread, 0);
     printf("%d\n", use(library));
+  } else if (!strcmp(how, "among")) {
+    /* Among as many others as the last argument says, all in one folder. */
+    char other[4096];
+    for (int i = 0; i < atoi(arguments[4]); i++) {
+      snprintf(other, sizeof other, "%s/%d.so", arguments[3], i);
+      open_it(other);
+    }
+    printf("%d\n", use(open_it(path)));
   } else if (!strcmp(how, "denied")) {
     /* No memory may be executed that could be written before, here and in what is executed. */
     prctl(65, 1, 0, 0, 0);

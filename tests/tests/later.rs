@@ -386,6 +386,30 @@ fn libraries_that_are_none_of_ours_leave_nothing_mapped() {
     assert!(covering.only().expect("one record").hit.len() > 15);
 }
 
+#[test]
+fn a_library_among_thousands_is_recorded() {
+    const OTHERS: usize = 4200;
+    let built = Built::new();
+    let flags = [
+        "-shared",
+        "-fPIC",
+        "-s",
+        "-nostdlib",
+        "-Wl,-z,noseparate-code",
+    ];
+    let other = built.compile("other.so", "plugin.c", &flags);
+    std::fs::create_dir(built.path("others")).expect("a folder");
+    for number in 0..OTHERS {
+        let to = built.path(&format!("others/{number}.so"));
+        std::fs::copy(&other, to).expect("copied");
+    }
+    let (path, others) = (built.text("first/plugin.so"), built.text("others"));
+    let arguments = ["among", &path, &others, &OTHERS.to_string()];
+    let covering = built.is_undisturbed(&["--module", &path], &arguments);
+    let once = built.loaded("once");
+    assert_eq!(covering.only().expect("one record").hit, once.hit);
+}
+
 /// What could not be observed when it came is not tried again: threads may be at work in it.
 #[test]
 fn a_library_that_could_not_be_observed_at_first_stays_as_it_is() {
