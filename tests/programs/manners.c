@@ -200,6 +200,20 @@ static int nowhere_at_all(void) {
 #endif
   return 3;
 }
+/* Calls what other C libraries have, where somebody has it. */
+#ifndef __GLIBC__
+extern __attribute__((weak)) int pkey_mprotect(void *, size_t, int, int);
+extern __attribute__((weak)) int epoll_pwait2(int, struct epoll_event *, int, const struct timespec *, const sigset_t *);
+#endif
+static int lacking(void) {
+#ifndef __GLIBC__
+  errno = 0;
+  say("pkey_mprotect", pkey_mprotect && pkey_mprotect(0, 0, 0, 0) == -1 && errno == ENOSYS);
+  errno = 0;
+  say("epoll_pwait2", epoll_pwait2 && epoll_pwait2(-1, 0, 0, 0, 0) == -1 && errno == ENOSYS);
+#endif
+  return 3;
+}
 /* Handlers of System V are called once. */
 static int trap_once(void) {
   struct sigaction old;
@@ -503,7 +517,7 @@ static int hears(char **command) {
 
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"trap_handled", trap_handled}, {"trap_ignored", trap_ignored}, {"trap_raised", trap_raised},
-  {"trap_own", trap_own}, {"trap_once", trap_once}, {"nowhere_at_all", nowhere_at_all}, {"blocked", blocked}, {"full_mask", full_mask}, {"suspended", suspended},
+  {"trap_own", trap_own}, {"trap_once", trap_once}, {"lacking", lacking}, {"nowhere_at_all", nowhere_at_all}, {"blocked", blocked}, {"full_mask", full_mask}, {"suspended", suspended},
   {"waited", waited}, {"alternate_stack", alternate_stack}, {"threads", threads},
   {"one_thread", one_thread}, {"tiny_stack", tiny_stack}, {"contexts", contexts}, {"forked", forked},
   {"vforked", vforked}, {"spawned", spawned}, {"executed", executed}, {"executed_bare", executed_bare},

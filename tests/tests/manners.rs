@@ -352,6 +352,56 @@ fn a_long_command_line_changes_nothing() {
     }
 }
 
+/// What `exits_at_once` does with words of so many bytes in all, if the system takes them.
+fn with_words(covering: &Covering, bytes: usize) -> Option<Output> {
+    const LONGEST: usize = 100_000;
+    let mut command = covering.command(&[]).expect("tomo");
+    command.arg(program()).arg("exits_at_once");
+    command.args(std::iter::repeat_n("x".repeat(LONGEST), bytes / LONGEST));
+    command.arg("x".repeat(bytes % LONGEST));
+    complete(command, b"").ok()
+}
+
+/// The system takes what `tomo` is told, and not that with our environment besides.
+#[test]
+fn where_arguments_leave_no_room_for_ours_the_program_runs_alone() {
+    let covering = Covering::new().expect("a folder");
+    let (mut most, mut too_many) = (0, 8 << 20);
+    let mut last = None;
+    while too_many - most > 1 {
+        let bytes = usize::midpoint(most, too_many);
+        match with_words(&covering, bytes) {
+            Some(output) => (most, last) = (bytes, Some(output)),
+            None => too_many = bytes,
+        }
+    }
+    let (got, expected) = (last.expect("run"), alone("exits_at_once"));
+    assert_eq!(code(&got), code(&expected));
+    assert_eq!(got.stdout, expected.stdout);
+    let said = String::from_utf8_lossy(&got.stderr);
+    assert!(
+        said.contains("its arguments leave no room for ours"),
+        "{said}"
+    );
+}
+
+/// The agent is loaded, and told nothing.
+#[test]
+fn where_only_the_agent_is_handed_on_all_is_as_without_it() {
+    let run = |mut command: Command, scenario: &str| {
+        command.args(["env", "-u", "TOMO_ROSTER"]);
+        command.arg(program()).arg(scenario);
+        complete(command, b"").expect("run")
+    };
+    for scenario in ["contexts", "suspended", "spawned", "trap_once", "threads"] {
+        let covering = Covering::new().expect("a folder");
+        let got = run(covering.command(&[]).expect("tomo"), scenario);
+        let expected = run(Command::new("env"), scenario);
+        assert_eq!(got.stdout, expected.stdout, "{scenario}");
+        assert_eq!(code(&got), code(&expected), "{scenario}");
+    }
+}
+
 #[test]
 fn a_static_program_is_refused_with_its_reason() {
     let program = built("gcc", &["-O1", "-static", "-pthread", "-w"]);
@@ -561,4 +611,17 @@ fn programs_of_another_c_library_are_covered() {
     ] {
         does_the_same(&program, scenario);
     }
+}
+
+/// Functions of ours that stand before none tell the program that the system lacks them.
+#[test]
+fn what_the_c_library_lacks_is_lacking() {
+    let program = built("musl-gcc", &["-O2", "-w"]);
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&[]).expect("tomo");
+    command.arg(&program).arg("lacking");
+    let got = complete(command, b"").expect("run");
+    let told = String::from_utf8_lossy(&got.stdout);
+    assert_eq!(told, "pkey_mprotect 1\nepoll_pwait2 1\n");
+    assert_eq!(code(&got), Some(3));
 }
