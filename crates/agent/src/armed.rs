@@ -1,15 +1,13 @@
 //! What is armed, as the handler needs it: a table that only grows, read without locks.
 
-use core::cell::UnsafeCell;
 use core::ffi::c_char;
-use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tomo_wire::FileStamp;
 use tomo_wire::image::Window;
 use tomo_wire::record::{self, Field};
 
-use crate::tables::tables;
+use crate::tables::{Grown, tables};
 use crate::{forked, loader, system};
 
 /// The counters of a record, mapped for as long as the process lives.
@@ -154,16 +152,12 @@ pub(crate) struct FileOfText {
 /// Regions that are armed at most; further modules stay as they are.
 const MOST: usize = 1024;
 
-struct Table(UnsafeCell<[MaybeUninit<Region>; MOST]>);
-
-// SAFETY: an element is written once, before the count that covers it is published; after that
-// it is only read. There is one writer at a time: the loader's lock is held while modules are armed.
-unsafe impl Sync for Table {}
+// SAFETY: its addresses are of what is mapped for as long as the module is, and which all threads may change.
+unsafe impl Sync for Region {}
 
 tables! {
-    static TABLE: Table = Table(UnsafeCell::new([MaybeUninit::uninit(); MOST]));
+    static REGIONS: Grown<Region, MOST> = Grown::new();
 }
-static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// By region: whether its module was unloaded.
 static GONE: [AtomicBool; MOST] = [const { AtomicBool::new(false) }; MOST];
@@ -172,30 +166,25 @@ static GIVEN_BACK: [AtomicBool; MOST] = [const { AtomicBool::new(false) }; MOST]
 
 /// Whether `more` regions fit.
 pub(crate) fn has_room(more: usize) -> bool {
-    COUNT.load(Ordering::Relaxed) + more <= MOST
+    REGIONS.has_room(more)
 }
 
 /// Adds a region, from now on seen by the handler.
 pub(crate) fn add(region: Region) {
-    let count = COUNT.load(Ordering::Relaxed);
-    if count < MOST {
-        let first: *mut MaybeUninit<Region> = TABLE.0.get().cast();
-        // SAFETY: inside the table, and not yet covered by the count, so that nobody reads it.
-        unsafe { first.add(count).write(MaybeUninit::new(region)) };
-        COUNT.store(count + 1, Ordering::Release);
-    }
+    // SAFETY: the loader's lock is held while modules are armed, or there is one thread.
+    unsafe { REGIONS.add(region) };
 }
 
 /// The regions that are armed.
 pub(crate) fn regions() -> impl Iterator<Item = &'static Region> {
-    let all = written().iter().zip(&GONE);
+    let all = REGIONS.all().iter().zip(&GONE);
     all.filter(|(_, gone)| !gone.load(Ordering::Relaxed))
         .map(|(region, _)| region)
 }
 
 /// Gives back the text of those regions that are `wanted` and that are still ours; whether that worked says `give`.
 pub(crate) fn give_back(wanted: impl Fn(&Region) -> bool, give: impl Fn(&Region) -> bool) {
-    for ((region, gone), given) in written().iter().zip(&GONE).zip(&GIVEN_BACK) {
+    for ((region, gone), given) in REGIONS.all().iter().zip(&GONE).zip(&GIVEN_BACK) {
         let is_there = !gone.load(Ordering::Relaxed);
         if is_there && wanted(region) && !given.swap(true, Ordering::Relaxed) && !give(region) {
             given.store(false, Ordering::Relaxed);
@@ -205,7 +194,7 @@ pub(crate) fn give_back(wanted: impl Fn(&Region) -> bool, give: impl Fn(&Region)
 
 /// The number of the region that is added next.
 pub(crate) fn next() -> usize {
-    COUNT.load(Ordering::Relaxed)
+    REGIONS.count()
 }
 
 /// Whether the region with this number is still ours: its module is loaded, and its text was not given back.
@@ -217,17 +206,10 @@ pub(crate) fn is_ours(number: usize) -> bool {
     !lost(&GONE) && !lost(&GIVEN_BACK)
 }
 
-/// All that were ever armed.
-fn written() -> &'static [Region] {
-    let count = COUNT.load(Ordering::Acquire);
-    // SAFETY: the first `count` elements were written before the count was, and never again.
-    unsafe { core::slice::from_raw_parts(TABLE.0.get().cast(), count) }
-}
-
 /// Forgets the regions whose modules are loaded no more, and gives their companions back. Called
 /// with the loader's lock held.
 pub(crate) fn forget_unloaded() {
-    for (region, gone) in written().iter().zip(&GONE) {
+    for (region, gone) in REGIONS.all().iter().zip(&GONE) {
         if gone.load(Ordering::Relaxed) {
             continue;
         }

@@ -19,9 +19,8 @@
 //! by others of the same size, from a file of which one was made a moment ago.
 
 use core::arch::naked_asm;
-use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
-use core::mem::{MaybeUninit, transmute};
+use core::mem::transmute;
 use core::slice;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -37,7 +36,7 @@ use crate::loader::weak;
 use crate::own::{self, Own};
 use crate::symbols::OfGlibc;
 use crate::system::{self, Errno, How, Protection};
-use crate::tables::tables;
+use crate::tables::{Grown, tables};
 use crate::{ahead, door, kept, slabs, stacks};
 
 /// A module of which this process has a text and a record of its own.
@@ -60,16 +59,12 @@ pub(crate) struct Module {
 /// Modules at most; further ones are not armed.
 const MOST: usize = 256;
 
-struct Table(UnsafeCell<[MaybeUninit<Module>; MOST]>);
-
-// SAFETY: an element is written once, before the count that covers it is published; after that it is only
-// read. There is one writer at a time: the loader's lock is held while modules are armed.
-unsafe impl Sync for Table {}
+// SAFETY: its page is mapped for as long as the process lives, and all threads may change what is there.
+unsafe impl Sync for Module {}
 
 tables! {
-    static TABLE: Table = Table(UnsafeCell::new([MaybeUninit::uninit(); MOST]));
+    static MODULES: Grown<Module, MOST> = Grown::new();
 }
-static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// What [`system::sandbox`] said at the start.
 static SANDBOX: AtomicUsize = AtomicUsize::new(0);
@@ -81,24 +76,13 @@ pub(crate) fn is_separate(entry: &Entry) -> bool {
 
 /// Whether one module more fits.
 pub(crate) fn has_room() -> bool {
-    COUNT.load(Ordering::Relaxed) < MOST
+    MODULES.has_room(1)
 }
 
 /// Remembers a module that was armed.
 pub(crate) fn remember(module: Module) {
-    let count = COUNT.load(Ordering::Relaxed);
-    if count < MOST {
-        let first: *mut MaybeUninit<Module> = TABLE.0.get().cast();
-        // SAFETY: inside the table, and not yet covered by the count, so that nobody reads it.
-        unsafe { first.add(count).write(MaybeUninit::new(module)) };
-        COUNT.store(count + 1, Ordering::Release);
-    }
-}
-
-fn modules() -> &'static [Module] {
-    let count = COUNT.load(Ordering::Acquire);
-    // SAFETY: the first `count` elements were written before the count was, and never again.
-    unsafe { slice::from_raw_parts(TABLE.0.get().cast(), count) }
+    // SAFETY: the loader's lock is held while modules are armed, or there is one thread.
+    unsafe { MODULES.add(module) };
 }
 
 /// A function that the C library calls.
@@ -135,7 +119,7 @@ extern "C" fn in_child() {
         stacks::in_child();
     }
     slabs::in_child();
-    if !modules().is_empty() {
+    if !MODULES.all().is_empty() {
         child();
     }
 }
@@ -262,7 +246,7 @@ fn tell(before: Handler, after: Handler, child: Handler) {
     // know it does not look. The handler is never unloaded.
     unsafe {
         let register = transmute::<usize, Register>(address);
-        let module = TABLE.0.get().cast();
+        let module = (&raw const MODULES).cast();
         register(Some(before), Some(after), Some(child), module);
     }
 }
@@ -300,7 +284,7 @@ fn child() {
         // What a program that has locked itself in since may still do, nobody knows; to try might end it.
         false => Err(NOT_PERMITTED),
     };
-    for module in modules() {
+    for module in MODULES.all() {
         let renewed = renew(module, interrupted.as_ref());
         // SAFETY: the page stays mapped, and is that of the record in which this process is.
         let counters = unsafe { Counters::at(module.page) };
@@ -322,7 +306,7 @@ fn child() {
 
 /// The counters of the record that all processes have in common, where this process has `own` ones.
 pub(crate) fn shared(own: Counters) -> Option<Counters> {
-    let mut modules = modules().iter();
+    let mut modules = MODULES.all().iter();
     modules
         .find(|module| own.are_at(module.page))
         .map(|module| module.shared)
