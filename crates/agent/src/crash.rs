@@ -6,6 +6,7 @@
 //! read that is not there.
 
 use core::ffi::{CStr, c_char, c_int};
+use core::ptr::null;
 use core::slice;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -15,6 +16,7 @@ use tomo_wire::crash::{
     TAKEN, register, state,
 };
 
+use crate::listed::{Listed, headers_at};
 use crate::loader::{self, Module, Segment};
 use crate::system::{self, Access, Protection, Stack};
 use crate::{door, late};
@@ -210,16 +212,6 @@ unsafe fn copy_stack(pointer: usize, to: *mut u8) -> (usize, usize) {
     (start, length)
 }
 
-/// `struct link_map`, as far as all C libraries have it.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Listed {
-    bias: usize,
-    path: *const c_char,
-    dynamic: usize,
-    next: usize,
-}
-
 /// Whether all of these bytes can be read.
 fn can_read(start: usize, length: usize) -> bool {
     let page = PAGE as usize;
@@ -242,15 +234,15 @@ unsafe fn copy_modules(to: *mut Loaded) -> u32 {
     /// Where the list is in `struct r_debug`.
     const LIST: usize = 8;
     let told = TOLD.load(Ordering::Relaxed);
-    let mut next = 0;
+    let mut next: *const Listed = null();
     if told != 0 && can_read(told, LIST + 8) {
         // SAFETY: it can be read.
-        next = unsafe { ((told + LIST) as *const usize).read_unaligned() };
+        next = unsafe { ((told + LIST) as *const *const Listed).read_unaligned() };
     }
     let mut count = 0;
-    while next != 0 && count < MOST_MODULES && can_read(next, size_of::<Listed>()) {
+    while !next.is_null() && count < MOST_MODULES && can_read(next as usize, size_of::<Listed>()) {
         // SAFETY: it can be read, and is plain numbers.
-        let listed = unsafe { (next as *const Listed).read_unaligned() };
+        let listed = unsafe { next.read_unaligned() };
         next = listed.next;
         if let Some(loaded) = described(&listed) {
             // SAFETY: there is room for it.
@@ -295,18 +287,6 @@ fn described(listed: &Listed) -> Option<Loaded> {
     }
     set_path(&mut loaded, listed.path);
     Some(loaded)
-}
-
-/// Where the program headers are of the module whose file starts at `start` in memory, and how many.
-fn headers_at(start: usize) -> Option<(usize, usize)> {
-    const MAGIC: u64 = u32::from_le_bytes(*b"\x7fELF") as u64;
-    can_read(start, 64).then_some(())?;
-    // SAFETY: it can be read.
-    let header = unsafe { (start as *const [u64; 8]).read_unaligned() };
-    let size = (header[6] >> 48) as usize;
-    let known = header[0] & 0xffff_ffff == MAGIC && size == size_of::<Segment>();
-    let count = (header[7] & 0xffff) as usize;
-    known.then_some((start.wrapping_add(header[4] as usize), count))
 }
 
 /// Copies a name of the loader's, as far as it can be read and is kept.

@@ -10,12 +10,13 @@ use crate::loader::{Module, Segment};
 use crate::system;
 
 /// `struct link_map`, as far as all C libraries have it.
+#[derive(Clone, Copy)]
 #[repr(C)]
-struct Listed {
-    bias: usize,
-    path: *const c_char,
+pub(crate) struct Listed {
+    pub(crate) bias: usize,
+    pub(crate) path: *const c_char,
     dynamic: usize,
-    next: *const Listed,
+    pub(crate) next: *const Self,
 }
 
 /// Program headers of a module at most; those of others are not read.
@@ -54,18 +55,22 @@ pub(crate) unsafe fn for_each(first: usize, mut visit: impl FnMut(Module<'_>)) {
 
 /// Reads the program headers of the module whose file starts at `start` in memory; gives how many.
 fn read(start: usize, segments: &mut [Segment; MOST]) -> Option<usize> {
-    let mut header = [0; 8];
-    (system::peek(start, &mut header).ok()? == header.len()).then_some(())?;
-    let size = header[6] >> 48;
-    let count = header[7] & 0xffff;
-    let known = header[0] as u32 == MAGIC && size == size_of::<Segment>() && count <= MOST;
-    known.then_some(())?;
-    let mut at = start.wrapping_add(header[4]);
+    let (mut at, count) = headers_at(start)?;
+    (count <= MOST).then_some(())?;
     for segment in segments.iter_mut().take(count) {
         let mut words = [0; Segment::WORDS];
         (system::peek(at, &mut words).ok()? == words.len()).then_some(())?;
         *segment = Segment::of(words);
-        at = at.wrapping_add(size);
+        at = at.wrapping_add(size_of::<Segment>());
     }
     Some(count)
+}
+
+/// Where the program headers are of the module whose file starts at `start` in memory, and how many.
+pub(crate) fn headers_at(start: usize) -> Option<(usize, usize)> {
+    let mut header = [0; 8];
+    (system::peek(start, &mut header).ok()? == header.len()).then_some(())?;
+    let size = header[6] >> 48;
+    let known = header[0] as u32 == MAGIC && size == size_of::<Segment>();
+    known.then_some((start.wrapping_add(header[4]), header[7] & 0xffff))
 }
