@@ -17,6 +17,7 @@ use tomo_wire::image::Window;
 use tomo_wire::record::Field;
 
 use crate::armed::{self, Region};
+use crate::crash::Info;
 use crate::forked;
 use crate::label::label;
 use crate::signals;
@@ -201,14 +202,6 @@ impl Disposition {
         wanted.mask.store(self.mask, Ordering::Relaxed);
         wanted.handler.store(self.handler, Ordering::Relaxed);
     }
-}
-
-/// `siginfo_t`, as far as it matters.
-#[repr(C)]
-struct Info {
-    signal: c_int,
-    error: c_int,
-    code: c_int,
 }
 
 /// The kernel's cause of a signal that an `int3` raised.
