@@ -46,6 +46,7 @@
 //! | `passage.rs` | the way from woven code into the agent and back |
 //! | `tracer.rs` | whether a debugger traces the program |
 //! | `emulator.rs` | whether it runs in an emulator |
+//! | `told.rs` | what the system tells of a process, in files |
 //! | `names.rs` | names that are put together without allocating |
 //! | `system.rs` | system calls |
 //! | `system/disk.rs` | those about room on the disk |
@@ -104,6 +105,7 @@ mod start;
 mod symbols;
 mod system;
 mod tables;
+mod told;
 mod tracer;
 mod tracks;
 mod trap;

@@ -9,6 +9,7 @@ use tomo_wire::record::{ENDING, Field, Record, live_offset};
 use crate::door;
 use crate::names::Name;
 use crate::system::{self, Access, EXISTS, Errno, File};
+use crate::told;
 
 /// Processes of one run that had the same number, at most.
 const MOST: u32 = 64;
@@ -111,15 +112,9 @@ fn identity() -> Option<u64> {
 fn started() -> Option<u64> {
     /// Fields between the command, which may hold anything, and the start.
     const BETWEEN: usize = 19;
-    let mut text = [0; 1024];
-    let file = system::open(c"/proc/self/stat", Access::Read, true).ok()?;
-    let length = file.read_at(&mut text, 0).ok()?;
-    let text = text.get(..length)?;
+    let mut buffer = [0; 1024];
+    let text = told::read(c"/proc/self/stat", &mut buffer)?;
     let end = text.iter().rposition(|byte| *byte == b')')?;
     let fields = text.get(end.checked_add(2)?..)?;
-    let digits = fields.split(|byte| *byte == b' ').nth(BETWEEN)?;
-    digits.iter().try_fold(0, |number: u64, digit| {
-        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
-        number.checked_mul(10)?.checked_add(digit.into())
-    })
+    told::number(fields.split(|byte| *byte == b' ').nth(BETWEEN)?)
 }

@@ -11,7 +11,7 @@
 //! starts has never done so otherwise, or seldom.
 
 use crate::names::Name;
-use crate::system::{self, Access};
+use crate::{system, told};
 
 /// The commands, as the kernel calls their processes, that pass all signals on.
 const PASS_ON: [&[u8]; 2] = [b"strace\n", b"tomo\n"];
@@ -19,38 +19,25 @@ const PASS_ON: [&[u8]; 2] = [b"strace\n", b"tomo\n"];
 /// Whether somebody traces this process who would keep its traps for himself. Where the system does not
 /// tell, nobody does.
 pub(crate) fn is_debugger() -> bool {
-    system::pauses() > 0 && tracer().is_some_and(|process| !passes_on(process))
+    system::pauses() > 0 && tracer().is_some_and(|process| passes_on(process) != Some(true))
 }
 
 /// The process that traces this one.
-fn tracer() -> Option<u32> {
-    let mut text = [0; 1024];
-    let file = system::open(c"/proc/self/status", Access::Read, true).ok()?;
-    let length = file.read_at(&mut text, 0).ok()?;
-    let mut lines = text.get(..length)?.split(|byte| *byte == b'\n');
+fn tracer() -> Option<u64> {
+    let mut buffer = [0; 1024];
+    let text = told::read(c"/proc/self/status", &mut buffer)?;
+    let mut lines = text.split(|byte| *byte == b'\n');
     let line = lines.find_map(|line| line.strip_prefix(b"TracerPid:"))?;
-    let number = line.trim_ascii().iter().try_fold(0, |number: u32, digit| {
-        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
-        number.checked_mul(10)?.checked_add(digit.into())
-    })?;
-    (number != 0).then_some(number)
+    told::number(line.trim_ascii()).filter(|process| *process != 0)
 }
 
-fn passes_on(process: u32) -> bool {
-    command(process).is_some_and(|(name, length)| {
-        let name = name.get(..length).unwrap_or(&[]);
-        PASS_ON.contains(&name)
-    })
-}
-
-/// What the kernel calls a process, and a line's end.
-fn command(process: u32) -> Option<([u8; 16], usize)> {
+/// Whether a process passes all signals on, as what the kernel calls it says.
+fn passes_on(process: u64) -> Option<bool> {
     let mut path = Name::<32>::new();
     path.push(b"/proc/")?;
-    path.push_number(process)?;
+    path.push_number(process.try_into().ok()?)?;
     path.push(b"/comm")?;
-    let file = system::open(path.ended()?, Access::Read, true).ok()?;
-    let mut name = [0; 16];
-    let length = file.read_at(&mut name, 0).ok()?;
-    Some((name, length))
+    let mut buffer = [0; 16];
+    let name = told::read(path.ended()?, &mut buffer)?;
+    Some(PASS_ON.contains(&name))
 }
