@@ -24,10 +24,10 @@ use core::mem::transmute;
 use core::slice;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use tomo_wire::PAGE;
 use tomo_wire::image::{Image, Region};
 use tomo_wire::record::{Field, Reason, Record};
 use tomo_wire::roster::Entry;
+use tomo_wire::{PAGE, held};
 
 use crate::arm::{Files, Place};
 use crate::armed::{self, Counters};
@@ -387,27 +387,17 @@ fn own_record(module: &Module) -> Result<Own, Errno> {
     own::record(path, &header)
 }
 
-/// The window of which the trampoline at `place` has the first byte still to restore, and nothing else: it goes on
-/// with `mov byte ptr [rip + …], …` and `jmp` to the window (`crates/weave/src/tactics/held.rs`). Of other
+/// The window of which the trampoline at `place` has the first byte still to restore, and nothing else. Of other
 /// trampolines that end so the line may be kept as well.
 fn half_restored(origin: usize, image: &Image, place: usize) -> Option<usize> {
-    /// What the `jmp` ends with, from `place` on.
-    const END: usize = 7 + 5;
     let start = origin.wrapping_add_signed(image.distance.get() as isize);
     let length = image.trampolines_length.get() as usize;
     let room = length.checked_sub(place.checked_sub(start)?)?;
-    (room >= END).then_some(())?;
+    (room >= held::END).then_some(())?;
     // SAFETY: inside the trampolines, which stay mapped as they are.
-    let code = unsafe { slice::from_raw_parts(place as *const u8, END) };
-    let [0xc6, 0x05, .., 0xe9, a, b, c, d] = code else {
-        return None;
-    };
-    let distance = i32::from_le_bytes([*a, *b, *c, *d]);
-    Some(
-        place
-            .wrapping_add(END)
-            .wrapping_add_signed(distance as isize),
-    )
+    let end = unsafe { &*(place as *const [u8; held::END]) };
+    let distance = held::window_from(end)? as isize;
+    Some(place.wrapping_add(held::END).wrapping_add_signed(distance))
 }
 
 /// Bytes of a line; no probe covers bytes of two.

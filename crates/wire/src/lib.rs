@@ -15,6 +15,7 @@
 //! | [`moved`] | weaving | reports | what an image executes elsewhere, and where it was |
 //! | [`crash`] | launching, the agent, live | reports | where threads were when a fatal signal came |
 //! | [`environment`] | launching, people | the agent, launching | names of variables |
+//! | [`held`] | weaving | the agent | how trampolines end that restore behind a hold |
 //! | [`roster`] | launching | the agent | which image arms which module, and where its record is |
 //! | [`tally`] | instances of a fleet | themselves | which unit of a campaign each counter counts |
 //! | [`report`] | instances of a fleet | the collector | what one run has hit so far |
@@ -33,6 +34,7 @@ pub mod crash;
 pub mod disposal;
 mod door;
 pub mod environment;
+pub mod held;
 pub mod image;
 mod module;
 pub mod moved;

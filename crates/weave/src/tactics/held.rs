@@ -17,7 +17,7 @@
 //! tail was stored.
 //!
 //! A forked process that gets its text anew tells by the two last instructions that the tail was restored
-//! already (`crates/agent/src/forked.rs`).
+//! already (`crates/wire/src/held.rs`).
 
 use crate::trampoline::{Job, Spot, Writer};
 
@@ -40,4 +40,31 @@ pub(crate) fn restore(writer: &mut Writer, alias: Spot, original: [u8; 5]) {
     writer.store_byte(alias, HOLD);
     writer.store_dword(alias.plus(1), tail);
     writer.store_byte(alias, first);
+}
+
+#[cfg(test)]
+mod tests {
+    use tomo_wire::held::{END, window_from};
+
+    use super::{LENGTH, write};
+    use crate::trampoline::{Job, Spot, Writer};
+
+    #[test]
+    fn who_is_about_to_store_the_last_byte_is_told_by_the_end() {
+        let job = Job {
+            mark: Spot(70_000),
+            window: Spot(48),
+            alias: Spot(90_048),
+            word: [0x90; 8],
+            original: [1, 2, 3, 4, 5],
+        };
+        let start = 4096;
+        let mut writer = Writer::new(Spot(start), LENGTH);
+        write(&mut writer, &job);
+        let behind = start + writer.bytes.len() as i64;
+        let told = |end: &[u8; END]| Some(behind + i64::from(window_from(end)?));
+        assert_eq!(writer.bytes.last_chunk().and_then(told), Some(job.window.0));
+        let mut earlier = writer.bytes.windows(END).rev().skip(1);
+        assert!(!earlier.any(|end| end.first_chunk().and_then(window_from).is_some()));
+    }
 }
