@@ -212,8 +212,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn flush(arguments: &Arguments) -> Result<ExitCode> {
     let happened = instance(arguments)?.flush()?;
-    for problem in &happened.problems {
-        say!("tomo: {problem}");
+    for words in happened.problems.iter().chain(&happened.hindrances) {
+        say!("tomo: {words}");
     }
     let (sent, refused) = (happened.sent.settled, happened.sent.refused);
     let waiting = happened.waiting;

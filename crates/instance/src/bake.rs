@@ -58,13 +58,11 @@ pub(crate) fn bake(
     images: &Images,
     target: &Target,
     assignment: &Assignment,
-) -> Result<Known, BakeError> {
+) -> Result<(), BakeError> {
     let sound = assigned::check(assignment)?;
     let _lock = state.lock("bake")?;
-    if let Some(known) = Known::read(state)
-        && is_made(state, &known, assignment)
-    {
-        return Ok(known);
+    if is_made(state, assignment)? {
+        return Ok(());
     }
     let seen = assigned::units_of(&assignment.news, sound.units);
     let seen = seen.ok_or(NotAccepted::Hostile(
@@ -107,16 +105,30 @@ pub(crate) fn bake(
     let known = baking.known(found.sanitized);
     known.write(state)?;
     hear(state, &known, &assignment.news.since().to_string())?;
-    Ok(known)
+    Ok(())
 }
 
-/// Whether the images of just this assignment are there.
-fn is_made(state: &State, known: &Known, assignment: &Assignment) -> bool {
-    let same = known.campaign == assignment.campaign
-        && known.plans == assignment.plans
-        && known.variant == assignment.variant
-        && known.units == units_name(&assignment.units);
-    same && known.carried(state).len() == assignment.modules.len()
+/// Whether the images of just this assignment are there; for another token of its campaign they serve as well.
+fn is_made(state: &State, assignment: &Assignment) -> Result<bool, StateError> {
+    let units = units_name(&assignment.units);
+    let is_made = |known: &Known| {
+        known.campaign == assignment.campaign
+            && known.plans == assignment.plans
+            && known.variant == assignment.variant
+            && known.units == units
+            && known.carried(state).len() == assignment.modules.len()
+    };
+    let mut made = Known::all(state);
+    made.retain(is_made);
+    let bearer = state.bearer();
+    if made.iter().any(|known| known.bearer == bearer) {
+        return Ok(true);
+    }
+    let Some(known) = made.into_iter().next() else {
+        return Ok(false);
+    };
+    Known { bearer, ..known }.write(state)?;
+    Ok(true)
 }
 
 /// The images of an assignment in the making.
@@ -221,6 +233,7 @@ impl Baking<'_> {
     fn known(self, sanitized: bool) -> Known {
         let assignment = self.assignment;
         let common = Common {
+            bearer: self.state.bearer(),
             campaign: assignment.campaign,
             plans: assignment.plans,
             variant: assignment.variant,
@@ -261,34 +274,24 @@ fn name(path: &Path) -> String {
 
 /// Writes down up to where the images of `known` are without what the fleet has seen.
 pub(crate) fn hear(state: &State, known: &Known, since: &str) -> Result<(), StateError> {
-    let path = state.file("heard");
-    let text = format!("{} {} {since}", known.campaign, known.variant);
-    replace(&path, text.as_bytes()).map_err(|error| StateError::Io(path, error))
+    let path = image_path(state, &known.heard());
+    replace(&path, since.as_bytes()).map_err(|error| StateError::Io(path, error))
 }
 
-/// Up to where that is; nothing where it was written of other images.
+/// Up to where that is.
 pub(crate) fn heard(state: &State, known: &Known) -> Option<tomo_protocol::Since> {
-    let text = fs::read_to_string(state.file("heard")).ok()?;
-    let whose = format!("{} {} ", known.campaign, known.variant);
-    text.strip_prefix(&whose)?.trim().parse().ok()
+    let text = fs::read_to_string(image_path(state, &known.heard())).ok()?;
+    text.trim().parse().ok()
 }
 
 /// Removes the images of earlier assignments, unless there are runs that may use them. (One that begins just now and
 /// knows of an earlier assignment finds no image, and is not observed.)
 pub(crate) fn remove_others(state: &State) {
-    let Some(known) = Known::read(state).filter(|_| numbered(&state.file("runs")).is_empty())
-    else {
+    let known = Known::all(state);
+    if known.is_empty() || !numbered(&state.file("runs")).is_empty() {
         return;
-    };
-    let used = |name: &str| {
-        let mut modules = known.modules.iter();
-        modules.any(|module| {
-            let moved = Path::new(&module.image).with_extension("moved");
-            let others = [module.predicates.as_deref(), module.tally.as_deref()];
-            let files = [module.image.as_str(), module.disposals.as_str()];
-            files.contains(&name) || others.contains(&Some(name)) || moved == Path::new(name)
-        })
-    };
+    }
+    let used = |name: &str| known.iter().any(|known| known.uses(name));
     let entries = fs::read_dir(state.file("images")).into_iter().flatten();
     for entry in entries.flatten() {
         if entry.file_name().to_str().is_none_or(|name| !used(name)) {

@@ -3,10 +3,13 @@
 //! disseminate operation").
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tomo_launch::Live;
-use tomo_protocol::{Answer, Assignment, Client, ClientError, News, Since, What, paths};
+use tomo_protocol::{
+    Answer, Assignment, CampaignId, Client, ClientError, News, Since, What, paths,
+};
 use tomo_wire::report::ReportView;
 
 use crate::assigned;
@@ -46,6 +49,10 @@ pub(crate) struct Channel<'s> {
     /// The images, opened when there is something to dispose of.
     images: OnceCell<Images>,
     since: Option<Since>,
+    /// The campaigns whose reports are not to be sent with the token that is shown, since others are for them.
+    of_others: BTreeSet<CampaignId>,
+    /// Whether such reports were left where they are.
+    pub(crate) left: bool,
     pub(crate) sent: Sent,
     /// The last refusal of a report for good.
     pub(crate) refusal: Option<String>,
@@ -91,6 +98,8 @@ impl<'s> Channel<'s> {
             known,
             images: OnceCell::new(),
             since: known.and_then(|known| heard(state, known)),
+            of_others: Known::of_others(state),
+            left: false,
             sent: Sent::default(),
             refusal: None,
             interval: None,
@@ -102,6 +111,7 @@ impl<'s> Channel<'s> {
         let path = paths::of_assignment(self.state.id(), self.since);
         let assignment: Assignment = self.client.get(&path)?;
         self.interval = Some(Duration::from_millis(assignment.interval_ms));
+        self.of_others.remove(&assignment.campaign);
         let same = self.known.is_some_and(|known| {
             known.campaign == assignment.campaign && known.variant == assignment.variant
         });
@@ -122,7 +132,7 @@ impl<'s> Channel<'s> {
         Ok(answer)
     }
 
-    /// Sends all that waits in the spool; whether there was anything.
+    /// Sends all that waits in the spool for this token; whether there was anything.
     pub(crate) fn empty_spool(&mut self) -> Result<bool, ClientError> {
         let spool = Spool::of(self.state);
         let (mut after, mut said) = (0, false);
@@ -132,12 +142,14 @@ impl<'s> Channel<'s> {
                 return Ok(said);
             };
             after = *last;
-            // A file that holds no report would keep those behind it from being read.
-            let (sound, broken): (Vec<_>, Vec<_>) = batch
-                .into_iter()
-                .partition(|(_, report)| ReportView::read(report).is_ok());
-            for (run, _) in &broken {
-                self.refuse(*run, "its report was damaged on the disk".into());
+            let mut sound = Vec::new();
+            for (run, report) in batch {
+                match ReportView::read(&report).map(|(view, _)| CampaignId(view.header.campaign)) {
+                    Ok(campaign) if self.of_others.contains(&campaign) => self.left = true,
+                    Ok(_) => sound.push((run, report)),
+                    // A file that holds no report would keep those behind it from being read.
+                    Err(_) => self.refuse(run, "its report was damaged on the disk".into()),
+                }
             }
             let reports: Vec<&[u8]> = sound.iter().map(|(_, report)| report.as_slice()).collect();
             if !reports.is_empty() {

@@ -129,7 +129,7 @@ impl Instance {
     pub fn open(options: Options) -> Result<Self, InstanceError> {
         let client = Client::new(&options.collector)?;
         Ok(Self {
-            state: State::open(&options.state)?,
+            state: State::open(&options.state)?.shown(options.collector.token.as_deref()),
             quick: client.within(options.flush.max(Duration::from_millis(1))),
             client,
             images: Images::in_cache(&options.cache)?,
@@ -316,12 +316,21 @@ impl Instance {
         leftover::gather(&self.state);
         let known = Known::read(&self.state);
         let mut channel = Channel::new(&self.state, &self.client, known.as_ref());
+        if known.is_none() && !Known::of_others(&self.state).is_empty() {
+            // What waits may be for this token's campaign, which nobody has asked for yet.
+            channel.ask()?;
+        }
         channel.empty_spool()?;
         let mut happened = Happened {
             sent: channel.sent,
             waiting: Spool::of(&self.state).len(),
             ..Happened::default()
         };
+        if channel.left {
+            let left =
+                "reports wait that are of campaigns with other tokens: they are sent with those";
+            happened.hindrances.push(left.into());
+        }
         happened.problems.extend(channel.refusal);
         Ok(happened)
     }

@@ -1,5 +1,9 @@
 //! The last assignment that was made into images: with it a run begins at once, whatever the network does.
+//!
+//! A folder may be used with one token after the other, each for a campaign of its own. So the file holds one assignment for
+//! each of the last tokens; and what was recorded for a campaign is sent with a token of it (`spool.rs`).
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,14 +13,25 @@ use tomo_protocol::{CampaignId, Name, Policy, Units};
 
 use crate::state::{State, StateError, replace};
 
-const SCHEMA: &str = "tomo.known/5";
+const SCHEMA: &str = "tomo.known/6";
+/// Tokens at most.
+const MOST_TOKENS: usize = 8;
+
+/// The file.
+#[derive(Serialize, Deserialize)]
+struct File {
+    schema: String,
+    /// The version of tomo that made the images.
+    version: String,
+    /// What is known, the newest first.
+    known: Vec<Known>,
+}
 
 /// What is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Known {
-    schema: String,
-    /// The version of tomo that made the images.
-    version: String,
+    /// What names the token for which it was assigned.
+    pub(crate) bearer: Name,
     pub(crate) campaign: CampaignId,
     pub(crate) plans: Name,
     pub(crate) variant: u32,
@@ -53,6 +68,7 @@ pub(crate) struct KnownModule {
 
 /// What is not part of a module but of all of them.
 pub(crate) struct Common {
+    pub(crate) bearer: Name,
     pub(crate) campaign: CampaignId,
     pub(crate) plans: Name,
     pub(crate) variant: u32,
@@ -74,6 +90,7 @@ pub(crate) fn units_name(units: &Units) -> Name {
 impl Known {
     pub(crate) fn new(common: Common, modules: Vec<KnownModule>, sanitized: bool) -> Self {
         let Common {
+            bearer,
             campaign,
             plans,
             variant,
@@ -82,8 +99,7 @@ impl Known {
             interval_ms,
         } = common;
         Self {
-            schema: SCHEMA.into(),
-            version: env!("CARGO_PKG_VERSION").into(),
+            bearer,
             campaign,
             plans,
             variant,
@@ -95,30 +111,81 @@ impl Known {
         }
     }
 
-    /// What is known in this state; nothing where the file is missing, damaged, or of another version
-    /// of tomo.
+    /// What is known in this state for the token that is shown.
     pub(crate) fn read(state: &State) -> Option<Self> {
-        let bytes = fs::read(state.file("known.json")).ok()?;
-        let known: Self = serde_json::from_slice(&bytes).ok()?;
+        let mut all = Self::all(state).into_iter();
+        all.find(|known| known.bearer == state.bearer())
+    }
+
+    /// What is known for whatever token; nothing where the file is missing, damaged, or of another version of tomo.
+    pub(crate) fn all(state: &State) -> Vec<Self> {
+        let bytes = fs::read(state.file("known.json")).unwrap_or_default();
+        let file = serde_json::from_slice(&bytes).ok();
+        let of_us = |file: &File| {
+            file.schema == SCHEMA
+                && file.version == env!("CARGO_PKG_VERSION")
+                && file.known.iter().all(Self::is_sound)
+        };
+        file.filter(of_us).map_or_else(Vec::new, |file| file.known)
+    }
+
+    /// Whether all its files are in the folder of images.
+    fn is_sound(&self) -> bool {
         let plain = |name: &String| {
             let mut parts = Path::new(name).components();
             matches!(parts.next(), Some(std::path::Component::Normal(_))) && parts.next().is_none()
         };
-        let sound = known.schema == SCHEMA
-            && known.version == env!("CARGO_PKG_VERSION")
-            && known.modules.iter().all(|module| {
-                let files = [&module.image, &module.disposals].into_iter();
-                let files = files.chain(&module.predicates);
-                files.chain(&module.tally).all(plain)
-            });
-        sound.then_some(known)
+        self.modules.iter().all(|module| {
+            let files = [&module.image, &module.disposals].into_iter();
+            let files = files.chain(&module.predicates);
+            files.chain(&module.tally).all(plain)
+        })
     }
 
+    /// Writes it down, in place of what was known for its token, and of what is oldest where that is too much. The caller
+    /// holds the lock of those who make images.
     pub(crate) fn write(&self, state: &State) -> Result<(), StateError> {
         let path = state.file("known.json");
-        let bytes = serde_json::to_vec_pretty(self)
+        let mut known = Self::all(state);
+        known.retain(|other| other.bearer != self.bearer);
+        known.insert(0, self.clone());
+        known.truncate(MOST_TOKENS);
+        let file = File {
+            schema: SCHEMA.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            known,
+        };
+        let bytes = serde_json::to_vec_pretty(&file)
             .map_err(|error| StateError::Io(path.clone(), error.into()))?;
         replace(&path, &bytes).map_err(|error| StateError::Io(path, error))
+    }
+
+    /// The campaigns of which it is known that they have other tokens than the one that is shown, and not that they have
+    /// this one.
+    pub(crate) fn of_others(state: &State) -> BTreeSet<CampaignId> {
+        let (ours, others): (Vec<_>, Vec<_>) = Self::all(state)
+            .into_iter()
+            .partition(|known| known.bearer == state.bearer());
+        let is_ours = |id: &CampaignId| ours.iter().any(|known| known.campaign == *id);
+        let campaigns = others.into_iter().map(|known| known.campaign);
+        campaigns.filter(|id| !is_ours(id)).collect()
+    }
+
+    /// The file in the folder of images that says up to where they are without what the fleet has seen.
+    pub(crate) fn heard(&self) -> String {
+        format!("{}-{}.heard", self.campaign, self.variant)
+    }
+
+    /// Whether this file in the folder of images belongs to it.
+    pub(crate) fn uses(&self, name: &str) -> bool {
+        let mut modules = self.modules.iter();
+        let is_of_module = modules.any(|module| {
+            let moved = Path::new(&module.image).with_extension("moved");
+            let others = [module.predicates.as_deref(), module.tally.as_deref()];
+            let files = [module.image.as_str(), module.disposals.as_str()];
+            files.contains(&name) || others.contains(&Some(name)) || moved == Path::new(name)
+        });
+        is_of_module || name == self.heard()
     }
 
     /// Units of the campaign.

@@ -18,7 +18,7 @@
 //! | `numbers.rs` | numbers of runs, each given once |
 //! | `assigned.rs` | what the collector says is to be observed, checked against the program |
 //! | `bake.rs`, `bake/` | the variant's images, made from that |
-//! | `known.rs` | the last assignment that was made into images |
+//! | `known.rs` | the last assignments that were made into images |
 //! | `listening.rs` | the program's errors, passed on and looked at, where somebody asked for it |
 //! | `run.rs` | one run: its folder, its records, its reports |
 //! | `forest.rs` | the trees of calls of its threads, put together |

@@ -1,4 +1,5 @@
-//! The folder that an installation keeps, for one collector and token.
+//! The folder that an installation keeps, for one collector. What is known in it, and what is sent, depends on the token
+//! that is shown: each is for one campaign.
 //!
 //! ```text
 //! instance          who we are: a random number, drawn once
@@ -7,7 +8,7 @@
 //! next-run          the number of the next run, until the system starts anew
 //! settled           up to where what is reserved is on the disk, until the system starts anew
 //! dropped           how many final reports had to be dropped, in all
-//! known.json        the last assignment that was made into images
+//! known.json        the last assignments that were made into images, one for each token (`known.rs`)
 //! images/           those images, which all runs share
 //! runs/N/           a run that has not been reported to its end; locked while its launcher lives
 //! spool/N           the final report of run N, until the collector has settled it
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
 use tomo_launch::{VariantError, new_folder, private_folder};
-use tomo_protocol::InstanceId;
+use tomo_protocol::{InstanceId, Name};
 
 use crate::numbers;
 
@@ -49,6 +50,7 @@ pub enum StateError {
 pub struct State {
     folder: PathBuf,
     id: InstanceId,
+    bearer: Name,
 }
 
 pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> StateError {
@@ -86,7 +88,25 @@ impl State {
             private_folder(&folder.join(part))?;
         }
         let id = identity(&folder.join("instance"))?;
-        Ok(Self { folder, id })
+        Ok(Self {
+            folder,
+            id,
+            bearer: name_of(None),
+        })
+    }
+
+    /// The same for whoever shows this token.
+    #[must_use]
+    pub fn shown(self, token: Option<&str>) -> Self {
+        Self {
+            bearer: name_of(token),
+            ..self
+        }
+    }
+
+    /// What names the token that is shown.
+    pub(crate) fn bearer(&self) -> Name {
+        self.bearer
     }
 
     /// Who this installation is.
@@ -159,6 +179,11 @@ impl State {
         let _lock = self.lock("lock").ok()?;
         try_lock(folder)
     }
+}
+
+/// What names a token.
+fn name_of(token: Option<&str>) -> Name {
+    Name(tomo_wire::checksum(token.unwrap_or_default().as_bytes()))
 }
 
 /// Locks the folder of a run, unless somebody has.

@@ -54,7 +54,8 @@ impl Fleet {
         command.output().expect("tomo")
     }
 
-    fn instance(&self, instance: usize, flags: &[&str]) -> Command {
+    /// The same, ready for a program.
+    pub(crate) fn instance(&self, instance: usize, flags: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tomo"));
         command
             .args(["run", "--collector", &self.site.url, "--token-file"])

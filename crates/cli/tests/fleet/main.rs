@@ -7,3 +7,4 @@ mod instances;
 mod isolate;
 mod paths;
 mod site;
+mod tokens;

@@ -181,7 +181,7 @@ fn damaged_files_of_the_state_are_made_anew_or_left_out() {
     site.run(&stub.url(), "s", &[], "a");
     for name in [
         "known.json",
-        "heard",
+        "images/05050505050505050505050505050505-4.heard",
         "spool/77",
         "runs/99",
         "dropped",

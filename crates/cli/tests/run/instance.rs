@@ -149,5 +149,9 @@ fn a_new_assignment_is_taken_up_and_what_belonged_to_the_old_one_goes() {
     let variants: Vec<u32> = reports.iter().map(|said| said.variant).collect();
     assert_eq!(variants, [4, 9]);
     assert!(reports[1].hits.len() > 10 && reports[1].hits.iter().all(|unit| unit % 2 == 1));
-    assert_eq!(site.count("s", "images"), 2, "an image and its disposals");
+    assert_eq!(
+        site.count("s", "images"),
+        3,
+        "an image, its disposals, and what was heard of it"
+    );
 }
