@@ -27,7 +27,7 @@ pub enum NotAccepted {
     OtherBuild(String),
     /// The module is the one, but woven otherwise.
     #[error(
-        "the plan of {0} is not the collector's: the campaign was made with another version of tomo than this one, {version}",
+        "the plan of {0} is not the collector's: the campaign was made with another version of tomo than this one, {version}; begin one with this version (`tomo campaign new`), or run the program with that one",
         version = env!("CARGO_PKG_VERSION")
     )]
     OtherVersion(String),

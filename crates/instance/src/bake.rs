@@ -24,6 +24,7 @@ use zerocopy::little_endian::U32;
 use crate::assigned::{self, NotAccepted, What};
 use crate::known::{Common, Known, KnownModule, image_path, units_name};
 use crate::state::{State, StateError, numbered, replace};
+use crate::unmade;
 
 /// Why there are no images of a variant.
 #[derive(Debug, thiserror::Error)]
@@ -49,11 +50,22 @@ pub enum BakeError {
 }
 
 /// Sees to it that `state` has the images of this assignment for `target`; what was made is written down, for the runs
-/// to come.
+/// to come, or why nothing was.
 ///
 /// # Errors
 /// Where the assignment is not for this program, or an image cannot be made.
 pub(crate) fn bake(
+    state: &State,
+    images: &Images,
+    target: &Target,
+    assignment: &Assignment,
+) -> Result<(), BakeError> {
+    let made = bake_all(state, images, target, assignment);
+    let noted = unmade::note(state, made.as_ref().err());
+    made.and(noted.map_err(BakeError::from))
+}
+
+fn bake_all(
     state: &State,
     images: &Images,
     target: &Target,
@@ -116,7 +128,7 @@ fn is_made(state: &State, assignment: &Assignment) -> Result<bool, StateError> {
             && known.plans == assignment.plans
             && known.variant == assignment.variant
             && known.units == units
-            && known.carried(state).len() == assignment.modules.len()
+            && known.is_whole(state)
     };
     let mut made = Known::all(state);
     made.retain(is_made);

@@ -23,7 +23,7 @@ use crate::reporter::{Context, Outcomes, Reporter};
 use crate::run::{Observed, Run};
 use crate::spool::Spool;
 use crate::state::{State, StateError};
-use crate::{leftover, numbers};
+use crate::{leftover, numbers, unmade};
 
 /// What an installation is told.
 #[derive(Clone, Debug)]
@@ -152,6 +152,7 @@ impl Instance {
         let mut happened = Happened::default();
         let program = command.observed();
         let known = self.known(program, &mut happened);
+        let lacking = self.lacking(known.as_ref());
         let mut run = known.as_ref().and_then(|known| {
             let run = Run::begin(&self.state, known, &program.executable);
             run.unwrap_or_else(|error| {
@@ -196,6 +197,10 @@ impl Instance {
         });
         let ended = self.wait((started, listening), program, known, run, &mut happened)?;
         happened.waiting = Spool::of(&self.state).len();
+        // What is wrong with what is made anew comes before what was wrong with the old.
+        if let Some(why) = unmade::noted(&self.state).or(lacking) {
+            happened.complain(why);
+        }
         Ok((ended, happened))
     }
 
@@ -267,16 +272,35 @@ impl Instance {
     /// What is known; if nothing is, the first assignment, if there is time to wait for it.
     fn known(&self, target: &Target, happened: &mut Happened) -> Option<Known> {
         let known = Known::read(&self.state);
-        if known.is_some() || self.options.wait.is_zero() {
+        let is_whole = |known: &Known| known.is_whole(&self.state);
+        if known.as_ref().is_some_and(is_whole) || self.options.wait.is_zero() {
             return known;
         }
         match self.prepare_within(target, self.options.wait) {
             Ok(()) => Known::read(&self.state),
             Err(error) => {
                 happened.hindrances.push(error.to_string());
-                None
+                known
             }
         }
+    }
+
+    /// What keeps the run from being observed, if something was prepared for it.
+    fn lacking(&self, known: Option<&Known>) -> Option<String> {
+        let carried = known.map_or(0, |known| known.carried(&self.state).len());
+        let lacks = match known {
+            Some(known) => carried < known.modules.len(),
+            None => Known::is_unreadable(&self.state),
+        };
+        let what = match carried {
+            0 => "not observed",
+            _ => "observed in part only",
+        };
+        lacks.then(|| {
+            format!(
+                "{what}: what was prepared here was prepared by another build of tomo, or has been damaged; it is made anew for the next runs (at once: tomo run --prepare)"
+            )
+        })
     }
 
     fn prepare_within(&self, target: &Target, time: Duration) -> Result<(), InstanceError> {
@@ -341,9 +365,17 @@ impl Happened {
         self.reports = outcomes.reports;
         self.sent = self.sent.and(outcomes.sent);
         self.fail(outcomes.unreachable);
-        let baking = outcomes.baking.map(|error| error.to_string());
-        self.problems.extend(baking);
+        if let Some(error) = outcomes.baking {
+            self.complain(error.to_string());
+        }
         self.refuse(outcomes.refusal);
+    }
+
+    /// Somebody must do something about this. What was said already is not said again.
+    fn complain(&mut self, problem: String) {
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
     }
 
     fn hear(&mut self, emptied: Emptied) {

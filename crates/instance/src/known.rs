@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tomo_launch::Carried;
 use tomo_protocol::{CampaignId, Name, Policy, Units};
+use tomo_weave::WEAVE_VERSION;
 
 use crate::state::{State, StateError, replace};
 
@@ -21,10 +22,15 @@ const MOST_TOKENS: usize = 8;
 #[derive(Serialize, Deserialize)]
 struct File {
     schema: String,
-    /// The version of tomo that made the images.
-    version: String,
+    /// Which tomo made the images.
+    maker: String,
     /// What is known, the newest first.
     known: Vec<Known>,
+}
+
+/// What names a tomo by what it makes.
+fn maker() -> String {
+    format!("{} {WEAVE_VERSION}", env!("CARGO_PKG_VERSION"))
 }
 
 /// What is known.
@@ -117,16 +123,19 @@ impl Known {
         all.find(|known| known.bearer == state.bearer())
     }
 
-    /// What is known for whatever token; nothing where the file is missing, damaged, or of another version of tomo.
+    /// What is known for whatever token; nothing where the file is missing, damaged, or of another build of tomo.
     pub(crate) fn all(state: &State) -> Vec<Self> {
         let bytes = fs::read(state.file("known.json")).unwrap_or_default();
         let file = serde_json::from_slice(&bytes).ok();
         let of_us = |file: &File| {
-            file.schema == SCHEMA
-                && file.version == env!("CARGO_PKG_VERSION")
-                && file.known.iter().all(Self::is_sound)
+            file.schema == SCHEMA && file.maker == maker() && file.known.iter().all(Self::is_sound)
         };
         file.filter(of_us).map_or_else(Vec::new, |file| file.known)
+    }
+
+    /// Whether something was prepared in this state of which nothing can be read.
+    pub(crate) fn is_unreadable(state: &State) -> bool {
+        state.file("known.json").exists() && Self::all(state).is_empty()
     }
 
     /// Whether all its files are in the folder of images.
@@ -152,7 +161,7 @@ impl Known {
         known.truncate(MOST_TOKENS);
         let file = File {
             schema: SCHEMA.into(),
-            version: env!("CARGO_PKG_VERSION").into(),
+            maker: maker(),
             known,
         };
         let bytes = serde_json::to_vec_pretty(&file)
@@ -192,6 +201,11 @@ impl Known {
     pub(crate) fn total(&self) -> u32 {
         let probes = self.modules.iter().map(|module| module.units);
         probes.fold(0, u32::saturating_add)
+    }
+
+    /// Whether all its images can be used.
+    pub(crate) fn is_whole(&self, state: &State) -> bool {
+        self.carried(state).len() == self.modules.len()
     }
 
     /// The images that a run carries, those that can be used.

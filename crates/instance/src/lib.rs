@@ -19,6 +19,7 @@
 //! | `assigned.rs` | what the collector says is to be observed, checked against the program |
 //! | `bake.rs`, `bake/` | the variant's images, made from that |
 //! | `known.rs` | the last assignments that were made into images |
+//! | `unmade.rs` | why the last one was not |
 //! | `listening.rs` | the program's errors, passed on and looked at, where somebody asked for it |
 //! | `run.rs` | one run: its folder, its records, its reports |
 //! | `forest.rs` | the trees of calls of its threads, put together |
@@ -49,6 +50,7 @@ mod reporter;
 mod run;
 mod spool;
 mod state;
+mod unmade;
 
 pub use assigned::NotAccepted;
 pub use bake::BakeError;

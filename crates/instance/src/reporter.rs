@@ -160,17 +160,19 @@ impl<'c> Work<'c> {
             let emptied = self.channel.empty_spool();
             self.note(emptied);
         }
-        if self.context.known.is_some() && !self.policy.update_at_start {
+        let Context {
+            state,
+            images,
+            target,
+            known,
+            ..
+        } = self.context;
+        let is_prepared = known.as_ref().is_some_and(|known| known.is_whole(state));
+        if is_prepared && !self.policy.update_at_start {
             return;
         }
         match self.channel.ask() {
             Ok(assignment) => {
-                let Context {
-                    state,
-                    images,
-                    target,
-                    ..
-                } = self.context;
                 self.is_baking.store(true, Ordering::Relaxed);
                 self.outcomes.baking = bake(state, images, target, &assignment).err();
                 self.is_baking.store(false, Ordering::Relaxed);

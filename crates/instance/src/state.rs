@@ -9,6 +9,7 @@
 //! settled           up to where what is reserved is on the disk, until the system starts anew
 //! dropped           how many final reports had to be dropped, in all
 //! known.json        the last assignments that were made into images, one for each token (`known.rs`)
+//! unmade            why the last one was not
 //! images/           those images, which all runs share
 //! runs/N/           a run that has not been reported to its end; locked while its launcher lives
 //! spool/N           the final report of run N, until the collector has settled it

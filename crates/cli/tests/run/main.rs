@@ -5,6 +5,7 @@ mod faults;
 mod hostile;
 mod instance;
 mod live;
+mod prepared;
 mod session;
 mod site;
 mod stub;

@@ -97,6 +97,11 @@ impl Stub {
         self.lock().manner = manner;
     }
 
+    /// From now on it says that this is to be observed.
+    pub(crate) fn assign(&self, assignment: Assignment) {
+        self.lock().assignment = Some(assignment);
+    }
+
     /// The fleet has seen these.
     pub(crate) fn see(&self, units: impl IntoIterator<Item = u32>) {
         self.lock().seen.extend(units);

@@ -1,0 +1,117 @@
+//! What was prepared, and cannot be used: by another build of tomo, or not to the end.
+
+use std::path::PathBuf;
+
+use tomo_protocol::{Assignment, Name};
+use tomo_wire::report::name_of_plans;
+
+use crate::site::{Site, alone, errors};
+use crate::stub::{Manner, Stub};
+
+/// An assignment whose runs do not ask for another.
+fn lasting(site: &Site) -> Assignment {
+    let mut assignment = site.assignment(|_| true);
+    assignment.policy.update_at_start = false;
+    assignment
+}
+
+/// Changes each file of the state's images whose name ends so.
+fn change(site: &Site, state: &str, end: &str, with: impl Fn(&mut Vec<u8>)) {
+    let folder = site.state(state).join("images");
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let files: Vec<PathBuf> = paths
+        .filter(|path| path.to_string_lossy().ends_with(end))
+        .collect();
+    assert!(!files.is_empty());
+    for path in files {
+        let mut bytes = std::fs::read(&path).expect("a file");
+        with(&mut bytes);
+        std::fs::write(&path, bytes).expect("written");
+    }
+}
+
+/// Runs unobserved, and says why; then observed again, and says nothing.
+fn is_said_and_mended(site: &Site, stub: &Stub, state: &str) {
+    let before = stub.reports().len();
+    let unobserved = site.run(&stub.url(), state, &[], "ab");
+    assert_eq!(
+        (unobserved.stdout.clone(), unobserved.status.code()),
+        (alone("ab"), Some(0))
+    );
+    assert_eq!(
+        errors(&unobserved),
+        "tomo: not observed: what was prepared here was prepared by another build of tomo, or has been damaged; \
+         it is made anew for the next runs (at once: tomo run --prepare)\n"
+    );
+    assert_eq!(stub.reports().len(), before);
+    let observed = site.run(&stub.url(), state, &[], "ab");
+    assert_eq!(errors(&observed), "");
+    assert_eq!(stub.reports().len(), before + 1);
+}
+
+#[test]
+fn images_of_another_build_are_said_and_made_anew() {
+    let site = Site::new();
+    let stub = Stub::new(Some(lasting(&site)));
+    site.prepare(&stub.url(), "s");
+    // Behind the magic number is the version of the format.
+    change(&site, "s", ".image", |image| image[8] ^= 0x40);
+    is_said_and_mended(&site, &stub, "s");
+}
+
+#[test]
+fn an_assignment_that_another_build_wrote_down_is_said_and_asked_for_anew() {
+    let site = Site::new();
+    let stub = Stub::new(Some(lasting(&site)));
+    site.prepare(&stub.url(), "s");
+    let path = site.state("s").join("known.json");
+    let known = std::fs::read_to_string(&path).expect("a file");
+    let other = known.replace("tomo.known/", "tomo.known/0");
+    assert_ne!(other, known);
+    std::fs::write(&path, other).expect("written");
+    is_said_and_mended(&site, &stub, "s");
+}
+
+#[test]
+fn who_waits_is_observed_though_another_build_prepared() {
+    let site = Site::new();
+    let stub = Stub::new(Some(lasting(&site)));
+    site.prepare(&stub.url(), "s");
+    change(&site, "s", ".image", |image| image[8] ^= 0x40);
+    let output = site.run(&stub.url(), "s", &["--wait", "100"], "a");
+    assert_eq!(
+        (output.stdout.clone(), errors(&output)),
+        (alone("a"), String::new())
+    );
+    assert_eq!(stub.reports().len(), 1);
+}
+
+/// It may have been found by a process of its own, to which nobody listens.
+#[test]
+fn why_nothing_could_be_prepared_is_said_by_the_next_run() {
+    let site = Site::new();
+    let mut assignment = site.assignment(|_| true);
+    let plan = Name(assignment.modules[0].plan.0 ^ 1);
+    assignment.modules[0].plan = plan;
+    assignment.plans = Name(name_of_plans(&[plan.0.into()]));
+    let stub = Stub::new(Some(assignment));
+    let failed = site.run(&stub.url(), "s", &["--prepare"], "");
+    assert_eq!(failed.status.code(), Some(2));
+    stub.behave(Manner::Refuses(503));
+    let output = site.run(&stub.url(), "s", &[], "ab");
+    assert_eq!(
+        (output.stdout.clone(), output.status.code()),
+        (alone("ab"), Some(0))
+    );
+    assert_eq!(errors(&output), errors(&failed));
+    assert!(
+        errors(&output).contains("`tomo campaign new`"),
+        "{}",
+        errors(&output)
+    );
+    stub.behave(Manner::Serves);
+    stub.assign(site.assignment(|_| true));
+    site.prepare(&stub.url(), "s");
+    assert_eq!(errors(&site.run(&stub.url(), "s", &[], "ab")), "");
+}
