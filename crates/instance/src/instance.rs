@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::mpsc::sync_channel;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use regex::Regex;
 use tomo_launch::{
@@ -24,6 +24,10 @@ use crate::run::{Observed, Run};
 use crate::spool::Spool;
 use crate::state::{State, StateError};
 use crate::{leftover, numbers, unmade};
+
+/// How long to wait before a collector that did not answer is asked again by who waits for it, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What an installation is told.
 #[derive(Clone, Debug)]
@@ -304,15 +308,33 @@ impl Instance {
     }
 
     fn prepare_within(&self, target: &Target, time: Duration) -> Result<(), InstanceError> {
+        let until = Instant::now() + time;
         let (tell, told) = sync_channel(1);
         let (instance, target) = (self.clone(), target.clone());
         let work = move || {
-            let _ = tell.send(instance.prepare(&target));
+            let _ = tell.send(instance.prepare_until(&target, until));
         };
         let late = || InstanceError::TooLate(time);
         let thread = thread::Builder::new().name("tomo-prepare".into());
         thread.spawn(work).map_err(|_| late())?;
         told.recv_timeout(time).map_err(|_| late())?
+    }
+
+    /// Prepares as soon as the collector answers, if it does so in time.
+    fn prepare_until(&self, target: &Target, until: Instant) -> Result<(), InstanceError> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let error = match self.prepare(target) {
+                Err(InstanceError::Client(error)) if error.is_temporary() => error,
+                done => return done,
+            };
+            let wait = error.retry_after().unwrap_or_default().max(pause);
+            if wait >= until.saturating_duration_since(Instant::now()) {
+                return Err(error.into());
+            }
+            thread::sleep(wait);
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
     }
 
     /// Asks the collector what is to be observed of `target`, and makes the images for the runs to come, at the lowest

@@ -115,3 +115,23 @@ fn why_nothing_could_be_prepared_is_said_by_the_next_run() {
     site.prepare(&stub.url(), "s");
     assert_eq!(errors(&site.run(&stub.url(), "s", &[], "ab")), "");
 }
+
+#[test]
+fn who_waits_waits_for_a_collector_that_is_not_there_yet() {
+    let site = Site::new();
+    let stub = Stub::new(Some(site.assignment(|_| true)));
+    for (state, manner) in [("closes", Manner::Drops), ("busy", Manner::Refuses(503))] {
+        stub.behave(manner);
+        let (before, asked) = (stub.reports().len(), stub.asked());
+        let command = site.command(&stub.url(), state, &["--wait", "100"]);
+        let child = crate::site::started(command);
+        stub.wait_until_asked(asked + 1);
+        stub.behave(Manner::Serves);
+        let output = child.wait_with_output().expect("ended");
+        assert_eq!(
+            (output.status.code(), errors(&output)),
+            (Some(0), String::new())
+        );
+        assert_eq!(stub.reports().len(), before + 1, "{state}");
+    }
+}

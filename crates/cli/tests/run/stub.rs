@@ -127,19 +127,22 @@ impl Stub {
 
     /// Waits until something holds of the reports; an hour is never.
     pub(crate) fn wait(&self, wanted: impl Fn(&[Said], u64) -> bool) {
-        let missing = |inside: &mut Inside| {
-            let said: Vec<Said> = inside
-                .reports
-                .iter()
-                .map(|report| Said::read(report))
-                .collect();
+        self.wait_while(|inside| {
+            let reports = inside.reports.iter();
+            let said: Vec<Said> = reports.map(|report| Said::read(report)).collect();
             !wanted(&said, inside.heard)
-        };
+        });
+    }
+
+    /// Waits until it was asked so often for anything; an hour is never.
+    pub(crate) fn wait_until_asked(&self, times: usize) {
+        self.wait_while(|inside| inside.asked < times);
+    }
+
+    fn wait_while(&self, mut missing: impl FnMut(&Inside) -> bool) {
         let patience = Duration::from_secs(120);
-        let waited = self
-            .shared
-            .changed
-            .wait_timeout_while(self.lock(), patience, missing);
+        let changed = &self.shared.changed;
+        let waited = changed.wait_timeout_while(self.lock(), patience, |inside| missing(inside));
         assert!(
             !waited.expect("nobody panicked").1.timed_out(),
             "nothing came"
