@@ -527,13 +527,40 @@ pub(crate) fn find(client: &Client, name: &str) -> Result<CampaignId> {
         return Ok(id);
     }
     let campaigns: Vec<Summary> = client.get(paths::CAMPAIGNS)?;
-    let fits = |one: &&Summary| one.name == name || one.id.to_string().starts_with(name);
-    let mut found = campaigns.iter().filter(fits);
-    match (found.next(), found.next()) {
-        (Some(one), None) => Ok(one.id),
-        (None, _) => bail!("there is no campaign {name}; `tomo campaign list` lists them"),
-        (Some(_), Some(_)) => bail!("several campaigns are called {name}; give one by its digits"),
+    let called = campaigns.iter().filter(|one| one.name == name);
+    let mut found: Vec<&Summary> = called.collect();
+    if found.is_empty() {
+        let begins =
+            |one: &&Summary| one.name.starts_with(name) || one.id.to_string().starts_with(name);
+        found = campaigns.iter().filter(begins).collect();
     }
+    match found.as_slice() {
+        [one] => Ok(one.id),
+        [] if campaigns.is_empty() => {
+            bail!("there is no campaign {name}, nor any other; `tomo campaign new` begins one")
+        }
+        [] => bail!(
+            "there is no campaign {name}; there are {}",
+            names(&campaigns)
+        ),
+        several => bail!(
+            "several campaigns are called {name}…: {}; say more of the name, or of its digits",
+            names(several.iter().copied())
+        ),
+    }
+}
+
+/// What campaigns are called, in the order of their names, if they are not too many.
+fn names<'s>(campaigns: impl IntoIterator<Item = &'s Summary>) -> String {
+    const MOST: usize = 10;
+    let mut names: Vec<&str> = campaigns.into_iter().map(|one| one.name.as_str()).collect();
+    names.sort_unstable();
+    let more = match names.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more (`tomo campaign list`)"),
+    };
+    names.truncate(MOST);
+    names.join(", ") + &more
 }
 
 /// A campaign, by its name.

@@ -200,6 +200,34 @@ fn each_campaign_has_a_name_of_its_own() {
 }
 
 #[test]
+fn campaigns_are_found_by_how_their_names_begin() {
+    let site = Site::new();
+    let (long, _) = site.campaign(&["--name", "nightly-long"]);
+    let (short, _) = site.campaign(&["--name", "nightly"]);
+    site.campaign(&["--name", "weekly"]);
+    let found = |name: &str| {
+        let shown = site.tomo(&["campaign", "show", name, "--json"]);
+        let shown: tomo_protocol::Campaign = serde_json::from_str(&shown).expect("a campaign");
+        shown.id
+    };
+    assert_eq!(found("nightly-"), long.id);
+    assert_eq!(
+        found("nightly"),
+        short.id,
+        "what is called so goes before what begins so"
+    );
+    assert_eq!(found(&long.id.to_string()[..20]), long.id);
+    assert_eq!(
+        site.refusal(&["fleet", "status", "nigh"]),
+        "tomo: several campaigns are called nigh…: nightly, nightly-long; say more of the name, or of its digits\n"
+    );
+    assert_eq!(
+        site.refusal(&["fleet", "status", "daily"]),
+        "tomo: there is no campaign daily; there are nightly, nightly-long, weekly\n"
+    );
+}
+
+#[test]
 fn programs_are_sent_once() {
     let site = Site::new();
     let first = site.tomo(&["program", "add", "./prog"]);
