@@ -22,7 +22,7 @@ use crate::observe::What;
 use crate::paths::Select;
 use crate::program::{add_chains, add_paths, add_predicates, add_program, add_terrain};
 use crate::remote::Remote;
-use crate::saying::legible;
+use crate::saying;
 
 /// Say what a fleet observes, and who takes part.
 #[derive(Args)]
@@ -313,7 +313,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 stdout(),
                 "{} {} is retired",
                 summary.id,
-                legible(&summary.name)
+                saying::name(&summary.name)
             )?;
             Ok(())
         }
@@ -393,7 +393,7 @@ fn named(client: &Client, name: Option<&String>, program: &OsString) -> Result<S
         return Ok(name.clone());
     }
     let file = Path::new(program).file_name().unwrap_or_default();
-    let file = file.to_string_lossy();
+    let file = saying::name(&file.to_string_lossy());
     let numbered = (2..).map(|number: u64| format!("{file}-{number}"));
     let mut names = std::iter::once(file.to_string()).chain(numbered);
     names.find(|name| !is_taken(name)).context("a name")
@@ -560,7 +560,7 @@ fn names<'s>(campaigns: impl IntoIterator<Item = &'s Summary>) -> String {
         more => format!(" and {more} more (`tomo campaign list`)"),
     };
     names.truncate(MOST);
-    names.join(", ") + &more
+    saying::name(&names.join(", ")) + &more
 }
 
 /// A campaign, by its name.
@@ -577,7 +577,7 @@ fn table(campaigns: &[Summary]) -> String {
         text += &format!(
             "{}  {:<20} {:>8} of {:>8} units seen ({share:.1} %)  {:>6} instances  {:>8} runs  {state}\n",
             one.id,
-            legible(&one.name),
+            saying::name(&one.name),
             one.seen,
             one.units,
             one.instances,
@@ -590,7 +590,11 @@ fn table(campaigns: &[Summary]) -> String {
 }
 
 fn described(campaign: &Campaign) -> String {
-    let mut text = format!("campaign {} ({})\n", campaign.id, legible(&campaign.name));
+    let mut text = format!(
+        "campaign {} ({})\n",
+        campaign.id,
+        saying::name(&campaign.name)
+    );
     for module in &campaign.modules {
         text += &format!(
             "  {}: {} probes, level {}, placement {}, plan {}\n",

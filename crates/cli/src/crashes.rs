@@ -1,7 +1,6 @@
 //! `tomo crashes`: where runs crashed.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -72,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     } else if text.is_empty() {
         text = format!("{} runs, none crashed\n", runs.len() - left);
     }
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+    Ok(crate::saying::show(&text)?)
 }
 
 /// The runs in a folder, or the folder itself, that kept their crashes.

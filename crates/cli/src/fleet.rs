@@ -21,6 +21,7 @@ use tomo_protocol::{Campaign, Client, Growth, ModuleOf, PATHS, Profile, paths as
 use crate::campaign;
 use crate::remote::Remote;
 use crate::report;
+use crate::saying;
 
 /// Show what a fleet has seen.
 #[derive(Args)]
@@ -96,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             let numbers = client.get(&api::of_campaign(api::STATUS, id))?;
             match asked.json {
                 true => writeln!(stdout(), "{}", serde_json::to_string_pretty(&numbers)?)?,
-                false => write!(stdout(), "{}", status::text(&numbers))?,
+                false => saying::show(&status::text(&numbers))?,
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -7,7 +7,6 @@ pub(crate) mod text;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -191,7 +190,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut steps = Steps;
     let mut session = Session::open(options, agent, &mut steps)?;
     let answer = session.search(&mut steps)?;
-    std::io::stdout().write_all(text::write(&answer).as_bytes())?;
+    crate::saying::show(&text::write(&answer))?;
     let views = [
         (&arguments.json, json::write as fn(&_) -> String),
         (&arguments.sarif, sarif::write),

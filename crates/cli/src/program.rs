@@ -23,6 +23,7 @@ pub(crate) use counted::{add_chains, add_paths};
 use crate::bar::Bar;
 use crate::observe::{Store, What};
 use crate::remote::Remote;
+use crate::saying;
 
 /// Tell a collector of the builds of a program.
 #[derive(Args)]
@@ -87,6 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                     stem,
                     ..
                 } = program;
+                let name = saying::name(&name);
                 writeln!(stdout(), "{name:<24} {functions:>8} functions  {stem}")?;
             }
             Ok(())
@@ -250,7 +252,7 @@ fn upload(client: &Client, module: &Observed, model: &Model) -> Result<()> {
     let name = module.path.file_name().unwrap_or_default();
     let program = Program {
         stem: module.stem.clone(),
-        name: name.to_string_lossy().into_owned(),
+        name: saying::name(&name.to_string_lossy()),
         build_id: module.id.build_id().map(tomo_program::hexadecimal),
         size: bytes.len() as u64,
         functions: model.graphs()?.functions().len() as u64,

@@ -6,6 +6,8 @@
 use std::fmt::Arguments;
 use std::io::Write as _;
 
+use tomo_protocol::steers;
+
 /// Says a line. Where nobody hears it, nothing becomes of that: not of the program that is observed, and not of our
 /// exit code, which is the program's.
 pub(crate) fn line(line: Arguments<'_>) {
@@ -17,11 +19,20 @@ pub(crate) fn line(line: Arguments<'_>) {
 pub(crate) fn legible(text: &str) -> String {
     let letters = text.chars().map(|letter| match letter {
         '\n' | '\t' => letter,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
-        letter if letter.is_control() => char::REPLACEMENT_CHARACTER,
+        letter if steers(letter) => char::REPLACEMENT_CHARACTER,
         letter => letter,
     });
     letters.collect()
+}
+
+/// A name of others' as part of a line, which it does not end.
+pub(crate) fn name(text: &str) -> String {
+    text.replace(steers, "\u{fffd}")
+}
+
+/// Writes a text for people to standard output: what it quotes of others does nothing to a terminal.
+pub(crate) fn show(text: &str) -> std::io::Result<()> {
+    std::io::stdout().write_all(legible(text).as_bytes())
 }
 
 /// A text without the numbers of system errors, whose words begin small behind a colon, as all others do.
@@ -51,7 +62,7 @@ fn in_words(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{in_words, legible};
+    use super::{in_words, legible, name};
 
     #[test]
     fn system_errors_are_told_in_words() {
@@ -78,6 +89,11 @@ mod tests {
         assert_eq!(
             legible("a\u{1b}[31m\r\u{9b}\u{202e}\tb\nä"),
             "a\u{fffd}[31m\u{fffd}\u{fffd}\u{fffd}\tb\nä"
+        );
+        assert_eq!(
+            name("a\n\tb\u{1b}"),
+            "a\u{fffd}\u{fffd}b\u{fffd}",
+            "nor its lines"
         );
     }
 }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use tomo_protocol::{
     CHAINS, Campaign, CampaignId, ModuleOf, Name, NewCampaign, NewToken, PATHS, Plan, Program,
-    Role, Summary, Terrain, Token, Units, Variant, is_counted,
+    Role, Summary, Terrain, Token, Units, Variant, is_counted, steers,
 };
 use tomo_wire::chains::Functions;
 use tomo_wire::paths::Paths;
@@ -43,6 +43,15 @@ fn refuse(error: impl Into<String>, advice: &str) -> Denial {
     Denial::new(StatusCode::UNPROCESSABLE_ENTITY, error, advice)
 }
 
+/// Names are shown by whoever reads them, so they hold nothing that a terminal would obey.
+fn check_letters(what: &str, text: &str) -> Result<(), Denial> {
+    if text.chars().any(steers) {
+        let error = format!("{what} holds letters that steer a terminal");
+        return Err(refuse(error, "leave them out"));
+    }
+    Ok(())
+}
+
 fn random(_: getrandom::Error) -> Denial {
     let status = StatusCode::INTERNAL_SERVER_ERROR;
     let advice = "see the system's log of the collector's machine";
@@ -71,6 +80,7 @@ impl Collector {
     /// Registers a build.
     pub(crate) async fn put_program(&self, program: Program) -> Result<Program, Denial> {
         check_stem(&program.stem)?;
+        check_letters("the program's name", &program.name)?;
         let text =
             serde_json::to_vec(&program).map_err(|error| Denial::malformed(error.to_string()))?;
         let name = format!("programs/{}/meta.json", program.stem);
@@ -166,6 +176,7 @@ impl Collector {
             let error = format!("a campaign's name has 1 to {LONGEST_NAME} letters");
             return Err(refuse(error, "choose another name"));
         }
+        check_letters("the campaign's name", &new.name)?;
         let asked = self.modules(&new).await?;
         let (strategy, bound, seed) = (new.strategy, new.bound, new.seed);
         let planned = match new.search {
@@ -346,6 +357,7 @@ impl Collector {
             let error = format!("a note has up to {LONGEST_NAME} letters");
             return Err(refuse(error, "write a shorter one"));
         }
+        check_letters("the note", &new.note)?;
         let token = tokens::draw(new.role, Some(id)).map_err(random)?;
         let grant = Grant {
             role: new.role,

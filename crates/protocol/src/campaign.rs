@@ -4,6 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CampaignId, Name, Search, Units};
 
+/// Whether a letter steers a terminal, or turns the text around it: none that is part of a name.
+#[must_use]
+pub fn steers(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// A build of a program that the collector knows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -38,7 +38,7 @@ mod units;
 pub use calibration::{Calibration, CalibrationError, Cost, SCHEMA as CALIBRATION_SCHEMA};
 pub use campaign::{
     Bound, CHAINS, Campaign, ModuleOf, NewCampaign, NewModule, PATHS, Plan, Policy, Program,
-    Strategy, Summary, Variant, is_counted,
+    Strategy, Summary, Variant, is_counted, steers,
 };
 pub use client::{Client, ClientError, Settings, TokenError, read_token};
 pub use ids::{CampaignId, IdError, InstanceId, Name};

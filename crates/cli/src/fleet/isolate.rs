@@ -1,6 +1,5 @@
 //! `tomo fleet isolate`: what predicts the failures of a fleet.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
@@ -18,6 +17,7 @@ use super::records::{self, Planned};
 use crate::campaign;
 use crate::crashes::signal_name;
 use crate::isolate::{json as document, text};
+use crate::saying;
 
 /// Show what predicts failure: for each cause the ranked answer, as `tomo isolate` tells it.
 ///
@@ -62,7 +62,7 @@ pub(super) fn run(client: &Client, asked: &Isolate) -> Result<ExitCode> {
         true => as_json(&campaign, &found, &answers, &located),
         false => as_text(&found, &answers, &located),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    saying::show(&text)?;
     let nothing = answers.iter().all(|(_, answer)| answer.findings.is_empty());
     Ok(ExitCode::from(u8::from(nothing)))
 }

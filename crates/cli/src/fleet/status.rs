@@ -3,6 +3,7 @@
 use tomo_protocol::{Instance, Numbers};
 
 use super::words::{hours, number, share, time};
+use crate::saying;
 
 /// A few lines on the campaign and one for each instance.
 pub(super) fn text(numbers: &Numbers) -> String {
@@ -53,10 +54,10 @@ fn row(one: &Instance) -> String {
         one.hits,
         hours(one.totals.duration),
         time(one.last_heard),
-        one.version
+        saying::name(&one.version)
     );
     if one.refused > 0 {
-        let why = one.reason.as_deref().unwrap_or("for an unknown reason");
+        let why = saying::name(one.reason.as_deref().unwrap_or("for an unknown reason"));
         row += &format!(
             "  {} processes of its last run were not observed: {why}\n",
             one.refused
