@@ -1,5 +1,6 @@
 //! What is asked of a search, and why there may be no answer.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use tomo_profile::scores::Heuristic;
 use tomo_program::ModelError;
 
 use crate::cases::Cases;
+use crate::session::Watch;
 
 /// Which way the search goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +125,10 @@ pub enum IsolateError {
     NotArmed(String),
     #[error("{0}: {1}")]
     Pattern(String, globset::Error),
+    #[error("nothing that can be watched matches --focus {0}; there are {1}")]
+    NoFocus(String, String),
+    #[error("--exclude leaves nothing to be watched; there are {0}")]
+    NothingLeft(String),
     #[error("the program has no site {0} that can be observed")]
     NoSite(Id),
 }
@@ -166,16 +172,106 @@ fn patterns(texts: &[String]) -> Result<GlobSet, IsolateError> {
     set.build().map_err(bad(""))
 }
 
-/// By site: whether it may be watched.
-pub(crate) fn allowed(sites: &Sites, options: &Options) -> Result<Vec<bool>, IsolateError> {
-    let (focus, exclude) = (patterns(&options.focus)?, patterns(&options.exclude)?);
-    let matches = |set: &GlobSet, site: &Site| {
-        let file = site.line.as_ref().map_or("", |line| line.file.as_str());
-        let name = file.rsplit('/').next().unwrap_or_default();
-        set.is_match(&site.function) || set.is_match(file) || set.is_match(name)
+/// By site: whether it may be watched. What matches nothing is told, with what there is.
+pub(crate) fn allowed(
+    sites: &Sites,
+    options: &Options,
+    watch: &mut dyn Watch,
+) -> Result<Vec<bool>, IsolateError> {
+    let names: Vec<Names<'_>> = sites.sites.iter().map(names).collect();
+    let Options { focus, exclude, .. } = options;
+    let lost = unmatched(focus, &names)?;
+    if !focus.is_empty() && lost.len() == focus.len() {
+        let all = focus.join(" or ");
+        return Err(IsolateError::NoFocus(all, there_is(&names)));
+    }
+    for (flag, lost) in [("focus", lost), ("exclude", unmatched(exclude, &names)?)] {
+        for text in lost {
+            let there = there_is(&names);
+            watch.note(&format!(
+                "nothing that can be watched matches --{flag} {text}; there are {there}"
+            ));
+        }
+    }
+    let (only, without) = (patterns(focus)?, patterns(exclude)?);
+    let is_allowed = |names: &Names<'_>| {
+        (focus.is_empty() || matches(&only, names)) && !matches(&without, names)
     };
-    let each = sites.sites.iter();
-    Ok(each
-        .map(|site| (focus.is_empty() || matches(&focus, site)) && !matches(&exclude, site))
-        .collect())
+    let allowed: Vec<bool> = names.iter().map(is_allowed).collect();
+    if !exclude.is_empty() && !allowed.contains(&true) {
+        return Err(IsolateError::NothingLeft(there_is(&names)));
+    }
+    Ok(allowed)
+}
+
+/// What a site goes by: its function, and its source file with its folders and without.
+type Names<'s> = [&'s str; 3];
+
+fn names(site: &Site) -> Names<'_> {
+    let file = site.line.as_ref().map_or("", |line| line.file.as_str());
+    [
+        &site.function,
+        file,
+        file.rsplit('/').next().unwrap_or_default(),
+    ]
+}
+
+fn matches(set: &GlobSet, names: &Names<'_>) -> bool {
+    names.iter().any(|name| set.is_match(name))
+}
+
+/// Those of the patterns that no site goes by.
+fn unmatched<'o>(texts: &'o [String], names: &[Names<'_>]) -> Result<Vec<&'o str>, IsolateError> {
+    let mut lost = Vec::new();
+    for text in texts {
+        let set = patterns(std::slice::from_ref(text))?;
+        if !names.iter().any(|names| matches(&set, names)) {
+            lost.push(text.as_str());
+        }
+    }
+    Ok(lost)
+}
+
+/// What can be matched, in words; of many the first ones.
+fn there_is(names: &[Names<'_>]) -> String {
+    const MOST: usize = 8;
+    let list = |which: usize, what: &str| {
+        let all = names.iter().map(|names| names[which]);
+        let all: BTreeSet<&str> = all.filter(|name| !name.is_empty()).collect();
+        let first: Vec<&str> = all.iter().take(MOST).copied().collect();
+        let more = match all.len().saturating_sub(MOST) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        (!all.is_empty()).then(|| format!("the {what} {}{more}", first.join(", ")))
+    };
+    let lists = [list(2, "source files"), list(0, "functions")];
+    let lists: Vec<String> = lists.into_iter().flatten().collect();
+    match lists.is_empty() {
+        true => "none".into(),
+        false => lists.join("; "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Names, there_is, unmatched};
+
+    #[test]
+    fn patterns_that_match_nothing_are_told_with_what_there_is() {
+        let names: [Names<'_>; 3] = [
+            ["main", "/src/a.c", "a.c"],
+            ["helper", "/src/lib/b.c", "b.c"],
+            ["start", "", ""],
+        ];
+        let patterns = ["mian", "a.*", "/src/lib/*", "start", "*.h"].map(str::to_owned);
+        assert_eq!(unmatched(&patterns, &names).unwrap(), ["mian", "*.h"]);
+        assert!(unmatched(&["[".to_owned()], &names).is_err());
+        let there = "the source files a.c, b.c; the functions helper, main, start";
+        assert_eq!(there_is(&names), there);
+        let many: Vec<String> = (0..20).map(|number| format!("f{number:02}")).collect();
+        let many: Vec<Names<'_>> = many.iter().map(|name| [name.as_str(), "", ""]).collect();
+        assert!(there_is(&many).ends_with("f07 and 12 more"));
+        assert_eq!(there_is(&[]), "none");
+    }
 }

@@ -87,7 +87,7 @@ impl Session {
         let map = Map::of(&located.model.graphs()?, &sites)?;
         let mut session = Self {
             deciders: HashMap::new(),
-            allowed: allowed(&sites, &options)?,
+            allowed: allowed(&sites, &options, watch)?,
             like: Vec::new(),
             state: State {
                 version: state::VERSION,
