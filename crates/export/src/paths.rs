@@ -1,8 +1,9 @@
 //! Which source files are shown, and under which names.
 //!
-//! A pattern without a leading `/` may start at any folder, but `./` is the folder where we are; and a pattern that matches
-//! a folder takes all that is in it: `src`, `./src`, `src/*.c`, `*.h`, `/usr/include` do what they look like. Exclusion
-//! wins over inclusion; both look at names after replacement.
+//! A pattern without a leading `/` may start at any folder, but `./` and `../` are seen from the folder where we are; and a
+//! pattern that matches a folder takes all that is in it: `src`, `./src`, `../lib`, `src/*.c`, `*.h`, `/usr/include` do what
+//! they look like. Exclusion wins over inclusion; both look at names after replacement. Names, and patterns, are compared
+//! without `.` and `..`.
 
 use std::path::Path;
 
@@ -39,33 +40,33 @@ impl Paths {
         replace: &[String],
         here: &Path,
     ) -> Result<Self, BadPattern> {
-        let pair = |text: &String| {
+        let mut replacements = Vec::new();
+        for text in replace {
             let (from, to) = text
                 .split_once(':')
                 .filter(|(from, _)| !from.is_empty())
                 .ok_or_else(|| BadPattern::Replacement(text.clone()))?;
-            Ok((from.to_owned(), to.to_owned()))
-        };
+            let starts = starts(from, here).into_iter();
+            replacements.extend(starts.map(|from| (from, to.to_owned())));
+        }
         Ok(Self {
             include: set(include, here)?,
             exclude: set(exclude, here)?,
-            replace: replace
-                .iter()
-                .map(pair)
-                .collect::<Result<_, BadPattern>>()?,
+            replace: replacements,
         })
     }
 
-    /// What a file is called: the first replacement that fits the start of its name is made, and
-    /// `.` and `..` are resolved.
+    /// What a file is called: `.` and `..` are resolved, and the first replacement that fits the start of its name is
+    /// made.
     #[must_use]
     pub fn renamed(&self, path: &str) -> String {
+        let path = normal(path);
         let mut fitting = self.replace.iter().filter_map(|(from, to)| {
             let rest = path.strip_prefix(from.as_str())?;
             let whole = rest.is_empty() || rest.starts_with('/') || from.ends_with('/');
             whole.then(|| format!("{to}{rest}"))
         });
-        let path = fitting.next().unwrap_or_else(|| path.to_owned());
+        let path = fitting.next().unwrap_or_else(|| path.clone());
         normal(&path)
     }
 
@@ -100,22 +101,41 @@ fn normal(path: &str) -> String {
     root.to_owned() + &parts.join("/")
 }
 
+/// Whether a path is one as seen from the folder where we are.
+fn is_from_here(path: &str) -> bool {
+    matches!(path.split('/').next(), Some("." | ".."))
+}
+
+/// How names may begin that `from` is the beginning of: as it stands, as debug information may say it, too; and seen from
+/// here.
+fn starts(from: &str, here: &Path) -> Vec<String> {
+    let mut starts = vec![normal(from)];
+    if is_from_here(from) {
+        starts.push(normal(&format!("{}/{from}", text_of(here))));
+    }
+    starts.retain(|start| !start.is_empty());
+    if from.ends_with('/') {
+        let open = starts.iter_mut().filter(|start| !start.ends_with('/'));
+        open.for_each(|start| start.push('/'));
+    }
+    starts
+}
+
 fn set(patterns: &[String], here: &Path) -> Result<Option<GlobSet>, BadPattern> {
     if patterns.is_empty() {
         return Ok(None);
     }
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
-        let pattern = pattern.strip_suffix('/').unwrap_or(pattern);
-        let anchored = match pattern.strip_prefix('.') {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
-                globset::escape(&normal(&text_of(here))) + rest
+        let anchored = match pattern {
+            _ if is_from_here(pattern) => {
+                normal(&format!("{}/{pattern}", globset::escape(&text_of(here))))
             }
-            _ if pattern.starts_with('/') => pattern.to_owned(),
-            _ => format!("**/{pattern}"),
+            _ if pattern.starts_with('/') => normal(pattern),
+            _ => format!("**/{}", normal(pattern)),
         };
         set.add(glob(&anchored)?);
-        set.add(glob(&format!("{anchored}/**"))?);
+        set.add(glob(&format!("{}/**", anchored.trim_end_matches('/')))?);
     }
     Ok(Some(set.build()?))
 }
@@ -152,6 +172,14 @@ mod tests {
             (".", "/home/me/a[b]/src/x.c", true),
             ("./src", "/rustc/library/std/src/x.rs", false),
             ("./src", "/home/me/a[b]/lib/src/x.c", false),
+            ("../b", "/home/me/b/x.c", true),
+            ("../b", "/home/me/a[b]/b/x.c", false),
+            ("../../*/src/./", "/home/you/src/x.c", true),
+            ("..", "/home/me/c.c", true),
+            ("./x/../src", "/home/me/a[b]/src/x.c", true),
+            ("src/../lib/*.c", "/any/lib/x.c", true),
+            ("/usr/./lib/../include//", "/usr/include/stdio.h", true),
+            ("/", "/x.c", true),
             (".hidden", "/any/.hidden/x.c", true),
             ("sr", "src/x.c", false),
         ] {
@@ -170,6 +198,23 @@ mod tests {
         assert_eq!(paths.renamed("/b/x.c"), "/x.c");
         assert!(paths.takes("/here/x.c") && !paths.takes("/here/x.y") && !paths.takes("/x.c"));
         assert!(!paths.takes_unknown());
+    }
+
+    #[test]
+    fn names_are_replaced_without_the_turns_they_take() {
+        let renamed = |replace: &str, path: &str| paths(&[], &[], &[replace]).renamed(path);
+        for (replace, path, expected) in [
+            ("/build/src:/here", "/build/out/../src/x.c", "/here/x.c"),
+            ("/build/out/../src/:/here/", "/build/src/x.c", "/here/x.c"),
+            ("../b:/here", "/home/me/b/x.c", "/here/x.c"),
+            ("../b:/here", "../b/x.c", "/here/x.c"),
+            ("./src:/here", "src/x.c", "/here/x.c"),
+            (".:/here", "/home/me/a[b]/x.c", "/here/x.c"),
+            (".:/here", "/elsewhere/x.c", "/elsewhere/x.c"),
+            ("/:/top/", "/x.c", "/top/x.c"),
+        ] {
+            assert_eq!(renamed(replace, path), expected, "{replace} of {path}");
+        }
     }
 
     #[test]
