@@ -60,12 +60,22 @@ pub fn level_name(level: Level) -> &'static str {
     }
 }
 
+/// Said where no figure of what could not be observed is other than zero.
+const WHOLE: &str = "All that was asked for could be observed";
+
 impl Module {
     /// What could not be observed, what was inferred, and what is not known of the source: sentences.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        let mut remarks = vec![self.not_observed()];
-        remarks.extend(self.inferred());
+        let whole = || format!("{WHOLE}.");
+        let mut remarks = vec![self.not_observed().unwrap_or_else(whole)];
+        remarks.extend(self.other_remarks());
+        remarks
+    }
+
+    /// The same without what could not be observed.
+    fn other_remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::from_iter(self.inferred());
         if !self.findings.observed {
             remarks.push("No process was observed, so nothing is known.".into());
         }
@@ -81,25 +91,21 @@ impl Module {
         remarks
     }
 
-    fn not_observed(&self) -> String {
-        let part = |what: &str, (part, whole): (u64, u64)| {
-            format!(
-                "{} of {} {what} ({})",
-                grouped(part),
-                grouped(whole),
-                percent(part, whole)
-            )
-        };
+    /// What could not be observed, if anything.
+    fn not_observed(&self) -> Option<String> {
         let unobserved = &self.unobserved;
-        let functions = part("functions", unobserved.functions);
-        if self.findings.level == Level::Function {
-            return format!("Could not be observed: {functions}; blocks were not asked for.");
+        let mut parts = vec![("functions", unobserved.functions)];
+        if self.findings.level > Level::Function {
+            parts.push(("blocks", unobserved.blocks));
+            parts.push(("bytes of text", unobserved.bytes));
         }
-        let (blocks, bytes) = (
-            part("blocks", unobserved.blocks),
-            part("bytes of text", unobserved.bytes),
-        );
-        format!("Could not be observed: {functions}, {blocks}, {bytes}.")
+        let parts = parts.into_iter().filter(|(_, (part, _))| *part > 0);
+        let parts = parts.map(|(what, (part, whole))| {
+            let (count, all) = (grouped(part), grouped(whole));
+            format!("{count} of {all} {what} ({})", percent(part, whole))
+        });
+        let parts: Vec<String> = parts.collect();
+        (!parts.is_empty()).then(|| format!("Could not be observed: {}.", parts.join(", ")))
     }
 
     fn inferred(&self) -> Option<String> {
@@ -120,17 +126,28 @@ impl Module {
 }
 
 impl Picture {
-    /// What is said of each module, each sentence behind the module's path.
+    /// What is said of each module, each sentence behind the module's path. Of which nothing is to be said but that all of
+    /// it could be observed are counted, where they are several.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
+        let is_whole = |module: &&Module| module.not_observed().is_none();
+        let whole = self.modules.iter().filter(is_whole).count();
         let of = |module: &Module| {
             let path = module.path().display().to_string();
-            let remarks = module.remarks().into_iter();
+            let remarks = match is_whole(&module) && whole > 1 {
+                true => module.other_remarks(),
+                false => module.remarks(),
+            };
+            let remarks = remarks.into_iter();
             remarks
                 .map(move |remark| format!("{path}: {remark}"))
                 .collect::<Vec<_>>()
         };
-        self.modules.iter().flat_map(of).collect()
+        let mut remarks: Vec<String> = self.modules.iter().flat_map(of).collect();
+        if whole > 1 {
+            remarks.push(format!("{WHOLE} in {} modules.", grouped(whole as u64)));
+        }
+        remarks
     }
 }
 
