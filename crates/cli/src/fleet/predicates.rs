@@ -34,11 +34,17 @@ pub(super) fn seen(
     let mut all = Vec::new();
     let mut first = 0;
     for module in &campaign.modules {
-        let Planned { plan, located, .. } = planned(client, module, folder, |plan| {
+        let Planned {
+            plan, mut located, ..
+        } = planned(client, module, folder, |plan| {
             Ok(Predicates::read(plan)?.0.module)
         })?;
         let mut sites = Sites::read(&located, &plan)?;
         sites.recorded = Recorded::Marks;
+        // Where it is for a moment is told to nobody.
+        if let Some(name) = located.path.file_name() {
+            located.path = name.into();
+        }
         let end = first + module.probes;
         let mut values: Vec<Option<u64>> = (first..end)
             .map(|unit| (watched.get(unit as usize) == Some(&true)).then_some(0))

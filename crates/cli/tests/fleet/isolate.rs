@@ -176,6 +176,12 @@ fn predicates_are_observed_in_parts() {
     let document = std::fs::read(fleet.site.path("seen.json")).expect("written");
     let document: Value = serde_json::from_slice(&document).expect("JSON");
     assert_eq!(document["modules"][0]["schema"], "tomo.predicates/1");
+    let name = fleet.program.file_name().and_then(|name| name.to_str());
+    assert_eq!(
+        document["modules"][0]["module"].as_str(),
+        name,
+        "it is not told where it was for a moment"
+    );
     for flag in [
         "--format=lcov",
         "--fail-under-lines=50",
