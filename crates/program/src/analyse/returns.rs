@@ -12,8 +12,12 @@
 //! control is said to fall through to it after all. Each such call is looked at once, when it is reached:
 //! what keeps control from going on there (something else reaches the code, there is none, the callee
 //! returns) stays so.
+//!
+//! What is behind a call may also be what a jump leads to whose table was not read yet, and a way there that never runs
+//! may be what keeps the table from being read. So as long as jumps have not settled, a function waits for the
+//! view until all jumps that control reaches in it are known.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::code::{Destination, Pos};
 use super::explore::{Bits, Exit};
@@ -31,6 +35,8 @@ pub(crate) struct Reach {
     /// By fragment: its blocks that end in a call behind which control goes on although the callee
     /// never returns.
     continued: Vec<Bits>,
+    /// Whether the compiler's view of some function waits for its jumps.
+    waits: bool,
 }
 
 impl Reach {
@@ -44,6 +50,11 @@ impl Reach {
     /// Whether the function with this owner can return.
     pub(crate) fn returns(&self, owner: u32) -> bool {
         self.returns.get(owner as usize).copied().unwrap_or(true)
+    }
+
+    /// Whether the compiler's view of some function waits for its jumps, where all of it was computed anew.
+    pub(crate) fn waits(&self) -> bool {
+        self.waits
     }
 
     fn continues(&self, at: BlockRef) -> bool {
@@ -154,6 +165,8 @@ struct Search<'s, 'a> {
     waiting: FxHashMap<u32, Vec<BlockRef>>,
     /// Blocks that end in calls that had to wait, but for those behind which the compiler's view was looked for.
     waited: Vec<BlockRef>,
+    /// Owners of functions in which a jump was reached that leads who knows where.
+    unknown: FxHashSet<u32>,
 }
 
 impl<'s, 'a> Search<'s, 'a> {
@@ -166,6 +179,7 @@ impl<'s, 'a> Search<'s, 'a> {
             returned: Vec::new(),
             waiting,
             waited: Vec::new(),
+            unknown: FxHashSet::default(),
         }
     }
 
@@ -250,6 +264,9 @@ impl<'s, 'a> Search<'s, 'a> {
                     .jumps
                     .get(&block.end)
                     .map_or(Resolution::Unresolved, |jump| jump.resolution);
+                if resolved == Resolution::Unresolved {
+                    self.unknown.insert(owner);
+                }
                 if resolved == Resolution::TailCall || resolved.is_open() {
                     self.set_returns(owner);
                 }
@@ -349,7 +366,12 @@ impl<'s, 'a> Search<'s, 'a> {
             calls.sort_unstable();
             looked_at += calls.len();
             for at in calls {
-                if self.ends_in_undeclared(at) {
+                if !self.ends_in_undeclared(at) {
+                    continue;
+                }
+                let waits = self.waits_for_jumps(at);
+                self.reach.waits |= waits;
+                if !waits {
                     self.restore(at);
                 }
             }
@@ -366,6 +388,12 @@ impl<'s, 'a> Search<'s, 'a> {
             Callee::Function(owner) => !self.reach.returns[owner as usize],
             Callee::Declared | Callee::Unknown => false,
         }
+    }
+
+    /// Whether a jump of the block's function, of which nothing is known yet, may lead behind the call.
+    fn waits_for_jumps(&self, at: BlockRef) -> bool {
+        let owner = self.state.owner_of(at.fragment);
+        !self.state.has_settled && self.unknown.contains(&owner)
     }
 
     /// Lets control go on behind such a call, if nothing else reaches what is there.

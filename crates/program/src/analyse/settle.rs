@@ -6,6 +6,8 @@
 //! over the whole program; only if that changes nothing either, it is done. So the result does not
 //! depend on the order of the rounds, and every bound of a table is proven over all paths of the final
 //! graph.
+//!
+//! That is done twice where the compiler's view ([`super::returns`]) of functions has waited for jumps that did not become known.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash as _, Hasher as _};
@@ -35,14 +37,18 @@ pub(crate) fn settle(state: &mut State<'_>, progress: &dyn Progress) {
     settling.regard_everything(state);
     for round in 0..MOST_ROUNDS + LAST_ROUNDS {
         settling.is_late = round >= MOST_ROUNDS;
-        if !settling.examine(state) {
-            if settling.whole {
-                return settling.doubt(state);
-            }
-            settling.regard_everything(state);
+        state.has_settled |= settling.is_late;
+        if settling.examine(state) {
+            settling.explore(state, progress);
             continue;
         }
-        settling.explore(state, progress);
+        if settling.whole {
+            let is_final = std::mem::replace(&mut state.has_settled, true);
+            if is_final || !state.reach.waits() {
+                return settling.doubt(state);
+            }
+        }
+        settling.regard_everything(state);
     }
     settling.give_up(state);
 }

@@ -61,6 +61,8 @@ pub(crate) struct State<'a> {
     pub(crate) parts: FxHashMap<u32, Vec<u32>>,
     /// Indirect jumps that were examined, by the end of their block.
     pub(crate) jumps: FxHashMap<Pos, Resolved>,
+    /// Whether jumps have settled once, so that the compiler's view waits for none that is still unknown.
+    pub(crate) has_settled: bool,
     /// What control reaches, and which functions return.
     pub(crate) reach: super::returns::Reach,
 }
@@ -82,6 +84,7 @@ impl<'a> State<'a> {
             owner: Vec::new(),
             parts: FxHashMap::default(),
             jumps: FxHashMap::default(),
+            has_settled: false,
             reach: super::returns::Reach::default(),
         };
         state.note_starts();

@@ -81,6 +81,7 @@ fixtures! {
     table_base_spilled.s
     table_behind_mixing.s
     table_behind_moves.s
+    table_behind_usage.s
     table_biased.s
     table_byte_256.s
     table_compare_memory.s
