@@ -7,7 +7,8 @@
 //!    told from those that do ([`returns`]).
 //! 4. Backward slices say where indirect jumps lead ([`slice`](mod@slice), [`tables`]). That brings new code to
 //!    light: back to 2, until nothing changes ([`settle`]).
-//! 5. What is reached becomes blocks and edges; what could not be proven makes its function partial
+//! 5. What may be code, though nothing leads to it, says who else may be entered ([`hidden`]).
+//! 6. What is reached becomes blocks and edges; what could not be proven makes its function partial
 //!    or opaque ([`build`]).
 //!
 //! The last round of 4 runs on the final graph, so that every bound of a jump table is proven over all paths
@@ -20,6 +21,7 @@ mod discover;
 mod explore;
 mod foreign;
 mod fragment;
+mod hidden;
 mod landmarks;
 mod names;
 mod orphans;
@@ -149,6 +151,7 @@ fn functions(stated: &Tables<'_>, progress: &dyn Progress) -> Vec<Function> {
         .collect();
     discover::explore(&mut state, all, progress);
     settle::settle(&mut state, progress);
+    hidden::follow(&mut state, progress);
     let unusual = Unusual::of(&state);
     let open = orphans::open(&state);
     progress.stage("building graphs", state.fragments.len() as u64);

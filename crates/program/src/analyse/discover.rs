@@ -170,8 +170,7 @@ fn news(state: &State<'_>, index: usize) -> News {
         match state.find(target) {
             // What an instruction points to inside a known fragment is a label there, not a start, unless the C library is told of it.
             Some(other) if state.fragments[other].start != target && !initial => {
-                news.held
-                    .extend((is_proven && other != index).then_some(target));
+                news.held.extend((other != index).then_some(target));
             }
             _ => {
                 let pointed = Evidence {

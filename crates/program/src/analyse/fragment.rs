@@ -165,6 +165,11 @@ impl Fragment {
         is_news && self.starts.get(held.since(self.start)) && self.add_root(held)
     }
 
+    /// Whether nobody states that `pos` is a byte of its, nor was it come upon.
+    pub(crate) fn hides(&self, pos: Pos) -> bool {
+        !self.sized && self.block_with(pos).is_none()
+    }
+
     /// Takes over what traversal found.
     pub(crate) fn absorb(&mut self, explored: Explored) {
         self.blocks = explored.blocks;

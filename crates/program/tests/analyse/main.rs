@@ -116,6 +116,8 @@ fixtures! {
     trap_large_save.s
     trap_loop_index.s
     trap_negative_index.s
+    trap_nested_beside.s
+    trap_nested_in_open_end.s
     trap_one_path_guarded.s
     trap_orphan.s
     trap_orphan_with_a_jump.s
