@@ -5,6 +5,7 @@
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 
+use super::slice::effect::Effects;
 use crate::Address;
 use crate::elf::{Binary, PltTarget};
 
@@ -44,7 +45,10 @@ pub(crate) struct Code<'a> {
     base: u64,
     regions: Vec<(Pos, Pos, &'a [u8])>,
     stubs: Vec<(Pos, Pos, PltTarget)>,
+    /// By import: whether a call to it may come back.
     returning: Vec<bool>,
+    /// By import: whether that depends on its first argument.
+    ending_by_status: Vec<bool>,
 }
 
 impl<'a> Code<'a> {
@@ -60,6 +64,7 @@ impl<'a> Code<'a> {
             regions: Vec::new(),
             stubs: Vec::new(),
             returning: Vec::new(),
+            ending_by_status: Vec::new(),
         };
         for region in binary.code() {
             let end = region.range.end().0.checked_sub(base)?;
@@ -87,6 +92,8 @@ impl<'a> Code<'a> {
             .iter()
             .map(|import| !super::names::never_returns(import.name))
             .collect();
+        let by_status = binary.imports().iter().map(super::names::ends_by_status);
+        code.ending_by_status = by_status.collect();
         Some(code)
     }
 
@@ -238,4 +245,31 @@ impl<'a> Code<'a> {
     pub(crate) fn import_returns(&self, import: u32) -> bool {
         self.returning.get(import as usize).copied().unwrap_or(true)
     }
+
+    /// Whether the call of this import that ends the block from `start` to `end` gives it a status by which it ends the process.
+    pub(crate) fn ends_by_status(&self, import: u32, start: Pos, end: Pos) -> bool {
+        let by_status = self.ending_by_status.get(import as usize);
+        by_status.is_some_and(|&by_status| by_status) && {
+            let (bytes, address) = (self.bytes(start, end), self.address(start));
+            status(bytes, address).is_some_and(|status| status != 0)
+        }
+    }
+}
+
+/// The first argument of the call that these instructions end in, an `int`, if one of them gives it.
+fn status(bytes: &[u8], start: Address) -> Option<u32> {
+    const FIRST: u8 = 7;
+    let mut effects = Effects::new();
+    let mut status = None;
+    for instruction in Decoder::with_ip(64, bytes, start.0, DecoderOptions::NONE) {
+        if instruction.mnemonic() == Mnemonic::Call {
+            break;
+        }
+        for (register, value) in effects.of(&instruction).registers {
+            if register == FIRST {
+                status = value.and_then(|value| value.as_constant());
+            }
+        }
+    }
+    status.map(|status| status as u32)
 }

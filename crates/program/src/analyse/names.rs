@@ -3,7 +3,10 @@
 //! A call to an import can be seen to end its path only by the import's name. The list holds what
 //! the headers of glibc, libstdc++, libc++abi, the unwinders and widespread C libraries declare
 //! `noreturn`; leaving one out costs an edge that never runs, naming one wrongly would hide code,
-//! so functions that return in some cases (`error`, `warn`) are not here.
+//! so functions that return in some cases (`warn`) are not here. In which cases is known of those that end the process by the
+//! status that they are given first, unless that is 0.
+
+use crate::elf::Import;
 
 /// By name without version, sorted.
 const NEVER_RETURN: &[&str] = &[
@@ -100,6 +103,15 @@ pub(crate) fn never_returns(name: &str) -> bool {
     let plain = name.split('@').next().unwrap_or(name);
     // Ada's failed checks, one for each kind.
     NEVER_RETURN.contains(&plain) || plain.starts_with("__gnat_rcheck_")
+}
+
+/// Functions of glibc that end the process unless their first argument, an `int`, is 0.
+const END_BY_STATUS: &[&str] = &["error", "error_at_line"];
+
+/// Whether the import ends the process unless its first argument, an `int`, is 0. The names are anybody's, so glibc must be meant.
+pub(crate) fn ends_by_status(import: &Import<'_>) -> bool {
+    let is_of_glibc = |version: &str| version.starts_with("GLIBC_");
+    END_BY_STATUS.contains(&import.name) && import.version.is_some_and(is_of_glibc)
 }
 
 /// Whether a function of the file itself, called `name`, is declared never to return: only names

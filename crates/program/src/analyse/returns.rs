@@ -115,9 +115,19 @@ pub(crate) fn call_falls_through(state: &State<'_>, at: BlockRef) -> bool {
             Callee::Function(owner) => state.reach.returns(owner) || state.reach.continues(at),
             Callee::Unknown => true,
         },
-        Exit::CallImport(import) => state.tables.code.import_returns(import),
+        Exit::CallImport(import) => {
+            state.tables.code.import_returns(import)
+                && (!ends_by_status(state, at) || state.reach.continues(at))
+        }
         _ => true,
     }
+}
+
+/// Whether the block ends in a call of an import that ends the process for what it is given.
+fn ends_by_status(state: &State<'_>, at: BlockRef) -> bool {
+    let block = state.block(at);
+    matches!(block.exit, Exit::CallImport(import)
+        if state.tables.code.ends_by_status(import, block.start, block.end))
 }
 
 /// Whether the block's call is the last instruction of bytes that a table bounds: then the compiler
@@ -163,7 +173,7 @@ struct Search<'s, 'a> {
     returned: Vec<u32>,
     /// By owner: calls of it that wait for its return.
     waiting: FxHashMap<u32, Vec<BlockRef>>,
-    /// Blocks that end in calls that had to wait, but for those behind which the compiler's view was looked for.
+    /// Blocks that end in calls that had to wait or do not come back for what they are given, but for those behind which the compiler's view was looked for.
     waited: Vec<BlockRef>,
     /// Owners of functions in which a jump was reached that leads who knows where.
     unknown: FxHashSet<u32>,
@@ -292,7 +302,12 @@ impl<'s, 'a> Search<'s, 'a> {
                     self.reach.returns[owner as usize]
                 }
             },
-            Exit::CallImport(import) => self.state.tables.code.import_returns(import),
+            Exit::CallImport(import) if self.state.tables.code.import_returns(import) => {
+                let ends = ends_by_status(self.state, at);
+                self.waited.extend(ends.then_some(at));
+                !ends
+            }
+            Exit::CallImport(_) => false,
             _ => true,
         }
     }
@@ -382,7 +397,7 @@ impl<'s, 'a> Search<'s, 'a> {
     /// Whether the block ends in a call of a function that never returns, though nobody says so.
     fn ends_in_undeclared(&self, at: BlockRef) -> bool {
         let Exit::Call(target) = self.state.block(at).exit else {
-            return false;
+            return ends_by_status(self.state, at);
         };
         match callee(self.state, target) {
             Callee::Function(owner) => !self.reach.returns[owner as usize],

@@ -61,6 +61,7 @@ fixtures! {
     maybe_data.s
     nonlocal_goto.c
     noreturn.s
+    noreturn_by_status.s
     noreturn_code_behind.s
     overlap_and_jump_outside.s
     overlap_lock_prefix.s
