@@ -94,6 +94,7 @@ fixtures! {
     table_next_table.s
     table_pic_ja.s
     table_signed_pair.s
+    tail_call_chosen.s
     tail_call_indexed.s
     tail_call_own_entry.s
     tail_call_vtable.s

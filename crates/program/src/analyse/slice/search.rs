@@ -512,15 +512,27 @@ impl<'s, 'a> Slicer<'s, 'a> {
         if search.mode.asks_for_origin() {
             // Where there is no code, as at zero, a jump leads nowhere.
             let constant = path.target.as_constant().map(crate::Address);
-            let is_nowhere = constant.is_some_and(|at| self.state.tables.code.pos(at).is_none());
+            let leaves = constant.is_some_and(|at| {
+                let pos = self.state.tables.code.pos(at);
+                pos.is_none_or(|pos| self.is_function(pos))
+            });
             let is_frame = |address: &Linear| self.is_frame(address);
-            return is_nowhere || path.is_loaded_pointer(search.mode, is_frame);
+            return leaves || path.is_loaded_pointer(search.mode, is_frame);
         }
         let is_solved = path.scaled.is_none() && self.is_closed(path);
         if is_solved {
             search.note(path.solution());
         }
         is_solved
+    }
+
+    /// Whether a function starts at `pos` for certain, which can be no part of this one.
+    fn is_function(&self, pos: Pos) -> bool {
+        self.state.find(pos).is_some_and(|index| {
+            let fragment = &self.state.fragments[index];
+            let evidence = fragment.evidence;
+            fragment.start == pos && evidence.is_proven() && !evidence.may_be_part()
+        })
     }
 
     /// Whether the target is a function of the index and of memory that never changes.
