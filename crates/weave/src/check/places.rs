@@ -13,6 +13,7 @@ use tomo_program::{
 use tomo_wire::plan::{Entry, Tactic};
 
 use super::{Flaw, Found, at};
+use crate::block::is_call;
 use crate::text::Text;
 
 /// What the model says of all places.
@@ -36,6 +37,10 @@ impl<'a> Places<'a> {
                     arrivals.insert(edge.address.0);
                 }
             }
+            // Control comes back from the system, and perhaps twice.
+            let unsure = function.unsure_system_calls();
+            let unsure = unsure.filter_map(|block| function.block(block));
+            arrivals.extend(unsure.map(|block| block.range().end().0));
             for call in function.calls() {
                 let block = function.block(call.block());
                 let block = block.filter(|block| comes_back(*block));
@@ -203,11 +208,8 @@ impl<'a> Places<'a> {
             last.flow_control(),
             FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return
         );
-        let called = matches!(
-            last.flow_control(),
-            FlowControl::Call | FlowControl::IndirectCall
-        );
-        match gone || last.mnemonic() == Mnemonic::Ud2 || called && !comes_back(block) {
+        let called = is_call(&last) && !comes_back(block);
+        match gone || last.mnemonic() == Mnemonic::Ud2 || called {
             true => Ok(()),
             false => Err("the window covers filling into which control may run"),
         }

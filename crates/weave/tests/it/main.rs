@@ -1,5 +1,6 @@
 //! Weaves real programs and proves of every image that it is harmless.
 
+mod asking;
 mod disposal;
 mod moved;
 mod mutations;
