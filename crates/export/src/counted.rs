@@ -2,7 +2,8 @@
 //!
 //! In one function a line ran as often as the most often run of its blocks: what compilers make of one line is
 //! spread over blocks that run one after the other, and sums would count one pass several times. Functions that
-//! have code of one line are copies of it, or callers into which it was put: what ran in each is added up.
+//! have code of one line are copies of it, or callers into which it was put: what ran in each is added up. A line may go on in blocks in
+//! which it does not begin, where ways join; it counts as often as those where none ran in which it does.
 
 mod callgrind;
 mod pprof;
@@ -101,13 +102,26 @@ impl Counted {
         Ok(files)
     }
 
-    /// How often each line of a function ran: as often as that of its blocks which ran most.
+    /// How often each line of a function ran: as often as that of its blocks which ran most, or, if none of these ran, of those in which
+    /// code of it goes on.
     fn line_counts_of(&self, function: &Written<'_, '_>) -> BTreeMap<Position, LineCount> {
         let mut lines = BTreeMap::new();
         for (block, count) in function.view.blocks().zip(&function.counts.blocks) {
             for position in self.located.lines().statements(block) {
                 let line: &mut LineCount = lines.entry(*position).or_insert(*count);
                 *line = line.zip(*count).map(|(one, other)| one.max(other));
+            }
+        }
+        let mut further: BTreeMap<Position, u64> = BTreeMap::new();
+        for (block, count) in function.view.blocks().zip(&function.counts.blocks) {
+            if let Some((position, count)) = self.start(block).zip(*count) {
+                let most = further.entry(position).or_default();
+                *most = count.max(*most);
+            }
+        }
+        for (position, count) in further {
+            if let Some(line) = lines.get_mut(&position).filter(|line| **line == Some(0)) {
+                *line = Some(count);
             }
         }
         lines
