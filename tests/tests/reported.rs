@@ -3,16 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
 use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, Pool, complete};
 use tomo_testkit::tomo;
 
-/// A report of what lies in `folder`: lcov's lines, without remarks.
-fn report(folder: PathBuf) -> Vec<String> {
+/// A report of what lies in `folder`, in this format.
+fn told(folder: &Path, format: &str) -> String {
     let mut report = Command::new(tomo::path().expect("tomo"));
-    report.args(["report", "--format", "lcov"]).arg(folder);
+    report.args(["report", "--format", format]).arg(folder);
     let reported = complete(report, b"").expect("a report");
-    let text = String::from_utf8(reported.stdout).expect("text");
+    String::from_utf8(reported.stdout).expect("text")
+}
+
+/// lcov's lines, without remarks.
+fn report(folder: PathBuf) -> Vec<String> {
+    let text = told(&folder, "lcov");
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.map(str::to_owned).collect()
 }
@@ -24,6 +30,20 @@ fn covered(program: &Path, arguments: &[&str], way: &[&str]) -> Vec<String> {
     command.arg(program).args(arguments);
     complete(command, b"").expect("run");
     report(covering.output())
+}
+
+/// Of a run of `program` that is counted.
+fn counted(program: &Path) -> Vec<String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(tomo::path().expect("tomo"));
+    command.env("TOMO_CACHE_DIR", folder.path());
+    command.current_dir(folder.path());
+    command.args(["count", "--format", "lcov", "--to", "lcov", "--"]);
+    command.arg(program);
+    complete(command, b"").expect("run");
+    let text = std::fs::read_to_string(folder.path().join("lcov")).expect("counts");
+    assert!(text.contains("DA:"), "{text}");
+    text.lines().map(str::to_owned).collect()
 }
 
 /// Where fewer blocks and edges have probes the rest is inferred.
@@ -68,6 +88,32 @@ fn a_program_that_never_ran_hides_nothing_of_another() {
     assert_eq!(of(&[other]), alone);
 }
 
+/// Two programs of one source that are run once each tell what one tells that is run twice.
+#[test]
+fn functions_that_several_programs_have_count_once() {
+    let program = |flag| compiled("gcc", "distant.c", &["-O0", "-g", flag]).expect("built");
+    let (one, other) = (program("-DONE"), program("-DOTHER"));
+    let of = |first: &Path, second: &Path| {
+        let second = second.to_str().expect("text");
+        let pool = Pool::with(&["--level", "edge", second], first).expect("a pool");
+        for (program, arguments) in [(first, &["a", "b"][..]), (Path::new(second), &["a"])] {
+            let mut command = pool.command(program);
+            command.args(arguments);
+            complete(command, b"").expect("run");
+        }
+        let document: Value = serde_json::from_str(&told(&pool.path(), "json")).expect("JSON");
+        let files = document["files"].as_array().expect("files").iter();
+        let files: Vec<Value> = files.map(|file| file["totals"].clone()).collect();
+        (files, document["totals"].clone(), report(pool.path()))
+    };
+    let (twice, both) = (of(&one, &one), of(&one, &other));
+    assert_eq!(twice, both);
+    let ran = |what: &str| twice.0[0][what]["ran"].as_u64().expect("a number");
+    assert_eq!(ran("functions"), 2);
+    // One run alone takes one side of each branch.
+    assert!(ran("branches") > ran("functions"), "{twice:?}");
+}
+
 /// Code of a line may go on in a block in which the line does not begin.
 #[test]
 fn lines_that_go_on_where_ways_join_ran() {
@@ -82,12 +128,15 @@ fn lines_that_go_on_where_ways_join_ran() {
         for level in ["-O0", "-O1", "-O2"] {
             let program = compiled(compiler, "joined.c", &[level, "-g"]).expect("built");
             let lines = covered(&program, &[], &[]);
+            let counted = counted(&program);
             for text in ["PUT(byte);", "PUT(3);", "PUT(byte + 1);"] {
                 let missed = format!("DA:{},0", named(text));
-                assert!(
-                    !lines.contains(&missed),
-                    "{compiler} {level}: {text} {lines:?}"
-                );
+                for lines in [&lines, &counted] {
+                    assert!(
+                        !lines.contains(&missed),
+                        "{compiler} {level}: {text} {lines:?}"
+                    );
+                }
             }
         }
     }

@@ -48,11 +48,11 @@ fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], "?")
 }
 
-/// `FN` and `FNDA`. Functions of one name (copies in several modules, instances) are one.
+/// `FN` and `FNDA`. Functions of one name at several lines are one.
 fn write_functions(out: &mut dyn Write, picture: &Picture, file: &File) -> io::Result<()> {
     let mut functions: BTreeMap<String, (u32, bool)> = BTreeMap::new();
-    for (module, function) in picture.functions_of(file) {
-        let Some(ran) = function.entered.ran() else {
+    for (module, function, copies) in picture.functions_of(file) {
+        let Some(ran) = copies.entered.ran() else {
             continue;
         };
         let graphs = module.model().graphs().ok();

@@ -54,5 +54,6 @@ pub use path_counts::{
 };
 pub use paths::{BadPattern, Paths};
 pub use picture::{
-    Branch, Brief, File, Function, Line, Module, Observed, Picture, Row, Tally, Totals, Unobserved,
+    Branch, Brief, Copies, File, Function, Line, Module, Observed, Picture, Row, Tally, Totals,
+    Unobserved,
 };

@@ -3,9 +3,11 @@
 //! A line *ran* if a block that it belongs to ran ([`tomo_program::dwarf::block_lines`]), in whichever
 //! module; it did not if none of them did; else it is unknown. A branch is a conditional branch of the
 //! machine code, at the line of its instruction, with two sides. A function belongs to the file that
-//! its entry comes from, and its blocks to the same.
+//! its entry comes from, and its blocks to the same. A file has a function once, and its blocks and branches, however many copies
+//! of it there are in modules (`picture/copies.rs`); a module has all of its own.
 
 mod build;
+mod copies;
 mod function;
 mod tally;
 mod unknown;
@@ -113,9 +115,20 @@ pub struct File {
     pub lines: Vec<Line>,
     /// Branches of these lines, by line and then by module and address.
     pub branches: Vec<Branch>,
-    /// Functions, as module and function, by line.
-    pub functions: Vec<(u32, FunctionId)>,
+    /// Functions, by line.
+    pub functions: Vec<Copies>,
     /// All of it.
+    pub totals: Totals,
+}
+
+/// A function of a file, with all copies of it.
+#[derive(Clone, Debug)]
+pub struct Copies {
+    /// Where they are, as module and function.
+    pub of: Vec<(u32, FunctionId)>,
+    /// Whether any of them was entered.
+    pub entered: Finding,
+    /// What ran in any of them.
     pub totals: Totals,
 }
 
@@ -133,10 +146,12 @@ pub struct Line {
 pub struct Branch {
     /// The line that it comes from.
     pub line: u32,
-    /// The module.
+    /// The module, or the first one of those that have copies of it.
     pub module: u32,
-    /// Where the block starts that ends with it.
+    /// Where the block starts that ends with it, in that.
     pub address: Address,
+    /// What it shares with its copies, and with nothing else at this line.
+    pub copy: u64,
     /// Whether its block ran.
     pub block: Finding,
     /// Whether it was taken.
@@ -219,10 +234,10 @@ impl Picture {
         if self.level() > Level::Function {
             return Cow::Borrowed(&file.lines);
         }
-        let functions = self.functions_of(file).map(|(_, function)| function);
+        let functions = self.functions_of(file);
         let mut lines: Vec<Line> = Vec::new();
-        for function in functions.filter(|function| function.line > 0) {
-            let (number, finding) = (function.line, function.entered);
+        for (_, function, copies) in functions.filter(|(_, function, _)| function.line > 0) {
+            let (number, finding) = (function.line, copies.entered);
             match lines.last_mut().filter(|last| last.number == number) {
                 Some(last) => last.finding = last.finding.or(finding),
                 None => lines.push(Line { number, finding }),
@@ -244,14 +259,15 @@ impl Picture {
         })
     }
 
-    /// The functions of a file, with their modules.
+    /// The functions of a file: of each the first of its copies, with its module, and what is known of all of them.
     pub fn functions_of<'p>(
         &'p self,
         file: &'p File,
-    ) -> impl Iterator<Item = (&'p Module, &'p Function)> {
-        file.functions.iter().filter_map(|(module, function)| {
+    ) -> impl Iterator<Item = (&'p Module, &'p Function, &'p Copies)> {
+        file.functions.iter().filter_map(|copies| {
+            let (module, function) = copies.of.first()?;
             let module = self.modules.get(*module as usize)?;
-            Some((module, module.functions.get(function.index())?))
+            Some((module, module.functions.get(function.index())?, copies))
         })
     }
 }

@@ -122,12 +122,12 @@ fn fill_with_files(table: &mut Table, picture: &Picture, detail: Detail, notes: 
             if all {
                 table.push(Kind::File, &row.name, row.totals);
             }
-            for (_, function) in file
+            for (_, function, copies) in file
                 .iter()
                 .filter(|_| detail.functions)
                 .flat_map(|file| picture.functions_of(file))
             {
-                table.push(Kind::Function, &function.title, function.totals);
+                table.push(Kind::Function, &function.title, copies.totals);
             }
         }
     }

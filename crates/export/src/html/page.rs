@@ -151,9 +151,9 @@ fn function_list(out: &mut String, picture: &Picture, file: &File) {
     }
     out.push_str("<details><summary>functions</summary>\n");
     out.push_str(table::HEAD);
-    for (_, function) in picture.functions_of(file) {
+    for (_, function, copies) in picture.functions_of(file) {
         let link = format!("#{}", function.line);
-        row(out, "", &function.title, Some(&link), &function.totals);
+        row(out, "", &function.title, Some(&link), &copies.totals);
     }
     out.push_str(table::END);
     out.push_str("</details>\n");

@@ -9,9 +9,10 @@ use tomo_profile::merge::Finding;
 use tomo_program::{Model, ModelError, Progress, path_of};
 use tomo_wire::plan::Level;
 
+use super::copies::{Named, together};
 use super::function::{Read, Source, keep_greatest, read};
 use super::unknown::unknown_bytes;
-use super::{Branch, File, Line, Module, Observed, Picture, Tally, Totals, Unobserved};
+use super::{Branch, Copies, File, Line, Module, Observed, Picture, Tally, Totals, Unobserved};
 use crate::lines::Lines;
 use crate::{Findings, Paths};
 
@@ -40,6 +41,7 @@ impl Picture {
 #[derive(Default)]
 struct Draft {
     file: File,
+    functions: Vec<Named>,
     lines: Vec<(u32, Finding)>,
     /// The same of modules that no process was observed with, of which nothing is known.
     unobserved: Vec<(u32, Finding)>,
@@ -53,6 +55,8 @@ struct Builder<'a> {
     paths: &'a Paths,
     picture: Picture,
     drafts: Vec<Draft>,
+    /// For each module, for each of its files, the number of the draft.
+    files: Vec<Vec<Option<u32>>>,
     /// By path.
     numbers: FxHashMap<String, u32>,
 }
@@ -63,6 +67,7 @@ impl<'a> Builder<'a> {
             paths,
             picture: Picture::default(),
             drafts: Vec::new(),
+            files: Vec::new(),
             numbers: FxHashMap::default(),
         }
     }
@@ -102,6 +107,7 @@ impl<'a> Builder<'a> {
         }
         module.totals.lines = lines.iter().map(|(_, finding)| *finding).collect();
         self.picture.modules.push(module);
+        self.files.push(files);
         Ok(())
     }
 
@@ -132,14 +138,18 @@ impl<'a> Builder<'a> {
             let draft = function
                 .file
                 .and_then(|file| self.drafts.get_mut(file as usize));
-            let (totals, functions) = match draft {
-                Some(draft) => (&mut draft.file.totals, Some(&mut draft.file.functions)),
-                None => (&mut self.picture.elsewhere, None),
-            };
-            totals.functions = totals.functions + function.totals.functions;
-            totals.blocks = totals.blocks + function.totals.blocks;
-            if let Some(functions) = functions {
-                functions.push((number, function.id));
+            match draft {
+                Some(draft) => draft.functions.push(Named {
+                    line: function.line,
+                    name: read.name,
+                    module: number,
+                    function: function.id,
+                }),
+                None => {
+                    let totals = &mut self.picture.elsewhere;
+                    totals.functions = totals.functions + function.totals.functions;
+                    totals.blocks = totals.blocks + function.totals.blocks;
+                }
             }
             if self.paths.takes_unknown() {
                 let elsewhere = &mut self.picture.elsewhere;
@@ -170,9 +180,11 @@ impl<'a> Builder<'a> {
     /// Files get their final numbers, by path; those without any code are left out.
     fn finish(mut self) -> Picture {
         let by_function_only = self.picture.level() == Level::Function;
-        self.drafts
-            .par_iter_mut()
-            .for_each(|draft| draft.finish(by_function_only));
+        let (modules, files) = (&self.picture.modules, &self.files);
+        self.drafts.par_iter_mut().for_each(|draft| {
+            draft.take_functions(modules, files);
+            draft.finish(by_function_only);
+        });
         if by_function_only {
             let totals = &mut self.picture.elsewhere;
             (totals.blocks, totals.branches) = Default::default();
@@ -194,12 +206,10 @@ impl<'a> Builder<'a> {
         for function in modules.iter_mut().flat_map(|module| &mut module.functions) {
             function.file = function.file.and_then(|file| new[file as usize]);
         }
-        let lines = |(module, function): &(u32, tomo_program::FunctionId)| {
-            let module = &modules[*module as usize];
-            (
-                module.functions[function.index()].line,
-                module.functions[function.index()].entry,
-            )
+        let lines = |copies: &Copies| {
+            let (module, function) = copies.of[0];
+            let function = &modules[module as usize].functions[function.index()];
+            (function.line, function.entry, module)
         };
         for file in &mut self.picture.files {
             file.functions.sort_by_key(lines);
@@ -215,6 +225,16 @@ fn key(draft: &Draft) -> (&str, &str) {
 }
 
 impl Draft {
+    fn take_functions(&mut self, modules: &[Module], files: &[Vec<Option<u32>>]) {
+        let functions = std::mem::take(&mut self.functions);
+        self.file.functions = together(functions, modules, files);
+        let totals = &mut self.file.totals;
+        for copies in &self.file.functions {
+            totals.functions = totals.functions + copies.totals.functions;
+            totals.blocks = totals.blocks + copies.totals.blocks;
+        }
+    }
+
     fn finish(&mut self, by_function_only: bool) {
         if by_function_only {
             self.lines.clear();
@@ -233,6 +253,7 @@ impl Draft {
         let branches = std::mem::take(&mut self.file.branches).into_iter();
         let (mut here, astray): (Vec<_>, Vec<_>) =
             branches.partition(|branch| self.file.line(branch.line).is_some());
+        keep_once(&mut here);
         let place = |branch: &Branch| (branch.line, branch.module, branch.address);
         here.sort_unstable_by_key(place);
         self.astray = astray.iter().flat_map(Branch::sides).collect();
@@ -258,6 +279,20 @@ impl Draft {
         keep_greatest(&mut self.lines);
         self.file.branches.extend(branches);
     }
+}
+
+/// Of copies of a branch, what holds of all together, at the place of the first.
+fn keep_once(branches: &mut Vec<Branch>) {
+    branches.sort_unstable_by_key(|it| (it.line, it.copy, it.module, it.address));
+    branches.dedup_by(|next, kept| {
+        let same = (next.line, next.copy) == (kept.line, kept.copy);
+        if same {
+            kept.block = kept.block.or(next.block);
+            kept.taken = kept.taken.or(next.taken);
+            kept.not_taken = kept.not_taken.or(next.not_taken);
+        }
+        same
+    });
 }
 
 impl Branch {

@@ -3,7 +3,9 @@
 use tomo_profile::merge::Finding;
 use tomo_program::dwarf::Position;
 use tomo_program::{BlockView, EdgeKind, FunctionView};
+use tomo_wire::checksum;
 
+use super::copies::shape;
 use super::{Branch, Function, Tally, Totals};
 use crate::Findings;
 use crate::lines::Lines;
@@ -31,6 +33,8 @@ impl Source<'_> {
 /// What the picture takes from one function.
 pub(super) struct Read {
     pub(super) function: Function,
+    /// Its name for linkers.
+    pub(super) name: Option<Box<str>>,
     /// Lines of files that are shown, each once.
     pub(super) lines: Vec<(Position, Finding)>,
     /// Branches, with their files.
@@ -75,12 +79,16 @@ pub(super) fn read(
                 branches: Tally::default(),
             },
         },
+        name: function.name().map(Box::from),
         lines,
         branches: Vec::new(),
         nowhere: Tally::default(),
     };
+    let whose = read.whose(module, shape(function));
     for block in function.blocks() {
-        if let Some(branch) = branch(block, module, findings) {
+        if let Some(mut branch) = branch(block, module, findings) {
+            let offset = branch.address.0.wrapping_sub(function.entry().0);
+            branch.copy = checksum(&[whose, offset].map(u64::to_le_bytes).concat());
             read.add_branch(branch, source.lines.last(block), source);
         }
     }
@@ -110,6 +118,18 @@ fn lift(
 }
 
 impl Read {
+    /// A checksum of what the function shares with its copies of the same shape, and with no other one: name and place.
+    fn whose(&self, module: u32, shape: u64) -> u64 {
+        let function = &self.function;
+        let [file, line, name] = match (function.file, &self.name) {
+            (Some(file), Some(name)) => {
+                [file.into(), function.line.into(), checksum(name.as_bytes())]
+            }
+            _ => [u64::MAX, module.into(), function.entry.0],
+        };
+        checksum(&[file, line, name, shape].map(u64::to_le_bytes).concat())
+    }
+
     fn add_branch(&mut self, mut branch: Branch, place: Option<Position>, source: &Source<'_>) {
         let sides: Tally = branch.sides().into_iter().collect();
         self.function.totals.branches = self.function.totals.branches + sides;
@@ -130,7 +150,7 @@ pub(super) fn finding(all: &[Finding], index: usize) -> Finding {
 }
 
 /// The conditional branch that ends a block.
-fn branch(block: BlockView<'_>, module: u32, findings: &Findings) -> Option<Branch> {
+pub(super) fn branch(block: BlockView<'_>, module: u32, findings: &Findings) -> Option<Branch> {
     let side = |kind: EdgeKind| {
         let edge = block.successors().find(|edge| edge.kind == kind)?;
         Some(finding(&findings.edges, edge.id.index()))
@@ -139,6 +159,7 @@ fn branch(block: BlockView<'_>, module: u32, findings: &Findings) -> Option<Bran
         line: 0,
         module,
         address: block.address(),
+        copy: 0,
         block: finding(&findings.blocks, block.id().index()),
         taken: side(EdgeKind::Taken)?,
         not_taken: side(EdgeKind::NotTaken)?,
