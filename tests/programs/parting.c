@@ -329,7 +329,7 @@ static int namespaced(void) {
   return 0;
 }
 
-/* Starts three programs without its environment, and one that there is not; ends as the last one does. */
+/* Starts four programs without its environment, and one that there is not; ends as the last one does. */
 static int scrubs(void) {
   char *words[] = {"sh", "-c", "exit 4", 0}, *none[] = {0}, *others[] = {"LD_PRELOAD=", "PATH=/bin:/usr/bin", 0};
   pid_t child;
@@ -341,6 +341,11 @@ static int scrubs(void) {
     _exit(9);
   }
   if (end_of(child) != 4) return 5;
+  if (!(child = vfork())) {
+    execle("/bin/sh", "sh", "-c", "exit 4", (char *)0, none);
+    _exit(9);
+  }
+  if (end_of(child) != 4) return 6;
   clearenv();
   return execv("/bin/sh", words);
 }

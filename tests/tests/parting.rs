@@ -505,7 +505,7 @@ fn a_process_in_another_namespace_takes_no_slab_of_the_living() {
 /// What is started without our names could not be observed; what could not be started is nothing.
 #[test]
 fn programs_that_are_started_without_the_environment_are_counted() {
-    let words = "3 programs were started without the environment";
+    let words = "4 programs were started without the environment";
     assert_eq!(alone("scrubs").status.code(), Some(4));
     for options in WAYS {
         let said = does_the_same(options, "scrubs");
