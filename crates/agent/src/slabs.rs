@@ -20,7 +20,7 @@ use tomo_wire::tracing::Origin;
 
 use crate::system::{self, Access, File, How, Protection, SIGTRAP_BIT};
 use crate::tables::tables;
-use crate::{ahead, chains, door, shadow, tracks};
+use crate::{ahead, chains, door, forked, shadow, tracks};
 
 tables! {
     /// Where in memory this process has mapped each slab; 0 where it has not.
@@ -336,8 +336,12 @@ fn put_at(slab: u32, place: usize) -> Option<()> {
     }
 }
 
-/// The slab in which the calling thread counts, and where that is. O(slabs).
+/// The slab in which the calling thread counts, and where that is; `None` in a sandbox that the program has closed, in which the
+/// system is not asked. O(slabs).
 fn mine() -> Option<(usize, usize)> {
+    if forked::is_closed() {
+        return None;
+    }
     let place = system::gs().wrapping_sub(DISTANCE.load(Ordering::Relaxed));
     let is_here = |known: &AtomicUsize| known.load(Ordering::Relaxed) == place;
     let slab = PLACES.iter().position(is_here)?;
