@@ -20,6 +20,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use page::{Covered, Row};
 use run::{How, Outcome, Place};
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use suites::{SUITES, Suite};
 
@@ -68,7 +69,11 @@ impl Compat {
         if let Some(unknown) = self.only.iter().find(|name| !known(name)) {
             bail!("there is no suite called {unknown}");
         }
-        let tomo = self.tomo.clone().map_or_else(house::build_tomo, Ok)?;
+        // Suites run in folders of their own.
+        let tomo = match &self.tomo {
+            Some(path) => fs::canonicalize(path).with_context(|| path.display().to_string())?,
+            None => house::build_tomo()?,
+        };
         let folder = house::target()?.join("compat");
         let place = Place::new(&folder, &tomo, self.jobs);
         if self.programs {
