@@ -336,13 +336,18 @@ fn put_at(slab: u32, place: usize) -> Option<()> {
     }
 }
 
+/// Where the calling thread counts.
+fn here() -> usize {
+    system::gs().wrapping_sub(DISTANCE.load(Ordering::Relaxed))
+}
+
 /// The slab in which the calling thread counts, and where that is; `None` in a sandbox that the program has closed, in which the
 /// system is not asked. O(slabs).
 fn mine() -> Option<(usize, usize)> {
     if forked::is_closed() {
         return None;
     }
-    let place = system::gs().wrapping_sub(DISTANCE.load(Ordering::Relaxed));
+    let place = here();
     let is_here = |known: &AtomicUsize| known.load(Ordering::Relaxed) == place;
     let slab = PLACES.iter().position(is_here)?;
     (place != 0).then_some((slab, place))
@@ -388,7 +393,7 @@ fn go_on() -> Option<()> {
     if let Some(forks) = shared(FORKS) {
         forks.fetch_add(1, Ordering::Relaxed);
     }
-    let place = system::gs().wrapping_sub(DISTANCE.load(Ordering::Relaxed));
+    let place = here();
     if place == NOWHERE.load(Ordering::Relaxed) {
         return None;
     }
