@@ -296,9 +296,13 @@ pub(crate) fn heard(state: &State, known: &Known) -> Option<tomo_protocol::Since
     text.trim().parse().ok()
 }
 
-/// Removes the images of earlier assignments, unless there are runs that may use them. (One that begins just now and
-/// knows of an earlier assignment finds no image, and is not observed.)
+/// Removes the images of earlier assignments, unless there are runs that may use them, or somebody makes images just
+/// now, which nobody knows of before all of them are made. (A run that begins just now and knows of an earlier assignment
+/// finds no image, and is not observed.)
 pub(crate) fn remove_others(state: &State) {
+    let Some(_lock) = state.try_lock("bake") else {
+        return;
+    };
     let known = Known::all(state);
     if known.is_empty() || !numbered(&state.file("runs")).is_empty() {
         return;
@@ -309,5 +313,39 @@ pub(crate) fn remove_others(state: &State) {
         if entry.file_name().to_str().is_none_or(|name| !used(name)) {
             let _ = fs::remove_file(entry.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tomo_protocol::{CampaignId, Policy};
+
+    fn known_without_modules(state: &State) -> Known {
+        let common = Common {
+            bearer: state.bearer(),
+            campaign: CampaignId(Default::default()),
+            plans: Name(1),
+            variant: 0,
+            units: units_name(&Units::default()),
+            policy: Policy::default(),
+            interval_ms: 1000,
+        };
+        Known::new(common, Vec::new(), false)
+    }
+
+    #[test]
+    fn images_in_the_making_are_nobodys_to_remove() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::open(folder.path()).unwrap();
+        known_without_modules(&state).write(&state).unwrap();
+        let image = image_path(&state, "program.image");
+        fs::write(&image, "code").unwrap();
+        let making = state.lock("bake").unwrap();
+        remove_others(&state);
+        assert!(image.exists(), "who makes it has the lock");
+        drop(making);
+        remove_others(&state);
+        assert!(!image.exists(), "no assignment that is known has it");
     }
 }

@@ -134,6 +134,11 @@ impl State {
             .map_err(|(_, error)| StateError::Io(path, error.into()))
     }
 
+    /// Takes the lock of this name, unless somebody has it.
+    pub(crate) fn try_lock(&self, name: &str) -> Option<Flock<File>> {
+        try_lock(&self.file(name))
+    }
+
     /// Takes a number that no run of this installation had, with a folder of its own, which is locked and
     /// otherwise empty.
     pub(crate) fn next_run(&self) -> Result<(u64, PathBuf, Flock<File>), StateError> {
@@ -143,7 +148,7 @@ impl State {
             let folder = self.file("runs").join(number.to_string());
             match new_folder(&folder) {
                 Ok(()) => {
-                    let lock = try_lock(&folder).ok_or(io::ErrorKind::WouldBlock);
+                    let lock = try_lock(&folder.join("lock")).ok_or(io::ErrorKind::WouldBlock);
                     let lock = lock.map_err(|kind| at(&folder)(kind.into()))?;
                     return Ok((number, folder, lock));
                 }
@@ -178,7 +183,7 @@ impl State {
     pub(crate) fn lock_left(&self, folder: &Path) -> Option<Flock<File>> {
         // Whoever takes a number makes a folder and locks it; not to come in between.
         let _lock = self.lock("lock").ok()?;
-        try_lock(folder)
+        try_lock(&folder.join("lock"))
     }
 }
 
@@ -187,9 +192,9 @@ fn name_of(token: Option<&str>) -> Name {
     Name(tomo_wire::checksum(token.unwrap_or_default().as_bytes()))
 }
 
-/// Locks the folder of a run, unless somebody has.
-fn try_lock(folder: &Path) -> Option<Flock<File>> {
-    let file = lockable(&folder.join("lock")).ok()?;
+/// Takes the lock that is this file, unless somebody has it.
+fn try_lock(path: &Path) -> Option<Flock<File>> {
+    let file = lockable(path).ok()?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).ok()
 }
 
