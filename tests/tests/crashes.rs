@@ -280,6 +280,37 @@ fn rust_panics_that_abort_are_told() {
     }
 }
 
+/// Functions that compilers put into others have frames of their own, at the line of the call that is gone.
+#[test]
+fn functions_that_were_inlined_are_told() {
+    const SOURCE: &str = include_str!("../programs/crashing_inlined.c");
+    let line = |remark: &str| {
+        let at = SOURCE.lines().position(|line| line.contains(remark));
+        at.expect("the line") as u64 + 1
+    };
+    let stack = [
+        ("innermost", "the fault", true),
+        ("middle", "the call of innermost", true),
+        ("outer", "the call of middle", false),
+        ("start", "the call of outer", true),
+        ("main", "the call of start", false),
+    ];
+    for (compiler, version) in [("gcc", "5"), ("gcc", "4"), ("clang-19", "5")] {
+        let flags = ["-O2", "-g", &format!("-gdwarf-{version}")];
+        let program = compiled(compiler, "crashing_inlined.c", &flags).expect("built");
+        let all = crashes(&program, &[]);
+        assert_eq!(all.len(), 1, "{all:#?}");
+        let frames = all[0]["frames"].as_array().expect("frames").iter();
+        let told: Vec<_> = frames
+            .map(|frame| (&frame["function"], &frame["line"], &frame["inlined"]))
+            .collect();
+        for (at, (name, remark, is_inlined)) in stack.into_iter().enumerate() {
+            let expected = (&name.into(), &line(remark).into(), &is_inlined.into());
+            assert_eq!(told[at], expected, "{compiler}: {told:?}");
+        }
+    }
+}
+
 /// A run that was killed before it wrote anything is named, and the others are told.
 #[test]
 fn runs_that_cannot_be_read_are_left_out() {

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
 use tomo_export::{Place, places};
-use tomo_launch::{CRASHES, Crash, End};
+use tomo_launch::{CRASHES, Crash, CrashedModule, End, Frame};
 
 /// Show where runs crashed: what each thread that got a fatal signal was doing, with source lines.
 ///
@@ -87,8 +87,8 @@ fn runs_in(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Where the frames are, in their order.
-pub(crate) fn placed(crash: &Crash) -> Vec<Place> {
-    let mut found = vec![Place::default(); crash.frames.len()];
+fn placed(crash: &Crash) -> Vec<Vec<Place>> {
+    let mut found = vec![vec![Place::default()]; crash.frames.len()];
     for (number, module) in crash.modules.iter().enumerate() {
         let mine: Vec<usize> = (0..crash.frames.len())
             .filter(|&at| crash.frames[at].module == Some(number))
@@ -98,8 +98,8 @@ pub(crate) fn placed(crash: &Crash) -> Vec<Place> {
         }
         let addresses: Vec<u64> = mine.iter().map(|&at| crash.frames[at].address).collect();
         let named = places(&module.path, &module.build_id, &addresses);
-        for (at, place) in mine.into_iter().zip(named) {
-            found[at] = place;
+        for (at, places) in mine.into_iter().zip(named) {
+            found[at] = places;
         }
     }
     found
@@ -120,7 +120,19 @@ fn fate(crash: &Crash, ended: Option<i64>) -> &'static str {
     }
 }
 
-fn described(crash: &Crash, places: &[Place], ended: Option<i64>) -> String {
+/// The frames with their places: those of functions that were inlined stand for frames of their own.
+fn shown<'c>(
+    crash: &'c Crash,
+    places: &'c [Vec<Place>],
+) -> impl Iterator<Item = (&'c Frame, Option<&'c CrashedModule>, &'c Place)> {
+    let frames = crash.frames.iter().zip(places);
+    frames.flat_map(|(frame, places)| {
+        let module = frame.module.and_then(|module| crash.modules.get(module));
+        places.iter().map(move |place| (frame, module, place))
+    })
+}
+
+fn described(crash: &Crash, places: &[Vec<Place>], ended: Option<i64>) -> String {
     let mut text = format!(
         "process {}, thread {}: {}{}{}\n",
         crash.process,
@@ -133,15 +145,17 @@ fn described(crash: &Crash, places: &[Place], ended: Option<i64>) -> String {
         },
         fate(crash, ended)
     );
-    for (number, (frame, place)) in crash.frames.iter().zip(places).enumerate() {
-        let module = frame.module.and_then(|module| crash.modules.get(module));
+    for (number, (frame, module, place)) in shown(crash, places).enumerate() {
         let module = module.and_then(|module| module.path.file_name());
         let module = module.map_or("?".into(), |name| name.to_string_lossy());
         let function = place.function.as_deref().unwrap_or("?");
         let line = place.line.as_ref();
         let line = line.map_or_else(String::new, |line| format!(" at {line}"));
-        let address = frame.address;
-        text += &format!("  {number:>2}. {function}{line} ({module} {address:#x})\n");
+        let address = match place.is_inlined {
+            true => "inlined".to_owned(),
+            false => format!("{:#x}", frame.address),
+        };
+        text += &format!("  {number:>2}. {function}{line} ({module} {address})\n");
     }
     text += match crash.end {
         End::Whole => "",
@@ -152,14 +166,14 @@ fn described(crash: &Crash, places: &[Place], ended: Option<i64>) -> String {
     text
 }
 
-fn document(run: &Path, crash: &Crash, places: &[Place], ended: Option<i64>) -> Value {
-    let frames = crash.frames.iter().zip(places).map(|(frame, place)| {
-        let module = frame.module.and_then(|module| crash.modules.get(module));
+fn document(run: &Path, crash: &Crash, places: &[Vec<Place>], ended: Option<i64>) -> Value {
+    let frames = shown(crash, places).map(|(frame, module, place)| {
         json!({
             "module": module.map(|module| module.path.to_string_lossy()),
             "build_id": module.map(|module| tomo_program::hexadecimal(&module.build_id)),
             "address": format!("{:#x}", frame.address),
             "function": place.function,
+            "inlined": place.is_inlined,
             "file": place.line.as_ref().map(|line| &line.file),
             "line": place.line.as_ref().map(|line| line.line),
         })

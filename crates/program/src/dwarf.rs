@@ -5,7 +5,7 @@
 //! §3.3 (subprograms), §3.3.8 (out-of-line instances of inlined ones), §6.2 (line numbers); versions 2
 //! to 4 are read too. `gimli` decodes; what is asked of it, and in which order, is here.
 //!
-//! Everything is read in parallel over units and costs time and memory linear in the size of the
+//! Everything but [`frames()`] is read in parallel over units and costs time and memory linear in the size of the
 //! sections, whatever they contain. That is a promise against hostile files, and it needs care, since
 //! DWARF can refer to one long thing from many short ones:
 //!
@@ -21,6 +21,7 @@
 //! programs (`.gnu_debugaltlink`): names in it are missing.
 
 mod block_lines;
+mod frames;
 mod inlined;
 mod line_program;
 mod lines;
@@ -36,6 +37,7 @@ use crate::{Address, Range, Warning};
 use rustc_hash::FxHashMap;
 
 pub use block_lines::{BlockLines, block_lines};
+pub use frames::{Frame, frames};
 pub use lines::{Lines, Position, lines};
 pub use sections::Sections;
 

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tomo_export::predicates::Sites;
 use tomo_export::words::grouped;
-use tomo_export::{Located, places};
+use tomo_export::{Located, Place, places};
 use tomo_isolate::{Answer, fleet_answer};
 use tomo_program::hexadecimal;
 use tomo_protocol::{Campaign, Cause, Client, CrashFrame, Found, Group, paths};
@@ -90,20 +90,23 @@ fn named(frames: &[CrashFrame], located: &Located) -> Vec<String> {
     let addresses: Vec<u64> = frames.iter().map(|frame| frame.address).collect();
     let found = places(&located.path, id, &addresses);
     let each = frames.iter().zip(found);
-    each.map(|(frame, place)| {
-        if frame.build_id != mine {
+    each.flat_map(|(frame, places)| match frame.build_id == mine {
+        true => places.iter().map(|place| spoken(frame, place)).collect(),
+        false => {
             let id = frame.build_id.get(..12).unwrap_or(&frame.build_id);
-            return format!("{:#x} in the module {id}", frame.address);
-        }
-        let function = place
-            .function
-            .unwrap_or_else(|| format!("{:#x}", frame.address));
-        match place.line {
-            Some(line) => format!("{function} at {line}"),
-            None => function,
+            vec![format!("{:#x} in the module {id}", frame.address)]
         }
     })
     .collect()
+}
+
+fn spoken(frame: &CrashFrame, place: &Place) -> String {
+    let address = || format!("{:#x}", frame.address);
+    let function = place.function.clone().unwrap_or_else(address);
+    match &place.line {
+        Some(line) => format!("{function} at {line}"),
+        None => function,
+    }
 }
 
 fn as_text(found: &Found, answers: &[(&Group, Answer)], located: &Located) -> String {

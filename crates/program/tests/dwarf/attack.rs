@@ -104,6 +104,7 @@ fn thousands_of_mutations() {
             }
         }
         read(&broken);
+        check::some_frames(&sections(&broken));
     }
 }
 
