@@ -234,7 +234,7 @@ impl Wanted<'_> {
             return Err(Reason::NoSlab.into());
         }
         check_layout(module, &image)?;
-        check_bytes(module, &image)?;
+        check_bytes(module, &image, self.counters)?;
         if separate {
             return self.arm_separately(&file, &image, buffer);
         }
@@ -385,18 +385,22 @@ fn check_layout(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
 }
 
 /// The module is the one that the image was made of: its file has not been touched since, or else it has a build id, and the text in
-/// memory is the same.
-fn check_bytes(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
-    if stamp_in(module, image).is_some() {
+/// memory is the same. That a file that was touched is the same is noted in the record, for those who come later: it takes
+/// longer than all else, and files are touched by who links or keeps them as by who writes.
+fn check_bytes(module: &Module<'_>, image: &Image, counters: Counters) -> Result<(), Refused> {
+    let known = |stamp: &FileStamp| *stamp == image.stamp || counters.has_file(stamp.checksum());
+    if stamp_of_file(module).as_ref().is_some_and(known) {
         return Ok(());
     }
     if let Some(first) = image.regions().first()
         && module.path.is_empty()
     {
         maps::find_program(text_at(module.bias, first));
-        if stamp_in(module, image).is_some() {
-            return Ok(());
-        }
+    }
+    // Before the text is looked at: who writes to the file after that changes what this says.
+    let stamp = stamp_of_file(module);
+    if stamp.as_ref().is_some_and(known) {
+        return Ok(());
     }
     if image.module.build_id().is_none() {
         return Err(match is_its_file(module, image) {
@@ -405,16 +409,23 @@ fn check_bytes(module: &Module<'_>, image: &Image) -> Result<(), Refused> {
         });
     }
     let same = image.regions().iter().all(|region| {
-        let start = module.bias.wrapping_add(region.address.get() as usize) as *const u8;
+        let start = text_at(module.bias, region) as *const u8;
         // SAFETY: the layout was checked: these pages are the module's loaded text.
         let text = unsafe { slice::from_raw_parts(start, region.length.get() as usize) };
         checksum(text) == region.original.get()
     });
-    if same {
-        Ok(())
-    } else {
-        Err(Reason::ModuleChanged.into())
+    if !same {
+        return Err(Reason::ModuleChanged.into());
     }
+    let is_mapped = |stamp: &FileStamp| {
+        let place = (stamp.device.get(), stamp.inode.get());
+        let mut regions = image.regions().iter();
+        regions.all(|region| maps::file_at(text_at(module.bias, region)) == Some(place))
+    };
+    if let Some(stamp) = stamp.filter(is_mapped) {
+        counters.note_file(stamp.checksum());
+    }
+    Ok(())
 }
 
 /// Whether the module's file is the one of which the image was made, whatever has become of it.
@@ -432,10 +443,10 @@ fn path_of<'m>(module: &Module<'m>) -> &'m CStr {
     }
 }
 
-/// The stamp of the module's file, if it is the one of which the image was made.
-fn stamp_in(module: &Module<'_>, image: &Image) -> Option<FileStamp> {
+/// The stamp of the file that is where the module's was.
+fn stamp_of_file(module: &Module<'_>) -> Option<FileStamp> {
     let status = system::status(path_of(module)).ok()?;
-    Some(stamp_of(&status)).filter(|stamp| *stamp == image.stamp)
+    Some(stamp_of(&status))
 }
 
 /// What tells of a file that it is still the one that was looked at.
@@ -642,7 +653,7 @@ impl Place<'_> {
     fn publish(&self, module: &Module<'_>, windows: &'static [Window], counters: Counters) {
         let read_first = self.files.text.is_in_memory();
         let path = path_of(module);
-        let stamp = stamp_in(module, self.image);
+        let stamp = stamp_of_file(module).filter(|stamp| *stamp == self.image.stamp);
         for (index, region) in self.image.regions().iter().enumerate() {
             armed::add(armed::Region {
                 start: text_at(module.bias, region),

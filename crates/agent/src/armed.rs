@@ -70,6 +70,16 @@ impl Counters {
         self.field(Field::Sound).store(checksum, Ordering::Relaxed);
     }
 
+    /// Whether a process that has this record found the file with a stamp of this checksum to have the text of the image.
+    pub(crate) fn has_file(&self, stamp: u64) -> bool {
+        stamp != 0 && self.field(Field::File).load(Ordering::Relaxed) == stamp
+    }
+
+    /// Notes that it did.
+    pub(crate) fn note_file(&self, stamp: u64) {
+        self.field(Field::File).store(stamp, Ordering::Relaxed);
+    }
+
     /// Notes that this process is not armed, and why.
     pub(crate) fn note_refused(&self, reason: record::Reason, errno: u32) {
         self.count(Field::Refused);
@@ -97,6 +107,7 @@ const _: () = {
     assert!(
         live_offset(Field::Sound).is_multiple_of(8)
             && live_offset(Field::Without).is_multiple_of(8)
+            && live_offset(Field::File).is_multiple_of(8)
     );
 };
 

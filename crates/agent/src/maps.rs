@@ -1,7 +1,7 @@
 //! The files that are mapped, as the system tells: a line for each mapping (Linux, `proc_pid_maps(5)`).
 //!
-//! Asked only where the loader names none: a program that was started by the loader's name has no path there, and
-//! `/proc/self/exe` is the loader.
+//! Asked where the loader names none: a program that was started by the loader's name has no path there, and
+//! `/proc/self/exe` is the loader. And where a file is no longer as it was, whether it is the one that is mapped.
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -72,8 +72,16 @@ impl Iterator for Told {
     }
 }
 
-/// Puts the path of what is mapped at `address` into `path`, with a zero at its end.
-fn find(address: usize, path: &mut [u8; LONGEST]) -> Option<()> {
+/// Device and inode of a file.
+pub(crate) type Place = (u64, u64);
+
+/// Of which file the memory at `address` is a copy.
+pub(crate) fn file_at(address: usize) -> Option<Place> {
+    find(address, &mut [])
+}
+
+/// Which file is mapped at `address`; puts its path into `path`, with a zero at its end, unless that has no room at all.
+fn find(address: usize, path: &mut [u8]) -> Option<Place> {
     let file = system::open(c"/proc/self/maps", Access::Read, true).ok()?;
     let mut told = Told {
         file,
@@ -83,35 +91,47 @@ fn find(address: usize, path: &mut [u8; LONGEST]) -> Option<()> {
         offset: 0,
     };
     loop {
-        let start = number(&mut told, b'-')?;
-        let end = number(&mut told, b' ')?;
-        let is_it = (start..end).contains(&address);
-        // Rights, offset, device and inode have no slash.
+        let start = number(&mut told, 16, b'-')?;
+        let end = number(&mut told, 16, b' ')?;
+        let is_it = (start..end).contains(&(address as u64));
+        // The rights, which are no number.
+        told.by_ref().find(|byte| *byte == b' ')?;
+        let _offset = number(&mut told, 16, b' ')?;
+        let (major, minor) = (number(&mut told, 16, b':')?, number(&mut told, 16, b' ')?);
+        let inode = number(&mut told, 10, b' ')?;
         let mut rest = told.by_ref().take_while(|byte| *byte != b'\n');
         let from = rest.by_ref().find(|byte| *byte == b'/');
-        let mut places = path.iter_mut();
-        for byte in from.into_iter().chain(rest) {
-            if is_it {
+        if !is_it {
+            rest.for_each(drop);
+            continue;
+        }
+        from?;
+        let name = from.into_iter().chain(rest).chain([0]);
+        if !path.is_empty() {
+            let mut places = path.iter_mut();
+            for byte in name {
                 *places.next()? = byte;
             }
         }
-        if is_it {
-            *places.next()? = 0;
-            return from.map(|_| ());
-        }
+        return Some((device(major, minor), inode));
     }
 }
 
-/// The number that ends with this byte.
-fn number(told: &mut Told, end: u8) -> Option<usize> {
-    let mut number = 0;
+/// A device as `stat` numbers it (Linux, `new_encode_dev`).
+fn device(major: u64, minor: u64) -> u64 {
+    minor & 0xff | major << 8 | (minor & !0xff) << 12
+}
+
+/// The number to this base that ends with this byte.
+fn number(told: &mut Told, base: u64, end: u8) -> Option<u64> {
+    let mut number = 0u64;
     loop {
         let digit = match told.next()? {
             byte if byte == end => return Some(number),
             byte @ b'0'..=b'9' => byte - b'0',
-            byte @ b'a'..=b'f' => byte - b'a' + 10,
+            byte @ b'a'..=b'f' if base == 16 => byte - b'a' + 10,
             _ => return None,
         };
-        number = number << 4 | usize::from(digit);
+        number = number.wrapping_mul(base).wrapping_add(digit.into());
     }
 }

@@ -16,8 +16,7 @@ use std::process::{Command, Stdio};
 
 use memchr::memmem;
 use tomo_program::{Headers, Identity, Key, Needed, hexadecimal};
-use tomo_wire::{FileStamp, ModuleId, checksum};
-use zerocopy::IntoBytes as _;
+use tomo_wire::{FileStamp, ModuleId};
 
 use crate::{Placed, Target};
 
@@ -125,7 +124,7 @@ impl Observed {
     pub(crate) fn cached_as(&self) -> String {
         match self.id.build_id() {
             Some(_) => self.stem.clone(),
-            None => format!("{}-of{:x}", self.stem, checksum(self.stamp.as_bytes())),
+            None => format!("{}-of{:x}", self.stem, self.stamp.checksum()),
         }
     }
 

@@ -204,6 +204,7 @@ impl Counters {
             identity: 0.into(),
             sound: 0.into(),
             without: self.without.into(),
+            file: 0.into(),
         }
     }
 }

@@ -70,3 +70,11 @@ pub struct FileStamp {
     /// when anything about it last did.
     pub changed: I64,
 }
+
+impl FileStamp {
+    /// What names it where there is no room for all of it.
+    #[must_use]
+    pub fn checksum(&self) -> u64 {
+        crate::checksum(self.as_bytes())
+    }
+}

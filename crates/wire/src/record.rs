@@ -86,6 +86,9 @@ pub struct Live {
     pub sound: U64,
     /// Programs that were started in an environment in which the agent is not loaded.
     pub without: U64,
+    /// The checksum of the [stamp](crate::FileStamp) of a file that is no longer as it was when the image was made, and that a
+    /// process found to have the same text, or 0: those who come later do not read it once more.
+    pub file: U64,
 }
 
 /// Why a process was not armed.
@@ -318,6 +321,7 @@ pub const fn live_offset(field: Field) -> u64 {
         Field::Identity => offset_of!(Live, identity),
         Field::Sound => offset_of!(Live, sound),
         Field::Without => offset_of!(Live, without),
+        Field::File => offset_of!(Live, file),
     };
     LIVE + within as u64
 }
@@ -345,4 +349,6 @@ pub enum Field {
     Sound,
     /// [`Live::without`].
     Without,
+    /// [`Live::file`].
+    File,
 }
