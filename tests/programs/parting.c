@@ -128,14 +128,14 @@ static int sandboxed_child(void) {
 }
 
 /* As a debugger starts its program: every stop is told, and gone on from without the signal. */
-static int traced(void) {
-  pid_t child = fork();
-  if (child == 0) {
-    ptrace(PTRACE_TRACEME, 0, 0, 0);
-    work1(dense(4));
-    execl("/bin/true", "true", (char *)0);
-    _exit(97);
-  }
+static void becomes_traced(const char *path) {
+  ptrace(PTRACE_TRACEME, 0, 0, 0);
+  if (path) say("another", work3(3)), execl(path, path, (char *)0);
+  say("child", work1(dense(4)));
+  execl("/bin/true", "true", (char *)0);
+  _exit(97);
+}
+static int attends(pid_t child) {
   int status;
   for (unsigned stops = 0; waitpid(child, &status, 0) > 0;) {
     if (!WIFSTOPPED(status)) { say("stops", stops); break; }
@@ -146,6 +146,31 @@ static int traced(void) {
   say("ended", WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status));
   say("parent", work2(4));
   return 0;
+}
+static int traced(void) {
+  pid_t child = fork();
+  if (child == 0) becomes_traced(0);
+  return attends(child);
+}
+/* The same of a child that borrows its parent's memory, of one that asks twice, and of one that finds nothing to become at first. */
+static int traced_guest(void) {
+  pid_t child = vfork();
+  if (child == 0) becomes_traced(0);
+  return attends(child);
+}
+static int traced_twice(void) {
+  pid_t child = vfork();
+  if (child == 0) {
+    say("asked", !ptrace(PTRACE_TRACEME, 0, 0, 0));
+    say("again", !ptrace(PTRACE_TRACEME, 0, 0, 0));
+    becomes_traced(0);
+  }
+  return attends(child);
+}
+static int traced_in_vain(void) {
+  pid_t child = vfork();
+  if (child == 0) becomes_traced("/nowhere/at/all");
+  return attends(child);
 }
 
 /* Changes a constant in its text, and then has a jump lead elsewhere. */
@@ -439,7 +464,8 @@ static int forks_on_a_small_stack(void) {
 
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"sandboxed", sandboxed}, {"sandboxed_child", sandboxed_child},
-  {"called_back", called_back}, {"traced", traced}, {"patches", patches},
+  {"called_back", called_back}, {"traced", traced},
+  {"traced_guest", traced_guest}, {"traced_twice", traced_twice}, {"traced_in_vain", traced_in_vain}, {"patches", patches},
   {"locks", locks}, {"limited", limited},
   {"walks", walks}, {"bounds", bounds}, {"shuts_in", shuts_in},
   {"drops", drops}, {"returns", returns}, {"moves_out", moves_out}, {"leaves", leaves}, {"bordering", bordering}, {"namespaced", namespaced},

@@ -30,6 +30,17 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Where in the program's file this function begins.
+fn address_of(function: &str) -> u64 {
+    let output = Command::new("nm").arg(program()).output().expect("nm");
+    let symbols = text(&output.stdout);
+    let line = symbols
+        .lines()
+        .find(|line| line.ends_with(&format!(" {function}")));
+    let address = line.and_then(|line| line.split(' ').next());
+    u64::from_str_radix(address.expect("a symbol"), 16).expect("a number")
+}
+
 /// Output and exit code are as alone; gives what `tomo cover` with these options says.
 fn does_the_same(options: &[&str], scenario: &str) -> String {
     let covering = Covering::new().expect("a folder");
@@ -80,6 +91,33 @@ fn a_child_that_is_traced_meets_no_trap_of_ours() {
         let said = does_the_same(options, "traced");
         let words = "processes: it runs under a debugger or another tracer, which would take";
         assert!(said.contains(words), "{said}");
+    }
+}
+
+/// Debuggers start programs so. The text that the child runs is its parent's, which goes on being observed.
+#[test]
+fn a_child_that_is_traced_in_its_parents_memory_leaves_that_its_probes() {
+    for options in [&[][..], &["--level", "function"], &["--crashes"]] {
+        let covering = Covering::new().expect("a folder");
+        let got = run(covering.command(options).expect("tomo"), "traced_guest");
+        assert_eq!(text(&got.stdout), text(&alone("traced_guest").stdout));
+        assert_eq!(text(&got.stderr), "", "{options:?}");
+        let hit = covering.only().expect("a record").hit;
+        for function in ["dense", "work1", "work2", "pick2"] {
+            let address = address_of(function);
+            assert!(hit.contains(&address), "{options:?}: {function}");
+        }
+    }
+    for options in WAYS {
+        assert_eq!(
+            does_the_same(options, "traced_guest").find("debugger"),
+            None
+        );
+        // Who is told that he is traced already, and who finds no program to become, is traced from then on.
+        for scenario in ["traced_twice", "traced_in_vain"] {
+            let said = does_the_same(options, scenario);
+            assert!(said.contains("it runs under a debugger"), "{said}");
+        }
     }
 }
 

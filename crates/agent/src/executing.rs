@@ -8,7 +8,7 @@ use tomo_wire::record::Field;
 
 use crate::preloaded::{self, Handed};
 use crate::signals::{execv, execve, execvp};
-use crate::{armed, trap};
+use crate::{armed, postponed, trap};
 
 /// Has another program executed in this environment, by this process or a child, as `execute` does it in the one that it is given. If that is one in
 /// which we are not loaded, it is counted. What comes back is 0 if a child has been started; who executes in its own place does not
@@ -22,7 +22,7 @@ where
     if let Some(region) = region {
         region.common().count(Field::Without);
     }
-    let result = trap::ignoring(|| handed.give(execute));
+    let result = postponed::executing(|| trap::ignoring(|| handed.give(execute)));
     if let Some(region) = region.filter(|_| result != R::default()) {
         region.common().take_back(Field::Without);
     }

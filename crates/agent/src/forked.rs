@@ -100,6 +100,11 @@ pub(crate) fn is_guest() -> bool {
     owner != 0 && !is_closed() && system::process() != owner
 }
 
+/// Whether it certainly is one.
+pub(crate) fn is_surely_guest() -> bool {
+    is_guest() && system::shares_memory_with(OWNER.load(Ordering::Relaxed))
+}
+
 /// From now on forked processes are known. Called at the start, while there is one thread.
 pub(crate) fn watch() {
     OWNER.store(system::process(), Ordering::Relaxed);

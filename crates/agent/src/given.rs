@@ -32,9 +32,6 @@ use crate::system::{self, Access, File, Protection};
 const WRITE: c_int = 2;
 /// Memory may be executed.
 const EXECUTE: c_int = 4;
-/// The request of who lets itself be traced.
-const TRACE_ME: usize = 0;
-
 /// Memory at `address` gets this protection.
 pub(crate) fn before_protecting(address: usize, length: usize, protection: c_int) {
     let part = |r: &Region| part_of(r, address, length);
@@ -63,12 +60,10 @@ fn part_of(region: &Region, address: usize, length: usize) -> Range<usize> {
     address.max(region.start)..end.min(region.start.saturating_add(region.length))
 }
 
-/// Something is asked of `ptrace`.
-pub(crate) fn before_tracing(request: usize) {
-    if request == TRACE_ME {
-        let traps = |region: &Region| !region.windows.is_empty();
-        armed::give_back(traps, |region| give(region, Reason::Traced));
-    }
+/// This process is traced by a debugger from now on.
+pub(crate) fn to_traced() {
+    let traps = |region: &Region| !region.windows.is_empty();
+    armed::give_back(traps, |region| give(region, Reason::Traced));
 }
 
 /// Maps the module's own text over the region, if its file is still there as it was; whether it was.

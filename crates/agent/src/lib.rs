@@ -26,6 +26,7 @@
 //! | `arm.rs` | an image is mapped over a module |
 //! | `armed.rs` | what is armed, for the handler |
 //! | `given.rs` | text is given back, for programs that change it or are traced |
+//! | `postponed.rs` | children of `vfork` that let themselves be traced |
 //! | `trap.rs` | the handler; all that may run in it |
 //! | `fatal.rs` | who handles fatal signals: first the agent, then the program |
 //! | `crash.rs` | what is kept of a thread that gets one |
@@ -51,6 +52,7 @@
 //! | `system.rs` | system calls |
 //! | `system/disk.rs` | those about room on the disk |
 //! | `system/large.rs` | large memory |
+//! | `system/tracing.rs` | those about who traces whom |
 //! | `arguments.rs` | what may be an argument, kept over a call |
 //! | `label.rs` | addresses of places in assembly |
 //! | `tables.rs` | large tables, apart from what each start touches |
@@ -96,6 +98,7 @@ mod offered;
 mod own;
 mod passage;
 mod pointed;
+mod postponed;
 mod preloaded;
 mod shadow;
 mod signals;

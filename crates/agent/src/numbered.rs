@@ -14,6 +14,7 @@ use crate::executing::hand_on;
 use crate::forked::{self, CLONE, CLONE_3, FORK};
 use crate::given;
 use crate::pointed::words;
+use crate::postponed;
 use crate::signals::{Action, BLOCK_OR_SET, Real, any_action, is_watching, moved, name_stack};
 use crate::stacks;
 use crate::system::{SIGTRAP_BIT, Stack};
@@ -150,10 +151,7 @@ unsafe extern "C" fn changed(
             call.make()
         }
         REMAP => moved(d as c_int, c, || call.make().cast_unsigned()).cast_signed(),
-        TRACE => {
-            given::before_tracing(a);
-            call.make()
-        }
+        TRACE => postponed::asking(a, || call.make()),
         CONTROL => forked::controlling(a as c_int, || call.make()),
         // Others of its operations only ask.
         SANDBOX if matches!(a, 0 | 1) => forked::controlling(forked::SET_SANDBOX, || call.make()),

@@ -27,6 +27,7 @@ use crate::limits::{self, Limit};
 use crate::notified::{self, Event};
 use crate::numbered::SYSCALL;
 use crate::pointed;
+use crate::postponed;
 use crate::preloaded;
 use crate::slabs;
 use crate::stacks;
@@ -513,8 +514,7 @@ stand_before! {
         real(address, length)
     }
     PTRACE: ptrace(request: usize, process: usize, address: usize, data: usize) -> usize = ERROR, |real| {
-        given::before_tracing(request as u32 as usize);
-        real(request, process, address, data)
+        postponed::asking(request as u32 as usize, || real(request, process, address, data))
     }
     PRCTL: prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int = -1, |real| {
         forked::controlling(option, || real(option, a, b, c, d))

@@ -2,6 +2,7 @@
 
 mod disk;
 mod large;
+mod tracing;
 
 use core::arch::asm;
 use core::ffi::{CStr, c_int, c_void};
@@ -16,6 +17,7 @@ pub(crate) use large::{
     prefer_small_pages, reserve_anywhere, zeros,
 };
 use large::{note_mapped, note_unmapped};
+pub(crate) use tracing::{be_traced, shares_memory_with};
 
 /// The system's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,12 +23,23 @@ pub(crate) fn is_debugger() -> bool {
 }
 
 /// The process that traces this one.
-fn tracer() -> Option<u64> {
+pub(crate) fn tracer() -> Option<u64> {
     let mut buffer = [0; 1024];
     let text = told::read(c"/proc/self/status", &mut buffer)?;
     let mut lines = text.split(|byte| *byte == b'\n');
     let line = lines.find_map(|line| line.strip_prefix(b"TracerPid:"))?;
     told::number(line.trim_ascii()).filter(|process| *process != 0)
+}
+
+/// When this process began, by the system's clock (`proc_pid_stat(5)`, field 22): no two of one number began at the same time.
+pub(crate) fn began() -> Option<u64> {
+    /// Behind the name, which may hold anything, and ends with the last parenthesis.
+    const FIELD: usize = 20;
+    let mut buffer = [0; 1024];
+    let text = told::read(c"/proc/self/stat", &mut buffer)?;
+    let name = text.iter().rposition(|byte| *byte == b')')?;
+    let mut fields = text.get(name..)?.split(|byte| *byte == b' ');
+    told::number(fields.nth(FIELD)?)
 }
 
 /// Whether a process passes all signals on, as what the kernel calls it says.
