@@ -1,6 +1,6 @@
 //! At a shell with jobs a program that `tomo` starts can be stopped and sent on, by itself and from the terminal.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -200,4 +200,60 @@ fn a_shell_is_suspended() {
         terminal.types("exit 3\n");
         terminal.ends(3);
     });
+}
+
+/// Servers give meanings of their own to what stops jobs at a terminal, and who has none may stop and send on a program, too.
+#[test]
+fn without_a_terminal_what_stops_jobs_reaches_the_program() {
+    const SCRIPT: &str = "for i in TTIN TTOU TSTP CONT URG; do trap \"echo $i.\" $i; done
+        trap 'exit 7' TERM; echo ready; while read -r word; do kill -$word $$; echo behind; done";
+    for is_observed in [false, true] {
+        let covering = Covering::new().expect("a folder");
+        let mut command = Command::new("setsid");
+        if is_observed {
+            let tomo = tomo_testkit::tomo::path().expect("tomo");
+            command.arg(tomo).args(["cover", "-o"]);
+            command.arg(covering.output()).arg("--");
+        }
+        let command = command.args(["bash", "-c", SCRIPT]);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("started");
+        let process = Pid::from_raw(child.id() as i32);
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let mut says = |expected: &str| {
+            let line = lines.next().expect("a line").expect("read");
+            assert_eq!(line, expected, "observed: {is_observed}");
+        };
+        let mut input = child.stdin.take().expect("piped");
+        says("ready");
+        for (name, signal) in [
+            ("TTIN.", Signal::SIGTTIN),
+            ("TTOU.", Signal::SIGTTOU),
+            ("TSTP.", Signal::SIGTSTP),
+            ("CONT.", Signal::SIGCONT),
+            ("URG.", Signal::SIGURG),
+        ] {
+            kill(process, signal).expect("sent");
+            says(name);
+        }
+        // What it stops itself by.
+        input.write_all(b"STOP\n").expect("written");
+        while !is_stopped(process) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        kill(process, Signal::SIGCONT).expect("sent");
+        says("CONT.");
+        says("behind");
+        kill(process, Signal::SIGTERM).expect("sent");
+        assert_eq!(child.wait().expect("ended").code(), Some(7));
+    }
+}
+
+/// Whether this process is stopped, or one that it has started.
+fn is_stopped(process: Pid) -> bool {
+    let of = |process: &str| std::fs::read_to_string(format!("/proc/{process}/stat"));
+    let stopped = |process: &str| of(process).is_ok_and(|text| text.contains(") T "));
+    let children = format!("/proc/{process}/task/{process}/children");
+    let children = std::fs::read_to_string(children).unwrap_or_default();
+    stopped(&process.to_string()) || children.split_whitespace().any(stopped)
 }

@@ -54,8 +54,9 @@ impl Job {
     /// `None` where no shell waits for this process alone.
     pub(crate) fn ours() -> Option<Self> {
         let me = Pid::this();
-        // The first process of all waits for ends alone.
+        // The first process of all waits for ends alone; where there is no terminal all is passed on.
         let is_job = getpgrp() == me && getsid(None) != Ok(me) && getppid() != Pid::from_raw(1);
+        let is_job = is_job && terminal().is_ok();
         (is_job && stand_in::stands_for_a_program()).then(|| Self {
             before: SIGNALS.map(|(signal, handler)| passing::handle(signal, handler)),
         })

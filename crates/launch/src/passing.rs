@@ -24,7 +24,7 @@ use crate::job;
 /// The signals that are passed on: all that would end this process without reaching the program, and those to which servers
 /// give a meaning of their own. The real-time signals are those that the C library leaves to programs.
 const PASSED_ON: [&[c_int]; 2] = [&NAMED, &REAL_TIME];
-const NAMED: [c_int; 15] = [
+const NAMED: [c_int; 16] = [
     libc::SIGTERM,
     libc::SIGINT,
     libc::SIGQUIT,
@@ -40,7 +40,11 @@ const NAMED: [c_int; 15] = [
     libc::SIGWINCH,
     libc::SIGSTKFLT,
     libc::SIGPWR,
+    libc::SIGURG,
 ];
+/// Those that stop jobs and send them on, which are passed on where there is no terminal: servers have more processes, or take no
+/// more work, for them, and who stops a program so is not the shell that waits for it.
+const OF_JOBS: [c_int; 4] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU, libc::SIGCONT];
 const REAL_TIME: [c_int; 31] = {
     let mut signals = [34; 31];
     let mut next = 1;
@@ -105,7 +109,11 @@ impl Passing {
         PLACES[number].missed.store(0, Ordering::SeqCst);
         PLACES[number].process.store(STARTING, Ordering::SeqCst);
         if before.programs == 0 {
-            let signals = PASSED_ON.into_iter().flatten();
+            let of_jobs: &[c_int] = match job::terminal() {
+                Ok(_) => &[],
+                Err(_) => &OF_JOBS,
+            };
+            let signals = PASSED_ON.into_iter().flatten().chain(of_jobs);
             let installed =
                 signals.filter_map(|signal| Some((*signal, handle_always(*signal, pass_on)?)));
             before.actions = installed.collect();
