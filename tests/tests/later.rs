@@ -248,6 +248,23 @@ fn copies_of_a_library_in_a_folder_are_one_module() {
     }
 }
 
+/// As packages of Python have them. A pipe that nobody writes to is none.
+#[test]
+fn the_modules_of_a_folder_are_also_those_below_it() {
+    let built = Built::new();
+    std::fs::create_dir(built.path("package")).expect("a folder");
+    built.library("package/core");
+    nix::unistd::mkfifo(&built.path("package/pipe"), nix::sys::stat::Mode::S_IRWXU)
+        .expect("a pipe");
+    let plugin = built.text("package/core/plugin.so");
+    let arguments = ["once", &plugin];
+    let once = built.is_undisturbed(&["--module", &plugin], &arguments);
+    let all = built.is_undisturbed(&["--module", &built.text("package")], &arguments);
+    let hit = |covering: &Covering| covering.only().expect("one record").hit;
+    assert_eq!(hit(&all), hit(&once));
+    assert!(!hit(&all).is_empty());
+}
+
 /// Several libraries of a folder, loaded by threads at once.
 #[test]
 fn threads_load_the_libraries_of_a_folder() {

@@ -33,8 +33,8 @@ pub(crate) struct What {
 
     /// Observe the modules whose file names contain NAME instead of the executable and the
     /// libraries that come with it; `all` observes every module that is loaded at the start. A NAME
-    /// with a slash is the path of a module, or of a folder of modules, also of those that the
-    /// program loads later (dlopen). May be given several times.
+    /// with a slash is the path of a module, or of a folder with modules in it or below it, also of those
+    /// that the program loads later (dlopen). May be given several times.
     #[arg(long, value_name = "NAME|PATH|all")]
     module: Vec<String>,
 }

@@ -222,15 +222,12 @@ pub fn modules(target: &Target, choice: &Choice) -> io::Result<Found> {
     })
 }
 
-/// The modules at `path`, or directly in the folder `path`, that are not among those of the start.
+/// The modules at `path`, or in the folder `path` and those below it, that are not among those of the start.
 fn later(path: &Path, at_start: &[Chosen]) -> Vec<Chosen> {
     if !path.as_os_str().as_bytes().contains(&b'/') {
         return Vec::new();
     }
-    let mut files = match fs::read_dir(path) {
-        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
-        Err(_) => vec![path.to_path_buf()],
-    };
+    let mut files = files_at(path);
     let real = |path: &Path| fs::canonicalize(path).ok();
     let known: BTreeSet<_> = at_start.iter().map(|one| real(&one.path)).collect();
     files.retain(|file| is_module(file) && !known.contains(&real(file)));
@@ -243,12 +240,24 @@ fn later(path: &Path, at_start: &[Chosen]) -> Vec<Chosen> {
     files.into_iter().map(late).collect()
 }
 
+/// What is in a folder, and in the folders below it that are no links; the path itself if it is none.
+fn files_at(path: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(path) else {
+        return vec![path.to_path_buf()];
+    };
+    let below = |entry: fs::DirEntry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => files_at(&entry.path()),
+        _ => vec![entry.path()],
+    };
+    entries.flatten().flat_map(below).collect()
+}
+
 /// Whether the file is an ELF shared object or program.
 fn is_module(path: &Path) -> bool {
     let read = || -> io::Result<bool> {
-        let file = File::open(path)?;
-        let length = file.metadata()?.len();
-        Ok(fs::metadata(path)?.is_file() && Headers::read(&file, length)?.is_some())
+        // To open what is no file, such as a named pipe, might wait for somebody.
+        let about = fs::metadata(path)?;
+        Ok(about.is_file() && Headers::read(&File::open(path)?, about.len())?.is_some())
     };
     read().unwrap_or(false)
 }
