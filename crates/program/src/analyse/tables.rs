@@ -145,6 +145,18 @@ fn take_back_what_may_begin_earlier(findings: &mut [Finding]) {
     }
 }
 
+/// Adds a table. What the same expression reads is one table, of which another way to the jump only allows other entries.
+fn add_table<'s>(
+    tables: &mut Vec<(&'s Linear, (Address, Address))>,
+    target: &'s Linear,
+    (first, last): (Address, Address),
+) {
+    match tables.iter_mut().find(|known| known.0 == target) {
+        Some((_, known)) => *known = (known.0.min(first), known.1.max(last)),
+        None => tables.push((target, (first, last))),
+    }
+}
+
 impl Reader<'_, '_> {
     fn examine(&mut self) -> Vec<Finding> {
         let state = self.state;
@@ -268,8 +280,12 @@ impl Reader<'_, '_> {
     fn read(&mut self, solutions: &[Solution], reading: Reading) -> Option<(Vec<Pos>, Spans)> {
         let (mut targets, mut tables) = (Vec::new(), Vec::new());
         for solution in solutions {
-            self.read_one(solution, reading, &mut targets, &mut tables)?;
+            let mut own = Spans::new();
+            self.read_one(solution, reading, &mut targets, &mut own)?;
+            own.into_iter()
+                .for_each(|span| add_table(&mut tables, &solution.target, span));
         }
+        let tables = tables.into_iter().map(|(_, span)| span).collect();
         let mut seen = FxHashSet::default();
         targets.retain(|target| seen.insert(*target));
         let entry = self.state.fragments[self.owner as usize].start;

@@ -91,6 +91,7 @@ fixtures! {
     table_mask.s
     table_nested.s
     table_next_own.s
+    table_next_same.s
     table_next_table.s
     table_pic_ja.s
     table_signed_pair.s
