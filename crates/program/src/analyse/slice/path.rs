@@ -142,7 +142,9 @@ impl Path {
             return;
         }
         if self.guards.len() >= MOST_GUARDS {
-            self.guards.remove(0);
+            let is_spare = |guard: &Guard| !is_half_bound(&self.target, guard);
+            let spare = self.guards.iter().position(is_spare);
+            self.guards.remove(spare.unwrap_or(0));
         }
         new.interval.low &= low_mask(new.bits);
         self.guards.push(new);
@@ -180,6 +182,13 @@ impl Path {
             self.index = Some(interval);
             self.guarded = true;
         }
+    }
+
+    /// Whether a guard bounds the lower part of a register in the target: what writes that will tell of the rest.
+    pub(super) fn awaits_width(&self) -> bool {
+        self.guards
+            .iter()
+            .any(|guard| is_half_bound(&self.target, guard))
     }
 
     /// The index is what is multiplied in the address of a load.
@@ -263,6 +272,15 @@ impl Path {
     pub(super) fn is_hopeless(&self) -> bool {
         self.target.any(&mut |atom| matches!(atom, Atom::Opaque(_)))
     }
+}
+
+/// Whether the guard bounds the lower part of a register in the target, to what a table may have entries for.
+fn is_half_bound(target: &Linear, guard: &Guard) -> bool {
+    let is_register = matches!(guard.value.as_atom(), Some(Atom::Register(_)));
+    guard.bits < 64
+        && guard.interval.count <= LARGEST_TABLE
+        && is_register
+        && target.any(&mut |atom| guard.value.as_atom() == Some(atom))
 }
 
 /// Whether the value is that of fewer bits than a register has, without a sign.

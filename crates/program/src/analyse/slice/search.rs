@@ -26,6 +26,8 @@ use crate::analyse::state::{BlockRef, State};
 const MOST_VISITS: usize = 20_000;
 /// Block visits after which the search for a guard is given up: guards stand close to their jumps.
 const MOST_GUARD_VISITS: usize = 64;
+/// The same where a guard of the lower part of the index is found: what wrote the rest may stand further away.
+const MOST_WIDTH_VISITS: usize = 512;
 /// Different states at one block after which a search is given up.
 const MOST_STATES: u32 = 8;
 /// Conditional moves that matter, after which a search is given up: each makes two paths of one.
@@ -628,10 +630,11 @@ impl Search {
         if self.is_new(path) {
             let states = self.states.entry(path.at).or_default();
             *states += 1;
-            let most = if path.index.is_none() && !self.mode.asks_for_origin() {
-                MOST_GUARD_VISITS
-            } else {
-                MOST_VISITS
+            let most = match path.index {
+                None if self.mode.asks_for_origin() => MOST_VISITS,
+                None if path.awaits_width() => MOST_WIDTH_VISITS,
+                None => MOST_GUARD_VISITS,
+                Some(_) => MOST_VISITS,
             };
             if *states > MOST_STATES || self.seen.len() > most {
                 return None;
