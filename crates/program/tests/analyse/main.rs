@@ -90,6 +90,7 @@ fixtures! {
     table_index_kept.s
     table_in_text.s
     table_mask.s
+    table_masked.s
     table_nested.s
     table_next_own.s
     table_next_same.s

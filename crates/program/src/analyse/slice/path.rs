@@ -193,28 +193,26 @@ impl Path {
 
     /// The index is what is multiplied in the address of a load.
     pub(super) fn find_scaled_index(&mut self) {
-        let mut index = None;
+        let mut found = None;
         self.target.any(&mut |atom| {
             if let Atom::Load { address, .. } = atom {
-                let mut scaled = address
-                    .terms
-                    .iter()
-                    .filter(|(_, factor)| matches!(factor, 2 | 4 | 8));
-                if let (Some((atom, _)), None) = (scaled.next(), scaled.next()) {
-                    index = Some(atom.clone());
+                let mut scaled = address.terms.iter().filter_map(scale_of);
+                if let (Some(only), None) = (scaled.next(), scaled.next()) {
+                    found = Some(only);
                 }
             }
             false
         });
-        let Some(index) = index else { return };
+        let Some((index, step)) = found else { return };
+        let number = Linear::atom(Atom::Index).times(step);
         if let Some(target) = self
             .target
-            .map(&mut |atom| (*atom == index).then(|| Linear::atom(Atom::Index)))
+            .map(&mut |atom| (*atom == index).then(|| number.clone()))
         {
             self.target = target;
             self.index = Some(Interval {
                 low: 0,
-                count: u128::from(low_mask(index.width())) + 1,
+                count: u128::from(low_mask(index.width()) / step) + 1,
             });
             self.scale(Linear::atom(index));
         }
@@ -281,6 +279,22 @@ fn is_half_bound(target: &Linear, guard: &Guard) -> bool {
         && guard.interval.count <= LARGEST_TABLE
         && is_register
         && target.any(&mut |atom| guard.value.as_atom() == Some(atom))
+}
+
+/// The index of a table, where a part of an address is one, and what it is a multiple of: a mask may have left it scaled.
+fn scale_of((atom, factor): &(Atom, u64)) -> Option<(Atom, u64)> {
+    let is_size = |size: u64| matches!(size, 2 | 4 | 8);
+    let step = match atom {
+        _ if is_size(*factor) => 1,
+        Atom::And(_, mask) if has_no_gap(*mask) => 1 << mask.trailing_zeros(),
+        _ => return None,
+    };
+    is_size(factor.wrapping_mul(step)).then(|| (atom.clone(), step))
+}
+
+/// Whether the bits of a mask, which has some, are next to each other.
+fn has_no_gap(mask: u64) -> bool {
+    mask.count_ones() == 64 - mask.leading_zeros() - mask.trailing_zeros()
 }
 
 /// Whether the value is that of fewer bits than a register has, without a sign.
