@@ -2,6 +2,7 @@
 
 pub(crate) mod effect;
 pub(crate) mod guard;
+mod kept;
 mod path;
 pub(crate) mod search;
 pub(crate) mod value;

@@ -79,6 +79,7 @@ fixtures! {
     symbols_overlap.s
     symbols_without_size.s
     table_abs_jbe.s
+    table_base_kept.s
     table_base_spilled.s
     table_behind_mixing.s
     table_behind_moves.s
@@ -107,6 +108,8 @@ fixtures! {
     trap_base_in_pieces.s
     trap_base_overwritten.s
     trap_biased_relative.s
+    trap_callee_pushes_target.s
+    trap_callee_writes_base.s
     trap_callee_writes_frame.s
     trap_first_entry_foreign.s
     trap_flags_over_call.s

@@ -28,6 +28,8 @@ pub(crate) struct Effect {
     pub(crate) writes_anywhere: bool,
     /// Whether anything at all may change: a write of unknown or unusual size.
     pub(crate) writes_everything: bool,
+    /// Whether it is a call.
+    pub(crate) is_call: bool,
     /// What the flags tell afterwards.
     pub(crate) flags: Flags,
     /// A conditional move: the value of the register if the condition holds.
@@ -89,6 +91,7 @@ impl Effects {
                 .extend(CALLER_SAVED.map(|register| (register, None)));
             effect.flags = Flags::Unknown;
             effect.writes_anywhere = true;
+            effect.is_call = true;
             return effect;
         }
         if !modelled(instruction, &mut effect) {
@@ -145,7 +148,7 @@ impl Effects {
     }
 }
 
-fn writes(access: OpAccess) -> bool {
+pub(super) fn writes(access: OpAccess) -> bool {
     matches!(
         access,
         OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
@@ -153,7 +156,7 @@ fn writes(access: OpAccess) -> bool {
 }
 
 /// The number of a 64-bit general-purpose register.
-fn number(register: Register) -> Option<u8> {
+pub(super) fn number(register: Register) -> Option<u8> {
     register
         .is_gpr64()
         .then(|| u8::try_from(register.number()).unwrap_or(0))

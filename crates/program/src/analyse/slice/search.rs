@@ -8,6 +8,7 @@
 //! paths are: no pattern of instructions is matched, so it does not matter how a compiler
 //! schedules, spills or biases.
 
+use std::cell::RefCell;
 use std::hash::{Hash as _, Hasher as _};
 use std::rc::Rc;
 
@@ -16,10 +17,12 @@ use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::effect::{Effect, Effects, Flags, RBP, RSP, Store, operand};
 use super::guard::{Guard, Interval, guard, negated};
+use super::kept::kept;
 use super::path::{Path, Uses, is_based_on};
 use super::value::{Atom, Linear};
 use crate::EdgeKind;
 use crate::analyse::code::Pos;
+use crate::analyse::explore::Exit;
 use crate::analyse::state::{BlockRef, State};
 
 /// Block visits after which a search for the table's base is given up.
@@ -84,6 +87,8 @@ pub(crate) struct Slicer<'s, 'a> {
     /// What [`Slicer::signature`] takes of blocks, by their starts.
     surroundings: FxHashMap<Pos, u64>,
     effects: Effects,
+    /// The registers that called functions keep.
+    kept: RefCell<FxHashMap<Pos, u16>>,
     has_frame_pointer: bool,
     owner: u32,
     /// Slices made before, which hold where nothing around them has changed.
@@ -123,6 +128,7 @@ impl<'s, 'a> Slicer<'s, 'a> {
             steps: FxHashMap::default(),
             surroundings: FxHashMap::default(),
             effects: Effects::new(),
+            kept: RefCell::default(),
             has_frame_pointer: false,
             owner,
             memory,
@@ -356,7 +362,12 @@ impl<'s, 'a> Slicer<'s, 'a> {
                 self.walk(moved, &steps[..left], search)?;
                 path.pending.push(negated(*condition));
             }
-            self.step(&mut path, effect, *here);
+            let kept = if effect.is_call && !search.mode.asks_for_origin() {
+                self.kept(path.at)
+            } else {
+                0
+            };
+            self.step(&mut path, effect, kept, *here);
             path.simplify(search.mode);
             if path.is_found_pointer(search.mode) {
                 return Some(());
@@ -419,8 +430,8 @@ impl<'s, 'a> Slicer<'s, 'a> {
         }
     }
 
-    /// Carries the path over one instruction, backwards.
-    fn step(&self, path: &mut Path, effect: &Effect, here: u64) {
+    /// Carries the path over one instruction, backwards; `kept` are registers that it certainly keeps.
+    fn step(&self, path: &mut Path, effect: &Effect, kept: u16, here: u64) {
         match &effect.flags {
             Flags::Kept => {}
             Flags::Compare { left, right, bits } => {
@@ -431,17 +442,18 @@ impl<'s, 'a> Slicer<'s, 'a> {
                     .drain(..)
                     .filter_map(|condition| guard(condition, left, *right, *bits))
                     .collect();
-                self.carry(path, effect, here);
+                self.carry(path, effect, kept, here);
                 found.into_iter().for_each(|guard| path.add_guard(guard));
                 return;
             }
             Flags::Unknown => path.pending.clear(),
         }
-        self.carry(path, effect, here);
+        self.carry(path, effect, kept, here);
     }
 
-    fn carry(&self, path: &mut Path, effect: &Effect, here: u64) {
+    fn carry(&self, path: &mut Path, effect: &Effect, kept: u16, here: u64) {
         path.substitute(&mut |atom| match atom {
+            Atom::Register(number) if kept >> number & 1 != 0 => None,
             Atom::Register(number) => {
                 let (_, value) = effect
                     .registers
@@ -472,6 +484,21 @@ impl<'s, 'a> Slicer<'s, 'a> {
         if foreign || effect.writes_anywhere || effect.writes_everything {
             path.distrust_variables(&|address| self.is_frame(address));
         }
+    }
+
+    /// The registers that the call at the end of a block certainly keeps, of all.
+    fn kept(&self, at: BlockRef) -> u16 {
+        let block = self.state.block(at);
+        let Exit::Call(callee) = block.exit else {
+            return 0;
+        };
+        if self.state.landing_pad(at.fragment, block.end).is_some() {
+            return 0;
+        }
+        let mut known = self.kept.borrow_mut();
+        *known
+            .entry(callee)
+            .or_insert_with(|| kept(self.state, callee))
     }
 
     fn carry_over_store(&self, path: &mut Path, store: &Store, here: u64) {
