@@ -33,6 +33,8 @@ const MOST_GUARD_VISITS: usize = 64;
 const MOST_WIDTH_VISITS: usize = 512;
 /// Different states at one block after which a search is given up.
 const MOST_STATES: u32 = 8;
+/// The same where a guard of the lower part of the index is found: other guards differ by the way.
+const MOST_WIDTH_STATES: u32 = 64;
 /// Conditional moves that matter, after which a search is given up: each makes two paths of one.
 const MOST_FORKS: u32 = 256;
 /// Predecessors of a block that it may share with others: so many cost more than to look for those.
@@ -657,13 +659,13 @@ impl Search {
         if self.is_new(path) {
             let states = self.states.entry(path.at).or_default();
             *states += 1;
-            let most = match path.index {
-                None if self.mode.asks_for_origin() => MOST_VISITS,
-                None if path.awaits_width() => MOST_WIDTH_VISITS,
-                None => MOST_GUARD_VISITS,
-                Some(_) => MOST_VISITS,
+            let (most, most_states) = match path.index {
+                None if self.mode.asks_for_origin() => (MOST_VISITS, MOST_STATES),
+                None if path.awaits_width() => (MOST_WIDTH_VISITS, MOST_WIDTH_STATES),
+                None => (MOST_GUARD_VISITS, MOST_STATES),
+                Some(_) => (MOST_VISITS, MOST_STATES),
             };
-            if *states > MOST_STATES || self.seen.len() > most {
+            if *states > most_states || self.seen.len() > most {
                 return None;
             }
             self.work.push(path.clone());
