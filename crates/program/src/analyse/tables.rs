@@ -330,7 +330,8 @@ impl Reader<'_, '_> {
                 return Some(());
             }
             if step == 0 {
-                tables.extend(word.map(|word| (word, word)));
+                let start = self.start_of_table(solution);
+                tables.extend(word.map(|word| (start.map_or(word, |start| start.min(word)), word)));
             } else if !strict && word.is_some_and(|word| self.begins_table(word)) {
                 return Some(());
             }
@@ -393,6 +394,12 @@ impl Reader<'_, '_> {
         let target = &solution.target;
         let is_one_offset = self.is_offset(target) && matches!(target.terms[..], [(_, 1)]);
         is_one_offset && self.table_word(target, first) == Some(Address(target.constant))
+    }
+
+    /// Where the table begins if its offsets count from its own beginning, even where no index that is allowed leads there.
+    fn start_of_table(&self, solution: &Solution) -> Option<Address> {
+        let start = Address(solution.target.constant);
+        self.counts_from_its_start(solution, 0).then_some(start)
     }
 
     /// Whether the target is computed, rather than loaded as it is.

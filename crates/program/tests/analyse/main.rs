@@ -87,6 +87,7 @@ fixtures! {
     table_biased.s
     table_byte_256.s
     table_compare_memory.s
+    table_first_excluded.s
     table_impossible_entries.s
     table_index_kept.s
     table_in_text.s
