@@ -332,7 +332,7 @@ impl Reader<'_, '_> {
             if step == 0 {
                 let start = self.start_of_table(solution);
                 tables.extend(word.map(|word| (start.map_or(word, |start| start.min(word)), word)));
-            } else if !strict && word.is_some_and(|word| self.begins_table(word)) {
+            } else if !strict && word.is_some_and(|word| self.ends_before(&solution.target, word)) {
                 return Some(());
             }
             match self.target(&solution.target, value) {
@@ -350,9 +350,27 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// Whether a table begins at this word, as far as is known.
-    fn begins_table(&self, word: Address) -> bool {
-        self.landmarks.tables.contains(&word) || self.starts.contains(&word)
+    /// Whether the table that `target` reads ends before this word, since another one begins there, as far as is known.
+    fn ends_before(&mut self, target: &Linear, word: Address) -> bool {
+        let begins = self.landmarks.tables.contains(&word);
+        begins && !self.is_read_from(target, word) || self.starts.contains(&word)
+    }
+
+    /// Whether another jump reads the same table as `target`, as its index counts from the same place, and its guard allows only what
+    /// begins at this word: no other table begins there.
+    fn is_read_from(&mut self, target: &Linear, word: Address) -> bool {
+        self.jumps().into_iter().any(|jump| {
+            let end = self.state.block(jump).end;
+            if self.landmarks.loose.contains(&end) {
+                return false;
+            }
+            let guarded = self.slicer.solve(jump, Mode::Guarded);
+            guarded.into_iter().flatten().any(|other| {
+                let first = other.index.map_or(0, |index| index.low);
+                let at = |target: &Linear, index| self.table_word(target, index);
+                at(&other.target, 0) == at(target, 0) && at(&other.target, first) == Some(word)
+            })
+        })
     }
 
     /// Where the jump leads for an index.

@@ -91,6 +91,7 @@ fixtures! {
     table_impossible_entries.s
     table_index_kept.s
     table_in_text.s
+    table_later_entries.s
     table_mask.s
     table_masked.s
     table_nested.s
