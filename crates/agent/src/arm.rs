@@ -417,15 +417,17 @@ fn check_bytes(module: &Module<'_>, image: &Image, counters: Counters) -> Result
     if !same {
         return Err(Reason::ModuleChanged.into());
     }
-    let is_mapped = |stamp: &FileStamp| {
-        let place = (stamp.device.get(), stamp.inode.get());
-        let mut regions = image.regions().iter();
-        regions.all(|region| maps::file_at(text_at(module.bias, region)) == Some(place))
-    };
-    if let Some(stamp) = stamp.filter(is_mapped) {
+    if let Some(stamp) = stamp.filter(|stamp| is_mapped(stamp, module, image)) {
         counters.note_file(stamp.checksum());
     }
     Ok(())
+}
+
+/// Whether the module's text is that of the file with this stamp, and not of one that was there before it.
+fn is_mapped(stamp: &FileStamp, module: &Module<'_>, image: &Image) -> bool {
+    let place = (stamp.device.get(), stamp.inode.get());
+    let mut regions = image.regions().iter();
+    regions.all(|region| maps::file_at(text_at(module.bias, region)) == Some(place))
 }
 
 /// Whether the module's file is the one of which the image was made, whatever has become of it.

@@ -32,6 +32,7 @@ use crate::system::{self, Access, File, Protection};
 const WRITE: c_int = 2;
 /// Memory may be executed.
 const EXECUTE: c_int = 4;
+
 /// Memory at `address` gets this protection.
 pub(crate) fn before_protecting(address: usize, length: usize, protection: c_int) {
     let part = |r: &Region| part_of(r, address, length);

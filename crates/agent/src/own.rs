@@ -104,7 +104,7 @@ fn mine(path: &CStr, header: &Record, process: u32, identity: Option<u64>) -> Op
 }
 
 /// What tells this process from all others that have its number, earlier or in another namespace; `None` where the system does not say.
-fn identity() -> Option<u64> {
+pub(crate) fn identity() -> Option<u64> {
     Some(system::namespace()? << 32 | started()? & u64::from(u32::MAX))
 }
 

@@ -6,27 +6,26 @@
 //! the difference: its parent waits until then. Where the program cannot be executed, the text is given back after all.
 //!
 //! A child that has never executed anything leaves its request behind; it is not taken for that of another one which has
-//! its number later, since that began at another time.
+//! its number later, which has another identity.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::{armed, forked, given, system, tracer};
-
-/// The request of who lets itself be traced.
-const TRACE_ME: usize = 0;
+use crate::system::TRACE_ME;
+use crate::{armed, forked, given, own, system, tracer};
 
 /// A child that has asked to be traced.
 struct Request {
     /// Its number; 0 if there is none.
     process: AtomicU32,
-    began: AtomicU64,
+    /// What tells it from others of that number.
+    identity: AtomicU64,
 }
 
 /// Children that several threads have made; where there are more, they are not waited for.
 static REQUESTS: [Request; 4] = [const {
     Request {
         process: AtomicU32::new(0),
-        began: AtomicU64::new(0),
+        identity: AtomicU64::new(0),
     }
 }; 4];
 
@@ -49,7 +48,7 @@ fn postpone() -> Option<()> {
         return None;
     }
     // Who is traced is refused, and wants to know it.
-    let began = tracer::began().filter(|_| tracer::tracer().is_none())?;
+    let identity = own::identity().filter(|_| tracer::tracer().is_none())?;
     let process = system::process();
     let takes = |request: &&Request| {
         let (none, relaxed) = (0, Ordering::Relaxed);
@@ -59,7 +58,7 @@ fn postpone() -> Option<()> {
         taken.is_ok()
     };
     let request = REQUESTS.iter().find(takes)?;
-    request.began.store(began, Ordering::Relaxed);
+    request.identity.store(identity, Ordering::Relaxed);
     Some(())
 }
 
@@ -74,9 +73,9 @@ fn fulfil() -> bool {
     let Some(request) = REQUESTS.iter().find(is_own) else {
         return false;
     };
-    let began = request.began.load(Ordering::Relaxed);
+    let identity = request.identity.load(Ordering::Relaxed);
     request.process.store(0, Ordering::Relaxed);
-    let has_asked = tracer::began() == Some(began);
+    let has_asked = own::identity() == Some(identity);
     if has_asked {
         system::be_traced();
     }

@@ -17,7 +17,7 @@ pub(crate) use large::{
     prefer_small_pages, reserve_anywhere, zeros,
 };
 use large::{note_mapped, note_unmapped};
-pub(crate) use tracing::{be_traced, shares_memory_with};
+pub(crate) use tracing::{TRACE_ME, be_traced, shares_memory_with};
 
 /// The system's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,17 +31,6 @@ pub(crate) fn tracer() -> Option<u64> {
     told::number(line.trim_ascii()).filter(|process| *process != 0)
 }
 
-/// When this process began, by the system's clock (`proc_pid_stat(5)`, field 22): no two of one number began at the same time.
-pub(crate) fn began() -> Option<u64> {
-    /// Behind the name, which may hold anything, and ends with the last parenthesis.
-    const FIELD: usize = 20;
-    let mut buffer = [0; 1024];
-    let text = told::read(c"/proc/self/stat", &mut buffer)?;
-    let name = text.iter().rposition(|byte| *byte == b')')?;
-    let mut fields = text.get(name..)?.split(|byte| *byte == b' ');
-    told::number(fields.nth(FIELD)?)
-}
-
 /// Whether a process passes all signals on, as what the kernel calls it says.
 fn passes_on(process: u64) -> Option<bool> {
     let mut path = Name::<32>::new();

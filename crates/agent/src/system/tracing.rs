@@ -4,10 +4,11 @@ use super::{call, process};
 
 const TRACE: usize = 101;
 const COMPARE: usize = 312;
+/// The request of who lets itself be traced.
+pub(crate) const TRACE_ME: usize = 0;
 
 /// Lets this process be traced by its parent.
 pub(crate) fn be_traced() {
-    const TRACE_ME: usize = 0;
     // SAFETY: touches no memory.
     let _ = unsafe { call(TRACE, [TRACE_ME, 0, 0, 0, 0, 0]) };
 }
