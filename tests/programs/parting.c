@@ -375,6 +375,30 @@ static int scrubs(void) {
   return execv("/bin/sh", words);
 }
 
+/* Starts three programs with as long arguments as there is room for beside its environment, but for what tomo puts into that, and one with
+   longer ones. */
+static int fills(void) {
+  const struct rlimit small = {1 << 19, 1 << 23};
+  const size_t room = 32 * 4096, to_spare = 64;
+  size_t taken = sizeof "/bin/sh" + sizeof "sh" + sizeof "-c" + sizeof "exit 4" + 4 * sizeof(char *);
+  for (char **entry = environ; *entry; entry++)
+    if (strncmp(*entry, "LD_PRELOAD=", 11) && strncmp(*entry, "TOMO_ROSTER=", 12)) taken += strlen(*entry) + 1 + sizeof(char *);
+  char *filling = memset(calloc(room, 1), 'x', room - taken - to_spare - 1), *words[] = {"sh", "-c", "exit 4", filling, 0};
+  pid_t child;
+  if (setrlimit(RLIMIT_STACK, &small)) return 1;
+  if (posix_spawn(&child, "/bin/sh", 0, 0, words, environ) || end_of(child) != 4) return 2;
+  if (!(child = vfork())) {
+    execvp("sh", words);
+    _exit(9);
+  }
+  if (end_of(child) != 4) return 3;
+  if (!(child = fork())) _exit((int)syscall(SYS_execve, "/bin/sh", words, environ));
+  if (end_of(child) != 4) return 5;
+  memset(filling, 'x', room - taken + 2 * to_spare);
+  say("too long", execv("/bin/sh", words) == -1 && errno == E2BIG);
+  return work3(3) == 0;
+}
+
 /* Has a program asked what it would load, in an environment for that and in its own; says how much that told. */
 static unsigned lines(int ends[2]) {
   char text[512];
@@ -469,7 +493,7 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"locks", locks}, {"limited", limited},
   {"walks", walks}, {"bounds", bounds}, {"shuts_in", shuts_in},
   {"drops", drops}, {"returns", returns}, {"moves_out", moves_out}, {"leaves", leaves}, {"bordering", bordering}, {"namespaced", namespaced},
-  {"scrubs", scrubs}, {"lists", lists}, {"asks", asks}, {"swaps_limits", swaps_limits}, {"first_ones", first_ones},
+  {"scrubs", scrubs}, {"lists", lists}, {"fills", fills}, {"asks", asks}, {"swaps_limits", swaps_limits}, {"first_ones", first_ones},
   {"forks_on_a_small_stack", forks_on_a_small_stack},
 };
 

@@ -566,6 +566,18 @@ fn programs_that_are_started_without_the_environment_are_counted() {
     assert!(said.contains(words), "{said}");
 }
 
+/// What tomo puts into the environment takes no room from arguments: whom it would leave too little is started without.
+#[test]
+fn arguments_have_as_much_room_as_without() {
+    let words = "3 programs were started without the environment";
+    assert_eq!(text(&alone("fills").stdout), "too long 1\n");
+    assert_eq!(alone("fills").status.code(), Some(0));
+    for options in WAYS {
+        let said = does_the_same(options, "fills");
+        assert!(said.contains(words), "{said}");
+    }
+}
+
 /// Who only asks whether there are sandboxes is in none: masks, actions and children are watched as before.
 #[test]
 fn who_asks_for_a_sandbox_and_gets_none_is_in_none() {

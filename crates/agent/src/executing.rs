@@ -1,4 +1,5 @@
-//! Functions that execute another program, which is to find everything as without us; if it will be without us, that is counted. Those that
+//! Functions that execute another program, which is to find everything as without us; if it will be without us, that is counted. What we have
+//! put into the environment is not to take the room that its arguments need (E2BIG). Functions that
 //! take its arguments one by one go on, with a list of them, as those that take a list.
 
 use core::arch::naked_asm;
@@ -6,39 +7,53 @@ use core::ffi::c_int;
 
 use tomo_wire::record::Field;
 
-use crate::preloaded::{self, Handed};
+use crate::preloaded::{self, Copy, Handed};
 use crate::signals::{execv, execve, execvp};
-use crate::{armed, postponed, trap};
+use crate::{armed, postponed, system, trap};
 
 /// Has another program executed in this environment, by this process or a child, as `execute` does it in the one that it is given. If that is one in
 /// which we are not loaded, it is counted. What comes back is 0 if a child has been started; who executes in its own place does not
 /// come back.
-pub(crate) fn hand_on<R>(environment: usize, execute: impl FnOnce(usize) -> R) -> R
-where
-    R: Default + PartialEq,
-{
+pub(crate) fn hand_on(environment: usize, execute: impl Fn(usize) -> c_int) -> c_int {
+    let result = start(environment, &execute);
+    smaller(environment, result).map_or(result, |smaller| start(smaller.place(), &execute))
+}
+
+/// The same in the program's own environment, in which `execute` does it; where that is not to be handed on as it is, `execute_in`.
+pub(crate) fn hand_on_own(
+    execute: impl Fn() -> c_int,
+    execute_in: impl Fn(usize) -> c_int,
+) -> c_int {
+    let own = preloaded::own() as usize;
+    let result = start(own, |environment| match environment == own {
+        true => execute(),
+        false => execute_in(environment),
+    });
+    smaller(own, result).map_or(result, |smaller| execute_in(smaller.place()))
+}
+
+fn start(environment: usize, execute: impl FnOnce(usize) -> c_int) -> c_int {
     let handed = Handed::of(environment);
     let region = armed::regions().next().filter(|_| handed.is_without());
     if let Some(region) = region {
         region.common().count(Field::Without);
     }
     let result = postponed::executing(|| trap::ignoring(|| handed.give(execute)));
-    if let Some(region) = region.filter(|_| result != R::default()) {
+    if let Some(region) = region.filter(|_| result != 0) {
         region.common().take_back(Field::Without);
     }
     result
 }
 
-/// The same in the program's own environment, in which `execute` does it; where that is not to be handed on as it is, `execute_in`.
-pub(crate) fn hand_on_own(
-    execute: impl FnOnce() -> c_int,
-    execute_in: impl FnOnce(usize) -> c_int,
-) -> c_int {
-    let own = preloaded::own() as usize;
-    hand_on(own, |environment| match environment == own {
-        true => execute(),
-        false => execute_in(environment),
-    })
+/// What the system says where a program's arguments and its environment are too long, and functions that start a child.
+const TOO_LONG: c_int = 7;
+
+/// The environment without what we have put into it, where a program could not be executed in this one for its length: it may be one that
+/// leaves the arguments just enough room.
+#[cold]
+fn smaller(environment: usize, result: c_int) -> Option<Copy> {
+    let is_too_long = result == TOO_LONG || result == -1 && system::errno() == Some(TOO_LONG);
+    is_too_long.then(|| Handed::of(environment).without_us())?
 }
 
 /// Defines one of the functions that take a program's arguments one by one: all but the first lie one behind the other once those

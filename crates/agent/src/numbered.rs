@@ -155,8 +155,8 @@ unsafe extern "C" fn changed(
         CONTROL => forked::controlling(a as c_int, || call.make()),
         // Others of its operations only ask.
         SANDBOX if matches!(a, 0 | 1) => forked::controlling(forked::SET_SANDBOX, || call.make()),
-        EXECUTE => hand_on(c, |environment| call.with(2, environment).make()),
-        EXECUTE_AT => hand_on(d, |environment| call.with(3, environment).make()),
+        EXECUTE => executed(call, 2),
+        EXECUTE_AT => executed(call, 3),
         CLONE | FORK | CLONE_3 => begin(call),
         _ => call.make(),
     }
@@ -191,6 +191,14 @@ impl Call {
         // one the address of a copy that lives during the call.
         unsafe { transmute::<usize, Function>(address)(self.number, a, b, c, d, e, f) }
     }
+}
+
+/// Makes a call that executes another program in the environment at which its argument at `place` points.
+fn executed(call: Call, place: usize) -> isize {
+    let environment = call.arguments.get(place).copied().unwrap_or(0);
+    hand_on(environment, |environment| {
+        call.with(place, environment).make() as c_int
+    }) as isize
 }
 
 /// Makes a call whose argument at `place` points at a set of signals to be blocked, without SIGTRAP if there may be traps.

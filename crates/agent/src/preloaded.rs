@@ -94,29 +94,59 @@ impl Handed {
     /// Calls `execute` with it; where the program is merely asked what it would load, with one that does not name our file.
     pub(crate) fn give<R>(&self, execute: impl FnOnce(usize) -> R) -> R {
         let path = self.asks.then(own_path).flatten();
-        let copy = path.and_then(|path| Copy::without(path.to_bytes(), self.entries));
-        execute(
-            copy.as_ref()
-                .map_or(self.entries as usize, |copy| copy.place),
-        )
+        let copy = path.and_then(|path| {
+            Copy::of(self.entries, |said| match place_of(path.to_bytes(), said) {
+                Some(place) => Becomes::Without(place),
+                None => Becomes::Itself,
+            })
+        });
+        execute(copy.as_ref().map_or(self.entries as usize, Copy::place))
+    }
+
+    /// One as the program would hand it on without us, if this one names us.
+    pub(crate) fn without_us(&self) -> Option<Copy> {
+        let path = own_path()?.to_bytes();
+        Copy::of(self.entries, |said| match place_of(path, said) {
+            Some((start, end)) if start == LIST.len() && end == said.len() => Becomes::Nothing,
+            Some(place) => Becomes::Without(place),
+            None if said.starts_with(environment::ROSTER.as_bytes()) => Becomes::Nothing,
+            None => Becomes::Itself,
+        })
     }
 }
 
+/// What becomes of an entry of an environment in a copy.
+enum Becomes {
+    Itself,
+    /// Itself without the bytes from here to there.
+    Without((usize, usize)),
+    Nothing,
+}
+
 /// A copy of an environment, in memory of its own. That of a child of `vfork` which becomes another program stays in its parent's.
-struct Copy {
+pub(crate) struct Copy {
     place: usize,
     length: usize,
 }
 
 impl Copy {
-    /// One without `path` in the lists of `entries`, of which only the lists that have it are copied; `None` where none has.
-    fn without(path: &[u8], entries: Entries) -> Option<Self> {
-        let (mut count, mut bytes) = (0, 0);
+    /// Where it is.
+    pub(crate) fn place(&self) -> usize {
+        self.place
+    }
+
+    /// One in which each of `entries` becomes what `change` says; those that stay as they are are not copied. `None` where all do.
+    fn of(entries: Entries, change: impl Fn(&[u8]) -> Becomes) -> Option<Self> {
+        let (mut count, mut bytes, mut is_changed) = (0, 0, false);
         for_each(entries, |_, said| {
-            count += 1;
-            bytes += place_of(path, said).map_or(0, |_| said.len() + 1);
+            let becomes = change(said);
+            is_changed |= !matches!(becomes, Becomes::Itself);
+            count += usize::from(!matches!(becomes, Becomes::Nothing));
+            if let Becomes::Without(_) = becomes {
+                bytes += said.len() + 1;
+            }
         })?;
-        (bytes > 0).then_some(())?;
+        is_changed.then_some(())?;
         let texts = (count + 1) * size_of::<usize>();
         let length = texts + bytes;
         let place = system::reserve_anywhere(length).ok()?;
@@ -132,16 +162,21 @@ impl Copy {
         };
         let mut places = list.iter_mut();
         for_each(entries, |entry, said| {
-            let Some(to) = places.next() else {
+            let becomes = change(said);
+            let to = match becomes {
+                Becomes::Nothing => return,
+                Becomes::Itself | Becomes::Without(_) => places.next(),
+            };
+            let Some(to) = to else {
                 return;
             };
             *to = entry;
-            let changed = place_of(path, said).and_then(|(start, end)| {
-                let parts = [said.get(..start)?, said.get(end..)?];
-                rest.split_off_mut(..said.len() + 1)
-                    .map(|text| (parts, text))
-            });
-            if let Some(([before, behind], text)) = changed {
+            let Becomes::Without((start, end)) = becomes else {
+                return;
+            };
+            let (before, behind) = (said.get(..start), said.get(end..));
+            let text = rest.split_off_mut(..said.len() + 1);
+            if let (Some(before), Some(behind), Some(text)) = (before, behind, text) {
                 let all = before.iter().chain(behind);
                 text.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
                 *to = text.as_mut_ptr().cast();

@@ -1,17 +1,16 @@
 //! System calls, without the C library: its wrappers set `errno`, which belongs to the program.
 
 mod disk;
+mod errno;
 mod large;
 mod tracing;
 
 use core::arch::asm;
 use core::ffi::{CStr, c_int, c_void};
-use core::mem::transmute;
 
 use tomo_wire::PAGE;
 
-use crate::loader::weak;
-
+pub(crate) use errno::{errno, lack};
 pub(crate) use large::{
     bring_in_one_by_one, leave_out_of_dumps, list_as, map_nothing, mapped, name_memory,
     prefer_small_pages, reserve_anywhere, zeros,
@@ -134,19 +133,6 @@ pub(crate) fn memory_file(name: &CStr) -> Result<File, Errno> {
         )
     }
     .map(File)
-}
-
-/// Tells the program, as the C library does, that the system lacks what it has asked for.
-#[cold]
-pub(crate) fn lack() {
-    const NO_SUCH_CALL: c_int = 38;
-    let place = weak!("__errno_location");
-    if place != 0 {
-        // SAFETY: the C library's function of this name has this type.
-        let place = unsafe { transmute::<usize, unsafe extern "C" fn() -> *mut c_int>(place)() };
-        // SAFETY: the calling thread's own word.
-        unsafe { *place = NO_SUCH_CALL };
-    }
 }
 
 /// The number of the process namespace in which this process is, if the system says.
