@@ -60,6 +60,20 @@ __attribute__((noinline)) void parts(unsigned i) {
     wait_for(child);
 }
 
+/* Who comes back to its caller in two processes. */
+__attribute__((noinline)) pid_t divide(unsigned i) {
+    if (i & 1) sink += i;
+    return fork();
+}
+__attribute__((noinline)) void below(unsigned i) {
+    pid_t child = divide(i);
+    if (!child) {
+        sink ^= i;
+        _exit(0);
+    }
+    wait_for(child);
+}
+
 int main(int count, char **words) {
     const char *what = count > 1 ? words[1] : "";
     if (!strcmp(what, "once")) all();
@@ -80,6 +94,7 @@ int main(int count, char **words) {
         wait_for(child);
     }
     else if (!strcmp(what, "parts")) for (unsigned i = 0; i < 8; i++) parts(i);
+    else if (!strcmp(what, "below")) for (unsigned i = 0; i < 8; i++) below(i);
     else if (!strcmp(what, "leaps")) {
         signal(SIGUSR1, handler);
         for (volatile int i = 0; i < 100; i++) if (!sigsetjmp(back, 1)) raise(SIGUSR1);

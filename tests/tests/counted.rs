@@ -330,6 +330,21 @@ fn counts_are_exact_whatever_threads_and_processes_do() {
     assert_eq!(counts_of(&document, "handler").0, 100);
 }
 
+/// Counts are exact also where a function that is called forks, and comes back to its caller in both processes.
+#[test]
+fn counts_above_a_function_that_forks_are_exact() {
+    let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
+    let cache = tempfile::tempdir().expect("a folder");
+    let document = counted(&program, &["below".into()], b"", cache.path());
+    assert_eq!(document.contradictory, Vec::<String>::new());
+    let below = document.functions.iter().find(|one| one.name == "below");
+    let blocks = below.expect("the function").blocks.iter();
+    let counts: Vec<_> = blocks.map(|block| block.count.expect("known")).collect();
+    // Its call, what is behind it in both processes, and what only the one or the other does.
+    assert_eq!((counts[0], counts[1]), (8, 16), "{counts:?}");
+    assert!(counts[2..].iter().all(|count| *count == 8), "{counts:?}");
+}
+
 /// Who comes back from a system call finds the module's own code, and counts from there on.
 #[test]
 fn counts_behind_system_calls_are_exact() {

@@ -143,22 +143,20 @@ struct Mapped<'g> {
     graph: FlowGraph,
     blocks: Vec<BlockView<'g>>,
     edges: Vec<EdgeView>,
-    /// What leaves blocks that end in a call, or a system call, which may come back more than once.
-    returns_again: Vec<NodeId>,
+    /// What leaves blocks that end in a call, or in a system call that forks: each may come back more often than it is made,
+    /// for whoever is called may fork.
+    returns_again: HashSet<NodeId>,
 }
 
 impl<'g> Mapped<'g> {
     fn of(function: &FunctionView<'g>) -> Option<Self> {
         let edges = function.edges().filter(|edge| edge.block().is_some());
-        let again = function.calls();
-        let again = again.filter(|call| call.returns_again().is_some());
-        let again = again.map(|call| call.block());
-        let again = again.chain(function.unsure_system_calls());
         Some(Self {
             graph: function.counting_graph()?,
             blocks: function.blocks().collect(),
             edges: edges.collect(),
-            returns_again: again
+            returns_again: function
+                .may_stop_behind()
                 .filter_map(|block| function.node(block))
                 .map(|node| NodeId(2 * node.0 + 1))
                 .collect(),

@@ -129,8 +129,8 @@ pub fn infer(plan: &CountingPlan, recorded: &[u64], cuts: &[Cut]) -> Result<Coun
 }
 
 /// The same where blocks that `return_again` end in calls that may come back more often than they are made
-/// (`setjmp`, `vfork`). What ends in such a block and what begins again there cannot be told apart, so it is not
-/// known how many activations ended in it; all else is.
+/// (`setjmp`, or whatever forks). What ends in such a block and what begins again there cannot be told apart,
+/// so it is not known how many activations ended in it; all else is.
 ///
 /// # Errors
 /// As for [`infer`].
