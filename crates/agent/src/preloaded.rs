@@ -11,9 +11,11 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use tomo_wire::environment;
 
+use crate::door::{self, Closed};
+use crate::forked;
 use crate::loader::{self, Module, weak};
 use crate::pointed::Reader;
-use crate::system::{self, Access};
+use crate::system::{self, Access, Errno};
 
 /// How the variable with that list begins.
 const LIST: &[u8] = b"LD_PRELOAD=";
@@ -73,9 +75,9 @@ impl Handed {
     pub(crate) fn of(environment: usize) -> Self {
         let entries = environment as Entries;
         let (mut asks, mut has_roster, mut has_agent) = (false, false, false);
-        let is_whole = for_each(entries, |_, said| {
+        let is_whole = for_each(entries, |entry, said| {
             asks |= said.starts_with(ASKS);
-            has_roster |= said.starts_with(environment::ROSTER.as_bytes());
+            has_roster |= names_roster(entry, said);
             has_agent |= names_agent(said);
         });
         Self {
@@ -198,6 +200,26 @@ fn names_agent(entry: &[u8]) -> bool {
     let name = NAME.load(Ordering::Relaxed);
     // SAFETY: the loader's name of a module that stays loaded; it ends with a zero byte.
     !name.is_null() && place_of(unsafe { CStr::from_ptr(name) }.to_bytes(), entry).is_some()
+}
+
+/// Whether this entry of an environment, which says this, names the roster, and whoever gets it may open that: who gives up a user's
+/// rights does so for those that he starts, too. Nobody asks in a sandbox that the program has closed.
+fn names_roster(entry: *mut c_char, said: &[u8]) -> bool {
+    const NOT_PERMITTED: Errno = Errno(13);
+    let path = said.strip_prefix(environment::ROSTER.as_bytes());
+    let Some(path) = path.and_then(|path| path.strip_prefix(b"=")) else {
+        return false;
+    };
+    if forked::is_closed() {
+        return true;
+    }
+    let start = entry.wrapping_add(said.len() - path.len());
+    // SAFETY: the rest of the program's own string, which ends with a zero byte.
+    let opened = door::open_private(unsafe { CStr::from_ptr(start) }, Access::Read);
+    !matches!(
+        opened,
+        Err(Closed::NotPrivate | Closed::Errno(NOT_PERMITTED))
+    )
 }
 
 /// A list of strings that ends with null, or null.
