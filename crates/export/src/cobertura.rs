@@ -21,8 +21,8 @@ pub fn write(out: &mut dyn Write, picture: &Picture) -> io::Result<()> {
         "<!DOCTYPE coverage SYSTEM \"http://cobertura.sourceforge.net/xml/coverage-04.dtd\">"
     )?;
     for remark in picture.remarks() {
-        // Two hyphens would end the comment.
-        let remark = remark.replace("--", "- -");
+        // Two hyphens would end the comment; of three the first time parts two.
+        let remark = remark.replace("--", "- -").replace("--", "- -");
         writeln!(out, "<!-- {} -->", Text(&remark))?;
     }
     let totals = picture.totals_of(&picture.files);

@@ -643,3 +643,25 @@ fn edges_are_observed() {
         (&"ran".into(), &"observed".into())
     );
 }
+
+/// A path stands in a comment, which two hyphens would end.
+#[test]
+fn hyphens_end_no_comment() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    for name in ["a-b", "a--b", "a---b", "a----b-"] {
+        std::fs::copy(&program.path, bench.path(name)).expect("copied");
+        let program = bench.opened(bench.path(name));
+        bench.run(&format!("out-{name}"), 1, &program, &Seen::blocks(&RAN));
+        let report = ["report", &format!("out-{name}"), "--format", "cobertura"];
+        let text = bench.tomo(&report).well();
+        let options = roxmltree::ParsingOptions {
+            allow_dtd: true,
+            ..Default::default()
+        };
+        roxmltree::Document::parse_with_options(&text, options).expect("XML");
+        let (_, comment) = text.split_once("<!--").expect("a comment");
+        let (comment, _) = comment.split_once("-->").expect("its end");
+        assert!(!comment.contains("--"), "{comment}");
+    }
+}
