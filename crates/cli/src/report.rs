@@ -280,7 +280,14 @@ impl Show {
         if self.format == Format::Drcov && !drcov::has_blocks(picture) {
             bail!("drcov lists blocks, and only functions were observed");
         }
-        self.put(&|out, look| self.write(out, picture, look))
+        self.put(&|out, look| self.write(out, picture, look))?;
+        if matches!(self.format, Format::Lcov | Format::Drcov) {
+            // They have no place for it.
+            for reservation in picture.reservations() {
+                say!("tomo: {reservation}");
+            }
+        }
+        Ok(())
     }
 
     /// Has `write` write to where the output goes.

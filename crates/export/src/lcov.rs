@@ -3,7 +3,8 @@
 //! Hits are 0 or 1: what is recorded is that something ran, not how often. What could not be observed
 //! has no record at all, as code that was not instrumented: readers take `-` for a side that was missed.
 //! A branch in a block that did not run has `-` twice, as the format demands. Where only functions were
-//! observed the lines are those that they begin at. A comment says what was inferred.
+//! observed the lines are those that they begin at. What was inferred is said elsewhere: comments are not part of the
+//! format for all who read it (diff-cover).
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,9 +20,6 @@ use crate::{Branch, File, Line, Picture, Tally};
 /// # Errors
 /// Where `out` cannot be written.
 pub fn write(out: &mut dyn Write, picture: &Picture) -> io::Result<()> {
-    for remark in picture.remarks() {
-        writeln!(out, "# {}", one_line(&remark))?;
-    }
     for file in &picture.files {
         write_name(out, &file.place)?;
         write_functions(out, picture, file)?;

@@ -132,22 +132,35 @@ impl Picture {
     pub fn remarks(&self) -> Vec<String> {
         let is_whole = |module: &&Module| module.not_observed().is_none();
         let whole = self.modules.iter().filter(is_whole).count();
-        let of = |module: &Module| {
-            let path = module.path().display().to_string();
-            let remarks = match is_whole(&module) && whole > 1 {
-                true => module.other_remarks(),
-                false => module.remarks(),
-            };
-            let remarks = remarks.into_iter();
-            remarks
-                .map(move |remark| format!("{path}: {remark}"))
-                .collect::<Vec<_>>()
-        };
-        let mut remarks: Vec<String> = self.modules.iter().flat_map(of).collect();
+        let mut remarks = self.of_modules(|module| match is_whole(&module) && whole > 1 {
+            true => module.other_remarks(),
+            false => module.remarks(),
+        });
         if whole > 1 {
             remarks.push(format!("{WHOLE} in {} modules.", grouped(whole as u64)));
         }
         remarks
+    }
+
+    /// The same without what is as it should be: what is to be said elsewhere of formats that have no place for it.
+    #[must_use]
+    pub fn reservations(&self) -> Vec<String> {
+        self.of_modules(|module| {
+            let mut remarks = Vec::from_iter(module.not_observed());
+            remarks.extend(module.other_remarks());
+            remarks
+        })
+    }
+
+    /// What is said of each module, behind its path.
+    fn of_modules(&self, said: impl Fn(&Module) -> Vec<String>) -> Vec<String> {
+        let of = |module: &Module| {
+            let path = module.path().display().to_string();
+            let remarks = said(module).into_iter();
+            let remarks = remarks.map(move |remark| format!("{path}: {remark}"));
+            remarks.collect::<Vec<_>>()
+        };
+        self.modules.iter().flat_map(of).collect()
     }
 }
 
