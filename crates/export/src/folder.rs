@@ -10,6 +10,7 @@ mod manifest;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -17,7 +18,8 @@ use tomo_profile::merge::Marks;
 use tomo_profile::records::{Kind, RecordError, Sighting, read_plan, read_record};
 use tomo_program::Progress;
 use tomo_wire::ModuleId;
-use tomo_wire::record::{ENDING, stem_of};
+use tomo_wire::plan::Plan as Header;
+use tomo_wire::record::{ENDING, MARKS, Record, stem_of};
 
 use manifest::Manifest;
 
@@ -149,12 +151,28 @@ pub(crate) fn files(
     Ok(paths)
 }
 
-/// The content of a file. What only has the name of one, as a pipe that nobody writes to, is not waited for.
-fn content(path: &Path) -> std::io::Result<Vec<u8>> {
-    match fs::metadata(path)?.is_file() {
-        true => fs::read(path),
-        false => Err(std::io::Error::other("it is no file")),
+/// The content of a file as far as it goes, which `length` tells by the page that it begins with: it may have been made as
+/// long as somebody likes. What only has the name of a file, as a pipe that nobody writes to, is not waited for.
+fn content(path: &Path, length: impl Fn(&[u8]) -> u64) -> std::io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("it is no file"));
     }
+    let mut file = fs::File::open(path)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(MARKS).read_to_end(&mut bytes)?;
+    let rest = length(&bytes).saturating_sub(bytes.len() as u64);
+    file.take(rest).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// How long a record is by its header. Of what is none the first page is enough to say so.
+fn length_of_record(start: &[u8]) -> u64 {
+    Record::read(start, u64::MAX).map_or(0, |record| record.length())
+}
+
+/// The same of a plan.
+fn length_of_plan(start: &[u8]) -> u64 {
+    Header::read(start, u64::MAX).map_or(0, |plan| plan.length())
 }
 
 /// What is to be said of a record of a command that has files of its own where coverage has a plan.
@@ -183,7 +201,7 @@ fn stem(record: &Path) -> String {
 }
 
 fn read(candidate: &Candidate<'_>) -> Result<Sighting, String> {
-    let bytes = content(&candidate.path).map_err(|error| plain(&error))?;
+    let bytes = content(&candidate.path, length_of_record).map_err(|error| plain(&error))?;
     let mut sighting = read_record(&bytes).map_err(|error| error.to_string())?;
     if let Some(signal) = candidate.manifest.signal() {
         sighting.kind.cut = true;
@@ -298,10 +316,11 @@ impl Collector {
                 .ok_or(RecordError::Contradiction.to_string());
         }
         let path = record.with_file_name(format!("{}.plan", stem(record)));
-        let bytes = content(&path).map_err(|error| match of_another_command(&path) {
-            Some(words) => words.to_owned(),
-            None => format!("its plan {}: {}", path.display(), plain(&error)),
-        })?;
+        let bytes =
+            content(&path, length_of_plan).map_err(|error| match of_another_command(&path) {
+                Some(words) => words.to_owned(),
+                None => format!("its plan {}: {}", path.display(), plain(&error)),
+            })?;
         read_plan(&bytes, sighting).map_err(|error| error.to_string())?;
         self.plans.insert(name, Plan { shape, bytes });
         Ok(())

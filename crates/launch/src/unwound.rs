@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ pub struct Crashes {
 /// # Errors
 /// Where the file cannot be read, or is none.
 pub fn crashes(file: &Path, program: &Path, images: &[PathBuf]) -> Result<Crashes, CrashError> {
-    let bytes = fs::read(file).map_err(|error| CrashError::Io(file.into(), error))?;
+    let bytes = kept(file).map_err(|error| CrashError::Io(file.into(), error))?;
     let refused = |refusal| CrashError::Refused(file.into(), refusal);
     let (slots, more) = crash::Crash::all(&bytes).map_err(refused)?;
     let moved: Vec<MovedCode> = images.iter().filter_map(|one| MovedCode::of(one)).collect();
@@ -119,6 +119,14 @@ pub fn crashes(file: &Path, program: &Path, images: &[PathBuf]) -> Result<Crashe
         kept: kept.collect(),
         more,
     })
+}
+
+/// The content of a file of crashes. It may have been made as long as somebody likes.
+fn kept(file: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(file)?;
+    file.take(crash::LENGTH).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Where an image's code came from.

@@ -186,14 +186,20 @@ impl Plan {
         IntoBytes::as_bytes(self)
     }
 
+    /// Bytes of its file.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        let units = u64::from(self.units.get()) * size_of::<Entry>() as u64;
+        size_of::<Self>() as u64 + units
+    }
+
     /// The header of a plan's file that has `length` bytes and starts with `bytes`.
     ///
     /// # Errors
     /// Where it is no plan, of another version, cut short or damaged.
     pub fn read(bytes: &[u8], length: u64) -> Result<Self, Refusal> {
         let plan = <Self as Header>::open(bytes)?;
-        let units = u64::from(plan.units.get()) * size_of::<Entry>() as u64;
-        let promised = size_of::<Self>() as u64 + units;
+        let promised = plan.length();
         if length < promised {
             return Err(Refusal::CutShort { length, promised });
         }

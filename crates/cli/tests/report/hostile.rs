@@ -339,3 +339,23 @@ fn paths_that_are_no_text_are_kept_to_the_byte() {
         assert!(pages.any(shown), "{records}");
     }
 }
+
+/// A file is as long as somebody has made it, and is read as far as its header says that it goes.
+#[test]
+fn what_lies_behind_the_end_of_a_file_is_not_read() {
+    let bench = Bench::with_a_run();
+    let expected = bench.tomo(&["report", "--format", "lcov"]).well();
+    fs::write(bench.path("tomo-out/run-1/crashes"), "").expect("written");
+    for name in ["m.record", "m.plan", "crashes"] {
+        let path = bench.path("tomo-out/run-1").join(name);
+        let file = fs::File::options().write(true).open(path).expect("there");
+        file.set_len(1 << 40).expect("a hole");
+    }
+    // Where somebody tried there would be no memory.
+    let script = r#"ulimit -v 67108864; exec "$0" "$@""#;
+    let said = bench.shell(script, &["report", "--format", "lcov"]);
+    assert_eq!(said.well(), expected);
+    let said = bench.shell(script, &["crashes"]);
+    let words = "crashes: it is no file of this kind that tomo has made\n";
+    assert!(said.err.contains(words), "{}", said.err);
+}

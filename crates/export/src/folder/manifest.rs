@@ -33,12 +33,14 @@ struct Outcome {
 }
 
 const NAMES: [&str; 2] = ["run.json", "pool.json"];
+/// Bytes that are read of such a document: more than all modules of a system need.
+const LONGEST: u64 = 64 << 20;
 
 impl Manifest {
     /// The document in `folder`, or an empty one; and what is wrong with the one that is there.
     pub(super) fn read(folder: &Path) -> (Self, Option<(PathBuf, String)>) {
         for path in NAMES.map(|name| folder.join(name)) {
-            let bytes = match content(&path) {
+            let bytes = match content(&path, |_| LONGEST) {
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return (Self::default(), Some((path, plain(&error)))),
