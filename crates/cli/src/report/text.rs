@@ -12,6 +12,7 @@ use tomo_export::{Function, Module, Picture, Tally, Totals};
 use tomo_wire::plan::Level;
 
 use super::Look;
+use crate::saying;
 
 /// What to list.
 #[derive(Clone, Copy)]
@@ -245,11 +246,7 @@ impl Table {
     }
 
     pub(super) fn push(&mut self, kind: Kind, name: &str, totals: Totals) {
-        let name = name.chars().map(|letter| match letter.is_control() {
-            true => '\u{fffd}',
-            false => letter,
-        });
-        self.rows.push((kind, name.collect(), totals));
+        self.rows.push((kind, saying::name(name), totals));
     }
 
     /// Columns of the longest name, titles left out.
@@ -382,11 +379,7 @@ fn cut(name: &str, width: usize) -> String {
 
 /// A sentence, its further lines indented. A number stays with its sign of percent.
 fn wrapped(out: &mut dyn Write, text: &str, width: usize) -> io::Result<()> {
-    let text: String = text
-        .chars()
-        .filter(|letter| !letter.is_control())
-        .collect::<String>()
-        .replace(" %", "\u{a0}%");
+    let text = saying::name(text).replace(" %", "\u{a0}%");
     let mut line = String::new();
     for word in text.split(' ') {
         let used = measure_text_width(&line);

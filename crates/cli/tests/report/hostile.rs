@@ -359,3 +359,16 @@ fn what_lies_behind_the_end_of_a_file_is_not_read() {
     let words = "crashes: it is no file of this kind that tomo has made\n";
     assert!(said.err.contains(words), "{}", said.err);
 }
+
+/// Text that runs from right to left would show a name as another one.
+#[test]
+fn names_do_not_turn_the_text_of_a_table_around() {
+    let bench = Bench::new();
+    let program = bench.sample_with("/src/demo/a.c", "/src/demo/\u{202e}c.a");
+    bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
+    let table = bench.tomo(&["report"]).well();
+    assert!(
+        table.contains("\u{fffd}c.a") && !table.contains('\u{202e}'),
+        "{table}"
+    );
+}
