@@ -25,6 +25,8 @@ pub(super) struct Detail {
 
 /// Where a table would have no column.
 const NOTHING: &str = "Nothing of what was asked for could be observed.";
+/// Where it would have no row.
+const LEFT_OUT: &str = "Nothing of what was observed is shown.";
 /// Files beyond which only folders are listed.
 const MOST_FILES: usize = 100;
 /// Functions of a module without lines that are listed unasked.
@@ -39,7 +41,10 @@ pub(super) fn write(
 ) -> io::Result<()> {
     write_title(out, picture)?;
     if tallies(&picture.totals()).iter().all(|it| it.known() == 0) {
-        let notes = [NOTHING.to_owned()].into_iter().chain(picture.remarks());
+        let mut functions = picture.modules.iter().flat_map(|it| &it.functions);
+        let is_shown = !picture.files.is_empty() || functions.any(|function| function.shown);
+        let why = if is_shown { NOTHING } else { LEFT_OUT };
+        let notes = [why.to_owned()].into_iter().chain(picture.remarks());
         return notes
             .into_iter()
             .try_for_each(|note| wrapped(out, &note, look.width));

@@ -92,3 +92,17 @@ fn demands_are_held_against_what_is_shown() {
     let nothing = bench.tomo(&["report", "--fail-under-lines", "1", "--include", "nothing"]);
     assert_eq!(nothing.code, Some(1), "no lines are not enough lines");
 }
+
+/// What was not asked to be shown was observed all the same.
+#[test]
+fn where_no_file_is_chosen_that_is_not_for_want_of_observation() {
+    let bench = Bench::with_a_run();
+    let said = bench.tomo(&["report", "--include", "nothing"]);
+    assert!(
+        said.out
+            .contains("\nNothing of what was observed is shown.\n"),
+        "{}",
+        said.out
+    );
+    assert!(!said.out.contains("of what was asked for"), "{}", said.out);
+}
