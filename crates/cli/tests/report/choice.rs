@@ -106,3 +106,25 @@ fn where_no_file_is_chosen_that_is_not_for_want_of_observation() {
     );
     assert!(!said.out.contains("of what was asked for"), "{}", said.out);
 }
+
+/// Shares are not taken for less than they are, nor said to be what they have not reached.
+#[test]
+fn a_share_that_is_reached_is_enough() {
+    let bench = Bench::new();
+    let lines = |count: usize| "__asm__ volatile (\"nop\");\n".repeat(count);
+    let (ran, missed) = (lines(26), lines(19));
+    let source =
+        format!("void unused(void)\n{{\n{missed}}}\nint main(void)\n{{\n{ran}return 0;\n}}\n");
+    bench.build("prog", "prog.c", &source, &["-g", "-O0"]);
+    assert_eq!(
+        bench.tomo(&["cover", "-o", "out", "--", "./prog"]).code,
+        Some(0)
+    );
+    // 29 of 50 times a hundred is less than 58, as computers count.
+    let enough = bench.tomo(&["report", "out", "--fail-under-lines", "58"]);
+    assert!(enough.out.contains("29/50"), "{}", enough.out);
+    assert_eq!((enough.code, enough.err.as_str()), (Some(0), ""));
+    let more = bench.tomo(&["report", "out", "--fail-under-lines", "58.01"]);
+    let words = "tomo: 58.0 % of the lines ran, 58.01 % are demanded\n";
+    assert_eq!((more.code, more.err.as_str()), (Some(1), words));
+}
