@@ -197,6 +197,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         processes,
         strict,
     } = arguments;
+    for path in program {
+        std::fs::metadata(path).with_context(|| format!("--program {}", path.display()))?;
+    }
     let source = Source {
         folders,
         programs: program,

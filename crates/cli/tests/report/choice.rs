@@ -128,3 +128,15 @@ fn a_share_that_is_reached_is_enough() {
     let words = "tomo: 58.0 % of the lines ran, 58.01 % are demanded\n";
     assert_eq!((more.code, more.err.as_str()), (Some(1), words));
 }
+
+/// A path that is mistyped is not one that was not needed.
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let bench = Bench::with_a_run();
+    let said = bench.tomo(&["report", "--program", "nowhere"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
+    assert_eq!(
+        said.err,
+        "tomo: --program nowhere: no such file or directory\n"
+    );
+}
