@@ -50,17 +50,21 @@ impl<'g> Gatherer<'g> {
         let collected = collect(folders, self.bar);
         say_refused(&collected);
         self.is_incomplete |= !collected.refused.is_empty();
-        for (path, builds) in collected.conflicts() {
-            say!(
-                "tomo: {}: records of {} builds of it; their lines are put together by file and number",
-                path.display(),
-                builds.len()
-            );
+        let Some(picture) = self.picture(&collected)? else {
+            bail!("there is nothing to report");
+        };
+        for (path, mut builds) in collected.conflicts() {
+            // Whoever was left out was named, and is put together with nothing.
+            builds.retain(|build| self.modules.contains_key(build));
+            if builds.len() > 1 {
+                say!(
+                    "tomo: {}: records of {} builds of it; their lines are put together by file and number",
+                    path.display(),
+                    builds.len()
+                );
+            }
         }
-        match self.picture(&collected)? {
-            Some(picture) => Ok(picture),
-            None => bail!("there is nothing to report"),
-        }
+        Ok(picture)
     }
 
     /// The picture of these records, if any of them can be used.
