@@ -29,7 +29,10 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut runs = Vec::new();
     for folder in &arguments.folders {
-        runs.extend(runs_in(folder)?);
+        match runs_in(folder) {
+            Ok(found) => runs.extend(found),
+            Err(error) => say!("tomo: left out: {error:#}"),
+        }
     }
     if runs.is_empty() {
         bail!("no run in these folders kept its crashes (tomo cover --crashes)");

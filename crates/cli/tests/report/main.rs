@@ -1,4 +1,4 @@
-//! `tomo report` and `tomo merge` as a user meets them: records made by hand of programs built here.
+//! `tomo report`, `tomo merge` and their kin as a user meets them: records made by hand of programs built here.
 
 mod again;
 mod bench;
@@ -10,3 +10,4 @@ mod pages;
 mod processes;
 mod truth;
 mod unknown;
+mod words;
