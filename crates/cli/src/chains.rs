@@ -141,6 +141,9 @@ fn conclude(arguments: &Arguments, started: &Started<'_>, session: &Session) -> 
         document["not_observed"] = json!(session.not_observed());
         Ok(writeln!(to, "{document:#}")?)
     })?;
+    if stacks.stacks.is_empty() && !choice.is_all() {
+        say!("tomo: no chain of this run is one that --root, --leaf and --through ask for");
+    }
     tell(None, table(&stacks, &called)?.as_bytes())
 }
 

@@ -21,3 +21,16 @@ fn crashes_of_one_folder_are_shown_without_those_of_another() {
     );
     assert!(said.out.contains("SIGILL"), "{}", said.out);
 }
+
+/// Where a name that is asked for is none of a chain, that is not left to be guessed.
+#[test]
+fn chains_that_nobody_has_are_told() {
+    let bench = Bench::new();
+    bench.build("prog", "prog.c", "int main(void) { return 0; }", &["-g"]);
+    let words = "no chain of this run is one that --root, --leaf and --through ask for";
+    for (name, is_none) in [("nobody", true), ("main", false)] {
+        let said = bench.tomo(&["chains", "--root", name, "--", "./prog"]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        assert_eq!(said.err.contains(words), is_none, "{}", said.err);
+    }
+}

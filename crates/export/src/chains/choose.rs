@@ -18,10 +18,16 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// Whether nothing is left out.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        self.roots.is_empty() && self.leaves.is_empty() && self.through.is_empty()
+    }
+
     /// Those of `stacks` that are chosen. Where several are alike then, they are put together.
     #[must_use]
     pub fn of(&self, stacks: Stacks) -> Stacks {
-        if self.roots.is_empty() && self.leaves.is_empty() && self.through.is_empty() {
+        if self.is_all() {
             return stacks;
         }
         let names = &stacks.names;
