@@ -34,3 +34,11 @@ fn chains_that_nobody_has_are_told() {
         assert_eq!(said.err.contains(words), is_none, "{}", said.err);
     }
 }
+
+#[test]
+fn a_path_of_one_block_has_one() {
+    let bench = Bench::new();
+    bench.build("prog", "prog.c", "int main(void) { return 0; }", &["-g"]);
+    let said = bench.tomo(&["paths", "--", "./prog"]);
+    assert!(said.err.contains("main, 1 block\n"), "{}", said.err);
+}

@@ -31,10 +31,13 @@ pub fn write(
     for (number, hot) in (1..).zip(shown) {
         let share = 100.0 * hot.executed as f64 / all.max(1) as f64;
         let (count, title) = (hot.path.count, title(&graphs, hot.function));
-        let blocks = hot.path.blocks.len();
+        let blocks = match hot.path.blocks.len() {
+            1 => "1 block".into(),
+            many => format!("{many} blocks"),
+        };
         writeln!(
             out,
-            "{number:>4} {count:>16} {share:>6.2}%  {title}, {blocks} blocks"
+            "{number:>4} {count:>16} {share:>6.2}%  {title}, {blocks}"
         )?;
     }
     if let Some(more) = hot.len().checked_sub(shown.len()).filter(|more| *more > 0) {
