@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         loaded: &loaded,
         start,
     };
-    job.run().with_context(|| path.display().to_string())
+    job.run()
 }
 
 fn load_model(arguments: &Arguments, path: &Path) -> Result<Loaded> {
@@ -151,10 +151,11 @@ impl Job<'_> {
         if !whole && matches!(wanted.format, Format::Text | Format::Json) {
             return self.write(|out| self.write_summary(out));
         }
-        let graphs = self.loaded.model.graphs()?;
+        let place = || self.path.display().to_string();
+        let graphs = self.loaded.model.graphs().with_context(place)?;
         match &wanted.function {
             Some(query) => {
-                let function = one_function(&graphs, query)?;
+                let function = one_function(&graphs, query).with_context(place)?;
                 self.write(|out| self.write_function(out, function))
             }
             None => self.write(|out| self.write_functions(out, &graphs)),
@@ -212,7 +213,8 @@ impl Job<'_> {
     fn refuse_to_overwrite_program(&self, output: &Path) -> Result<()> {
         let place = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
         if place(output).is_some_and(|output| Some(output) == place(self.path)) {
-            bail!("is the output file too; it would be overwritten");
+            let program = self.path.display();
+            bail!("{program}: is the output file too; it would be overwritten");
         }
         Ok(())
     }

@@ -158,7 +158,7 @@ fn output_over_the_program_is_refused() {
         .tomo(&["map", "demo", "-o", "no/such/directory"])
         .refusal();
     assert!(
-        said.starts_with("tomo: demo: writing no/such/directory: "),
+        said.starts_with("tomo: writing no/such/directory: "),
         "{said}"
     );
 }
