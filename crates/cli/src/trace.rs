@@ -95,7 +95,7 @@ struct Traced {
     weights: Option<PathBuf>,
 
     /// No more than K witnesses on ways a run, or breakpoints at all, in as many runs as that takes.
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
 
     /// Answer time, process ids and random numbers alike in each run.

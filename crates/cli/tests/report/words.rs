@@ -42,3 +42,16 @@ fn a_path_of_one_block_has_one() {
     let said = bench.tomo(&["paths", "--", "./prog"]);
     assert!(said.err.contains("main, 1 block\n"), "{}", said.err);
 }
+
+/// No witnesses at all are fewer than any trace takes, not as many as it likes.
+#[test]
+fn a_limit_of_nothing_is_refused() {
+    let bench = Bench::new();
+    let said = bench.tomo(&["trace", "--limit", "0", "--", "true"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
+    assert!(
+        said.err.contains("invalid value '0' for '--limit <K>'"),
+        "{}",
+        said.err
+    );
+}
