@@ -24,6 +24,8 @@ fn body(page: &Path) -> String {
     let text = fs::read_to_string(page).expect("a page");
     let (head, body) = text.split_once("<body>").expect("a body");
     assert!(head.contains("viewport") && head.contains("prefers-color-scheme:dark"));
+    // The source has what room there is, and not the numbers before it.
+    assert!(head.contains(".code td:last-child{width:100%}"));
     body.to_owned()
 }
 
