@@ -212,13 +212,15 @@ impl Weaving<'_> {
         let below = pages(self.text.origin() - self.text.lowest).unwrap_or(0);
         let nearest = companion.checked_add(GAP.max(below + PAGE));
         let nearest = nearest.filter(|nearest| nearest + span < REACH);
-        let distance = nearest.map(|nearest| nearest + self.spread(REACH - span - nearest));
+        let whole = span.max(self.text.highest.saturating_sub(self.text.origin()));
+        let spread = |nearest: u64| self.spread((REACH - nearest).saturating_sub(whole));
+        let distance = nearest.map(|nearest| nearest + spread(nearest));
         distance.map(|d| -(d as i64)).ok_or(WeaveError::TooLarge)
     }
 
-    /// How much farther away than need be, where there is `room`. The loader puts modules one below the
-    /// other, and what belongs to each is often larger than the module: at the same distance from all of
-    /// them it would collide. So each has a distance of its own.
+    /// How much farther away than need be, where there is `room`: what is executed there reaches the module's data, too. The
+    /// loader puts modules one below the other, and what belongs to each is often larger than the module: at the same
+    /// distance from all of them it would collide. So each has a distance of its own.
     fn spread(&self, room: u64) -> u64 {
         // Fibonacci hashing: the upper half of the product depends on all bits.
         let mixed = self

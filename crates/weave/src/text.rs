@@ -40,6 +40,8 @@ pub(crate) struct Text {
     pub(crate) regions: Vec<TextRegion>,
     /// Where the module's first segment starts, executable or not.
     pub(crate) lowest: u64,
+    /// Where its last segment ends in memory.
+    pub(crate) highest: u64,
 }
 
 impl Text {
@@ -80,6 +82,8 @@ impl Text {
             .filter(|segment| segment.p_type.get(LE) == elf::PT_LOAD && segment.p_memsz.get(LE) > 0)
             .collect();
         let lowest = loads.iter().map(|load| load.p_vaddr.get(LE)).min();
+        let end = |load: &&Segment| load.p_vaddr.get(LE).saturating_add(load.p_memsz.get(LE));
+        let highest = loads.iter().map(end).max();
         let executable = |load: &&&Segment| load.p_flags.get(LE).contains(elf::PF_X);
         let chosen: Vec<&Segment> = loads.iter().filter(executable).copied().collect();
         match chosen.len() {
@@ -98,6 +102,7 @@ impl Text {
         Ok(Self {
             regions,
             lowest: lowest.unwrap_or(0),
+            highest: highest.unwrap_or(0),
         })
     }
 

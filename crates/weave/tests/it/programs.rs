@@ -181,6 +181,16 @@ fn a_program_whose_code_starts_with_its_headers() {
     }
 }
 
+/// What is executed elsewhere uses the data that it used, however far behind the code that is.
+#[test]
+fn a_program_with_more_data_than_half_a_jump_reaches() {
+    let path = compiled("gcc", "spacious.c", &["-O2"]).expect("built");
+    let program = Program::read(&path);
+    prove("spacious", &program);
+    prove_counters("spacious", &program);
+    prove_chains("spacious", &program);
+}
+
 /// Every way to probe is met in a program that is proven above, so that none goes untried.
 #[test]
 fn every_tactic_is_used() {
