@@ -354,9 +354,13 @@ impl<'f> Planner<'f> {
     /// Blocks at which the graph ends and no path does, since control does not come back from there.
     fn dead(&self, cuts: &Cuts) -> Vec<bool> {
         let runs_out =
-            |edge: EdgeView| matches!(edge.kind, EdgeKind::TailCall | EdgeKind::JumpInto);
+            |edge: &EdgeView| matches!(edge.kind, EdgeKind::TailCall | EdgeKind::JumpInto);
         let leaves = |(code, block): (&Code, BlockView<'_>)| {
-            code.leaves_function() || block.successors().any(runs_out)
+            // What else a call leads to is where it lands if something is thrown, and is not seen from here.
+            let mut edges = block.successors().filter(runs_out);
+            let runs_out =
+                edges.any(|edge| !code.keeps_call() || edge.address == block.range().end());
+            code.leaves_function() || runs_out
         };
         let leave = self.blocks.iter().zip(self.function.blocks()).map(leaves);
         let dead = leave

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use tomo_program::{Address, BlockId, EdgeKind, FunctionView};
-use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build};
+use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build, compiled};
 use tomo_weave::{Ask, NamedPath, PathsOf, WeaveError, WovenPaths};
-use tomo_wire::paths::{Asked, Function, Paths};
+use tomo_wire::paths::{Asked, Function, Mark, MarkKind, Paths};
 
 use crate::woven::Program;
 
@@ -32,6 +32,44 @@ fn paths_of_whole_programs() {
         let checked = checked.unwrap_or_else(|flaw| panic!("{source:?} {compiler:?}: {flaw}"));
         assert!(checked.counters.increments > 100, "{checked:?}");
     }
+}
+
+/// Where a call lands if something is thrown is no end of a path, though it be another function's.
+#[test]
+fn no_path_ends_at_a_call_that_lands_in_another_function() {
+    let flags = [
+        "-O2",
+        "-mindirect-branch=thunk-inline",
+        "-fcf-protection=none",
+    ];
+    let program = Program::read(&compiled("g++", "landing.cpp", &flags).expect("built"));
+    let woven = program.weave_paths();
+    let checked = program.check_paths(&woven.image, &woven.paths);
+    checked.unwrap_or_else(|flaw| panic!("{flaw}"));
+    let (_, rows) = Paths::read(&woven.paths).expect("paths");
+    let graphs = program.model.graphs().expect("graphs");
+    let lands = graphs.functions().flat_map(|function| {
+        let calls = function.calls().map(|call| call.block());
+        let calls: Vec<_> = calls.filter_map(|block| function.block(block)).collect();
+        let elsewhere = calls.into_iter().filter(|block| {
+            let mut edges = block.successors();
+            edges.any(|edge| edge.kind == EdgeKind::JumpInto && edge.address != block.range().end())
+        });
+        let entry = function.entry().0;
+        elsewhere
+            .map(move |block| (entry, block.address().0))
+            .collect::<Vec<_>>()
+    });
+    let mut found = 0;
+    for (entry, block) in lands {
+        let row = rows.functions.iter().find(|row| row.entry.get() == entry);
+        let Some(row) = row else { continue };
+        let dead = |mark: &&Mark| mark.kind.get() == MarkKind::Dead as u32;
+        let mut marks = rows.marks_of(row).iter().filter(dead);
+        assert!(marks.any(|mark| mark.from.get() == block), "{block:#x}");
+        found += 1;
+    }
+    assert!(found > 0, "no call lands in another function");
 }
 
 /// The path that takes the first way on at every block of a function; none where ways are taken that a path may end
