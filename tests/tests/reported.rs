@@ -124,7 +124,7 @@ fn lines_that_go_on_where_ways_join_ran() {
             .position(|line| line.trim() == text)
             .expect("a line")
     };
-    for compiler in ["gcc", "clang"] {
+    for compiler in ["gcc", "clang-19"] {
         for level in ["-O0", "-O1", "-O2"] {
             let program = compiled(compiler, "joined.c", &[level, "-g"]).expect("built");
             let lines = covered(&program, &[], &[]);

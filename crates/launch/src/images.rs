@@ -300,7 +300,7 @@ impl Images {
             level: how.level,
             placement: how.placement,
             distance,
-            traps: !module.blocks_signals(&bytes),
+            traps: !module.bears_no_traps(&bytes),
             stays: how.stays,
         };
         weave(

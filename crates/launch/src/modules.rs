@@ -128,10 +128,10 @@ impl Observed {
         }
     }
 
-    /// Whether code of the module with these bytes runs with all signals blocked by system calls of its
-    /// own, which nothing can keep from it: C libraries and their loaders, and the runtimes of
-    /// sanitizers and of Go, wherever they are linked in.
-    pub(crate) fn blocks_signals(&self, bytes: &[u8]) -> bool {
+    /// Whether code of the module with these bytes runs where no trap may be met: with all signals blocked by system calls of its
+    /// own, which nothing can keep from it (C libraries and their loaders, and the runtimes of
+    /// sanitizers and of Go, wherever they are linked in), or at the end of a piece of a stack, where a signal's frame has no room.
+    pub(crate) fn bears_no_traps(&self, bytes: &[u8]) -> bool {
         let name = self.path.file_name().unwrap_or_default().as_bytes();
         let holds = |text: &&[u8]| memmem::find(bytes, text).is_some();
         C_LIBRARIES.iter().any(|start| name.starts_with(start)) || RUNTIMES.iter().any(holds)
@@ -147,12 +147,15 @@ const C_LIBRARIES: [&[u8]; 6] = [
     b"ld-musl",
     b"ld-2.",
 ];
-/// What modules hold that have a sanitizer's runtime or Go's in them, the names of its sources, in messages; and what QEMU says that
-/// runs programs of other processors: it blocks all signals in what its handlers come back to.
-const RUNTIMES: [&[u8]; 3] = [
+/// What modules hold that have a sanitizer's runtime or Go's in them, the names of its sources, in messages; what QEMU says that
+/// runs programs of other processors: it blocks all signals in what its handlers come back to; and what the runtime of stacks in
+/// pieces (gcc's `-fsplit-stack`) says, which is linked into each module that has them: what such a stack has no room for lands
+/// in its runtime's own data, and a frame with all wide registers takes more than it keeps free.
+const RUNTIMES: [&[u8]; 4] = [
     b"sanitizer_common/sanitizer_",
     b"\xff Go buildinf:",
     b"qemu: uncaught target signal",
+    b"unable to allocate additional stack space",
 ];
 
 /// An identity as formats state it.

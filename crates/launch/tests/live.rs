@@ -162,8 +162,16 @@ fn a_variant_is_disposed_of_by_what_was_written_beside_it() {
     assert_eq!(hits(&record), BTreeSet::new());
 }
 
+/// Whether one of these programs has hit a probe, as its record says, or has ended.
+fn is_any_under_way(children: &mut [(Child, PathBuf)]) -> bool {
+    children.iter_mut().any(|(child, record)| {
+        let has_hit = Seen::read(record).is_ok_and(|seen| !seen.hits.is_empty());
+        has_hit || child.try_wait().expect("asked").is_some()
+    })
+}
+
 /// Many rounds of two processes with threads that race into probes, while two threads of this process dispose
-/// of all of them in different orders.
+/// of all of them in different orders. In half of the rounds they race with the processes' starts, in the others with what is under way.
 #[test]
 fn programs_run_on_while_others_dispose_of_their_probes() {
     let prepared = Prepared::new(Level::Edge);
@@ -177,7 +185,10 @@ fn programs_run_on_while_others_dispose_of_their_probes() {
     for round in 0..60 {
         let carried = prepared.variant("shared", |_| true);
         let start = |number| prepared.start(&carried, &format!("run-{round}-{number}"), 4);
-        let children: Vec<(Child, PathBuf)> = (0..2).map(start).collect();
+        let mut children: Vec<(Child, PathBuf)> = (0..2).map(start).collect();
+        while round % 2 == 1 && !is_any_under_way(&mut children) {
+            std::thread::yield_now();
+        }
         std::thread::scope(|scope| {
             for side in 0..2 {
                 let live = Live::open(&carried.image, disposals).expect("an image");

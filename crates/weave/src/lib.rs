@@ -85,7 +85,7 @@ use zerocopy::IntoBytes as _;
 
 /// Raised whenever the same module and plan would be woven otherwise, so that no older image is
 /// taken for a new one.
-pub const WEAVE_VERSION: u32 = 26;
+pub const WEAVE_VERSION: u32 = 27;
 
 /// Which units get probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,7 +125,7 @@ pub struct Options {
     /// what the loader may put anywhere, another distance for each module; 1.75 GB above what it may not.
     pub distance: Option<i64>,
     /// Whether an `int3` may be met in the module. Not in one that blocks all signals by system calls of
-    /// its own, as C libraries do: the system ends a process that meets one then.
+    /// its own, as C libraries do, or whose stacks have no room for a signal's frame: the system ends a process that meets one then.
     pub traps: bool,
     /// Whether probes are to stay when they have been hit, where that can be.
     pub stays: bool,

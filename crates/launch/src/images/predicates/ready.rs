@@ -33,7 +33,7 @@ pub(super) struct Ready {
 
 impl Ready {
     pub(super) fn of(loaded: (Vec<u8>, Loaded), module: &Observed) -> Result<Self, ImageError> {
-        let (path, traps) = (&module.path, !module.blocks_signals(&loaded.0));
+        let (path, traps) = (&module.path, !module.bears_no_traps(&loaded.0));
         let parsed = Parsed::try_new(loaded, |(bytes, _)| {
             let binary = Binary::parse(bytes).map_err(AnalyseError::from);
             binary.map_err(|error| ImageError::Binary(path.clone(), error))
