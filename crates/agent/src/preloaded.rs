@@ -111,7 +111,7 @@ impl Handed {
         Copy::of(self.entries, |said| match place_of(path, said) {
             Some((start, end)) if start == LIST.len() && end == said.len() => Becomes::Nothing,
             Some(place) => Becomes::Without(place),
-            None if said.starts_with(environment::ROSTER.as_bytes()) => Becomes::Nothing,
+            None if roster_of(said).is_some() => Becomes::Nothing,
             None => Becomes::Itself,
         })
     }
@@ -202,12 +202,17 @@ fn names_agent(entry: &[u8]) -> bool {
     !name.is_null() && place_of(unsafe { CStr::from_ptr(name) }.to_bytes(), entry).is_some()
 }
 
+/// The roster's path, if this entry of an environment is that.
+fn roster_of(entry: &[u8]) -> Option<&[u8]> {
+    let value = entry.strip_prefix(environment::ROSTER.as_bytes())?;
+    value.strip_prefix(b"=")
+}
+
 /// Whether this entry of an environment, which says this, names the roster, and whoever gets it may open that: who gives up a user's
 /// rights does so for those that he starts, too. Nobody asks in a sandbox that the program has closed.
 fn names_roster(entry: *mut c_char, said: &[u8]) -> bool {
     const NOT_PERMITTED: Errno = Errno(13);
-    let path = said.strip_prefix(environment::ROSTER.as_bytes());
-    let Some(path) = path.and_then(|path| path.strip_prefix(b"=")) else {
+    let Some(path) = roster_of(said) else {
         return false;
     };
     if forked::is_closed() {
