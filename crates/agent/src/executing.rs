@@ -12,8 +12,8 @@ use crate::signals::{execv, execve, execvp};
 use crate::{armed, postponed, system, trap};
 
 /// Has another program executed in this environment, by this process or a child, as `execute` does it in the one that it is given. If that is one in
-/// which we are not loaded, it is counted. What comes back is 0 if a child has been started; who executes in its own place does not
-/// come back.
+/// which we are not loaded, it is counted. Where it has no room for its arguments because of us, it is tried once more without us. What
+/// comes back is 0 if a child has been started; who executes in its own place does not come back.
 pub(crate) fn hand_on(environment: usize, execute: impl Fn(usize) -> c_int) -> c_int {
     let result = start(environment, &execute);
     smaller(environment, result).map_or(result, |smaller| start(smaller.place(), &execute))
@@ -29,9 +29,11 @@ pub(crate) fn hand_on_own(
         true => execute(),
         false => execute_in(environment),
     });
+    // By way of a function that is stood before, too, which counts it.
     smaller(own, result).map_or(result, |smaller| execute_in(smaller.place()))
 }
 
+/// Has it executed in this environment as that is, and counts it if we are not loaded there.
 fn start(environment: usize, execute: impl FnOnce(usize) -> c_int) -> c_int {
     let handed = Handed::of(environment);
     let region = armed::regions().next().filter(|_| handed.is_without());

@@ -211,7 +211,7 @@ fn roster_of(entry: &[u8]) -> Option<&[u8]> {
 /// Whether this entry of an environment, which says this, names the roster, and whoever gets it may open that: who gives up a user's
 /// rights does so for those that he starts, too. Nobody asks in a sandbox that the program has closed.
 fn names_roster(entry: *mut c_char, said: &[u8]) -> bool {
-    const NOT_PERMITTED: Errno = Errno(13);
+    const DENIED: Errno = Errno(13);
     let Some(path) = roster_of(said) else {
         return false;
     };
@@ -221,10 +221,7 @@ fn names_roster(entry: *mut c_char, said: &[u8]) -> bool {
     let start = entry.wrapping_add(said.len() - path.len());
     // SAFETY: the rest of the program's own string, which ends with a zero byte.
     let opened = door::open_private(unsafe { CStr::from_ptr(start) }, Access::Read);
-    !matches!(
-        opened,
-        Err(Closed::NotPrivate | Closed::Errno(NOT_PERMITTED))
-    )
+    !matches!(opened, Err(Closed::NotPrivate | Closed::Errno(DENIED)))
 }
 
 /// A list of strings that ends with null, or null.
