@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 
-    /// Write that to FILE instead of to standard error.
+    /// Write that to FILE (- for standard output) instead of to standard error.
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use tomo_export::predicates::Id;
-use tomo_export::words::grouped;
+use tomo_export::words::{counted, grouped};
 use tomo_isolate::{Cases, Options, Score, Session, StepMade, Towards, Watch};
 use tomo_launch::Agent;
 use tomo_profile::scores::Heuristic;
@@ -218,9 +218,9 @@ impl Watch for Steps {
             .map_or_else(String::new, |slower| format!(", {slower:.2} times as long"));
         let predictor = step.predictor.as_deref().unwrap_or("nothing yet");
         say!(
-            "step {number}: {} sites in {} runs{slower}; {} of {} sites seen; best {:.3}: {predictor}",
-            grouped(step.sites as u64),
-            grouped(step.runs as u64),
+            "step {number}: {} in {}{slower}; {} of {} sites seen; best {:.3}: {predictor}",
+            counted(step.sites as u64, "site", "sites"),
+            counted(step.runs as u64, "run", "runs"),
             grouped(seen as u64),
             grouped(all as u64),
             step.best,

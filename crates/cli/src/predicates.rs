@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Write that to FILE instead of to standard error.
+    /// Write that to FILE (- for standard output) instead of to standard error.
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 

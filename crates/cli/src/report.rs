@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use tomo_export::{Paths, Picture, cobertura, drcov, html, json, lcov};
 
 use crate::bar::Bar;
+use crate::session::is_stdout;
 
 use gather::Gatherer;
 pub(crate) use gather::say_refused;
@@ -65,7 +66,7 @@ pub(crate) struct Show {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 
-    /// Write to FILE (a folder for html) instead of standard output.
+    /// Write to FILE (a folder for html; - for standard output) instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -155,7 +156,7 @@ impl Show {
             Format::Json => json()?,
             _ => bail!("there is no such format of it; say --format text or --format json"),
         };
-        match &self.output {
+        match self.output() {
             Some(path) => std::fs::write(path, written).with_context(|| path.display().to_string()),
             None => Ok(io::stdout().write_all(written.as_bytes())?),
         }
@@ -235,13 +236,16 @@ impl Show {
     pub(crate) fn run(&self, source: &Source<'_>) -> Result<ExitCode> {
         let paths = self.paths()?;
         let bar = Bar::new();
-        if self.format == Format::Html && self.output.is_some() && self.html.is_some() {
+        if self.format == Format::Html && self.output().is_some() && self.html.is_some() {
             bail!("pages go to one folder: name it by --output or by --html");
         }
         let mut gatherer = Gatherer::new(source, &paths, &bar);
         let picture = gatherer.gather(source.folders)?;
         if !paths.takes_unknown() && picture.files.is_empty() {
             say!("tomo: no source file matches --include");
+        }
+        for replacement in paths.unused() {
+            say!("tomo: no source file's name begins as in --replace-src-path {replacement}");
         }
         let pages = self.pages();
         let index = match &pages {
@@ -262,21 +266,27 @@ impl Show {
         })
     }
 
+    /// The file, or for pages the folder, that is to be written instead of standard output.
+    fn output(&self) -> Option<&Path> {
+        let output = self.output.as_deref();
+        output.filter(|path| !is_stdout(path))
+    }
+
     /// Whether people read what is shown, and on standard output.
     pub(crate) fn is_for_people(&self) -> bool {
-        self.format == Format::Text && self.output.is_none()
+        self.format == Format::Text && self.output().is_none()
     }
 
     /// The folder for pages, if any are wanted.
     fn pages(&self) -> Option<PathBuf> {
         let asked = self.format == Format::Html;
-        let output = self.output.clone().filter(|_| asked);
+        let output = self.output().filter(|_| asked).map(PathBuf::from);
         let usual = (asked || self.open).then(|| "tomo-html".into());
         self.html.clone().or(output).or(usual)
     }
 
     fn show(&self, picture: &Picture) -> Result<()> {
-        let terminal = self.output.is_none() && io::stdout().is_terminal();
+        let terminal = self.output().is_none() && io::stdout().is_terminal();
         if terminal && self.format == Format::Drcov {
             bail!("drcov is binary; write it to a file with --output");
         }
@@ -295,7 +305,7 @@ impl Show {
 
     /// Has `write` write to where the output goes.
     fn put(&self, write: &dyn Fn(&mut dyn Write, Look) -> Result<()>) -> Result<()> {
-        let Some(path) = &self.output else {
+        let Some(path) = self.output() else {
             let stdout = io::stdout();
             let look = Look::of_stdout(stdout.is_terminal());
             let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());

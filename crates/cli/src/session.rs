@@ -284,9 +284,15 @@ pub(crate) fn answer(to: Option<&Path>, text: &[u8]) -> Result<()> {
     }
 }
 
+/// Whether a path that was given means standard output, as `-` does elsewhere.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
 /// Writes what a command has to say: into the file at `to`, or to standard error.
 pub(crate) fn tell(to: Option<&Path>, text: &[u8]) -> Result<()> {
     match to {
+        Some(path) if is_stdout(path) => answer(None, text),
         Some(path) => fs::write(path, text).with_context(|| path.display().to_string()),
         None => Ok(std::io::stderr().write_all(text)?),
     }

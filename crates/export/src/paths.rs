@@ -6,6 +6,7 @@
 //! without `.` and `..`.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use tomo_program::text_of;
@@ -13,20 +14,56 @@ use tomo_program::text_of;
 /// Why a pattern is none.
 #[derive(Debug, thiserror::Error)]
 pub enum BadPattern {
-    /// A glob that cannot be read.
-    #[error(transparent)]
-    Glob(#[from] globset::Error),
+    /// A glob that cannot be read, and why.
+    #[error("{0:?} is no pattern: {1}")]
+    Glob(String, globset::ErrorKind),
     /// A replacement without a colon.
     #[error("{0:?} is no replacement: write FROM:TO")]
     Replacement(String),
 }
 
 /// The choice of source files.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Paths {
     include: Option<GlobSet>,
     exclude: Option<GlobSet>,
-    replace: Vec<(String, String)>,
+    replace: Vec<Replacement>,
+}
+
+/// `to` in place of each of `from` at the start of a name.
+#[derive(Debug)]
+struct Replacement {
+    from: Vec<String>,
+    to: String,
+    /// What was asked for.
+    text: String,
+    /// Whether a name began so.
+    used: AtomicBool,
+}
+
+impl Replacement {
+    fn new(text: &str, here: &Path) -> Result<Self, BadPattern> {
+        let parts = text.split_once(':').filter(|(from, _)| !from.is_empty());
+        let (from, to) = parts.ok_or_else(|| BadPattern::Replacement(text.to_owned()))?;
+        Ok(Self {
+            from: starts(from, here),
+            to: to.to_owned(),
+            text: text.to_owned(),
+            used: AtomicBool::new(false),
+        })
+    }
+
+    /// The other name of `path`, if it begins so.
+    fn of(&self, path: &str) -> Option<String> {
+        let mut rests = self.from.iter().filter_map(|from| {
+            let rest = path.strip_prefix(from.as_str())?;
+            let whole = rest.is_empty() || rest.starts_with('/') || from.ends_with('/');
+            whole.then_some(rest)
+        });
+        let rest = rests.next()?;
+        self.used.store(true, Ordering::Relaxed);
+        Some(format!("{}{rest}", self.to))
+    }
 }
 
 impl Paths {
@@ -40,19 +77,11 @@ impl Paths {
         replace: &[String],
         here: &Path,
     ) -> Result<Self, BadPattern> {
-        let mut replacements = Vec::new();
-        for text in replace {
-            let (from, to) = text
-                .split_once(':')
-                .filter(|(from, _)| !from.is_empty())
-                .ok_or_else(|| BadPattern::Replacement(text.clone()))?;
-            let starts = starts(from, here).into_iter();
-            replacements.extend(starts.map(|from| (from, to.to_owned())));
-        }
+        let replace = replace.iter().map(|text| Replacement::new(text, here));
         Ok(Self {
             include: set(include, here)?,
             exclude: set(exclude, here)?,
-            replace: replacements,
+            replace: replace.collect::<Result<_, _>>()?,
         })
     }
 
@@ -61,13 +90,21 @@ impl Paths {
     #[must_use]
     pub fn renamed(&self, path: &str) -> String {
         let path = normal(path);
-        let mut fitting = self.replace.iter().filter_map(|(from, to)| {
-            let rest = path.strip_prefix(from.as_str())?;
-            let whole = rest.is_empty() || rest.starts_with('/') || from.ends_with('/');
-            whole.then(|| format!("{to}{rest}"))
-        });
-        let path = fitting.next().unwrap_or_else(|| path.clone());
-        normal(&path)
+        let other = self
+            .replace
+            .iter()
+            .find_map(|replacement| replacement.of(&path));
+        other.map_or(path, |other| normal(&other))
+    }
+
+    /// The replacements that fitted no name so far, as they were asked for.
+    pub fn unused(&self) -> impl Iterator<Item = &str> {
+        let used = |replacement: &&Replacement| replacement.used.load(Ordering::Relaxed);
+        let unused = self
+            .replace
+            .iter()
+            .filter(move |replacement| !used(replacement));
+        unused.map(|replacement| replacement.text.as_str())
     }
 
     /// Whether the file that is called `path` is shown.
@@ -134,10 +171,13 @@ fn set(patterns: &[String], here: &Path) -> Result<Option<GlobSet>, BadPattern> 
             _ if pattern.starts_with('/') => normal(pattern),
             _ => format!("**/{}", normal(pattern)),
         };
-        set.add(glob(&anchored)?);
-        set.add(glob(&format!("{}/**", anchored.trim_end_matches('/')))?);
+        let bad = |error: globset::Error| BadPattern::Glob(pattern.clone(), error.kind().clone());
+        set.add(glob(&anchored).map_err(bad)?);
+        set.add(glob(&format!("{}/**", anchored.trim_end_matches('/'))).map_err(bad)?);
     }
-    Ok(Some(set.build()?))
+    Ok(Some(set.build().map_err(|error| {
+        BadPattern::Glob(patterns.join(" "), error.kind().clone())
+    })?))
 }
 
 fn glob(pattern: &str) -> Result<Glob, globset::Error> {
@@ -198,6 +238,10 @@ mod tests {
         assert_eq!(paths.renamed("/b/x.c"), "/x.c");
         assert!(paths.takes("/here/x.c") && !paths.takes("/here/x.y") && !paths.takes("/x.c"));
         assert!(!paths.takes_unknown());
+        let unused = self::paths(&[], &[], &["/no:/x", "../b:/y"]);
+        assert_eq!(Vec::from_iter(unused.unused()), ["/no:/x", "../b:/y"]);
+        let _ = unused.renamed("../b/x.c");
+        assert_eq!(Vec::from_iter(unused.unused()), ["/no:/x"]);
     }
 
     #[test]

@@ -17,6 +17,16 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// `one` or `many` behind the number.
+#[must_use]
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!(
+        "{} {}",
+        grouped(number),
+        if number == 1 { one } else { many }
+    )
+}
+
 /// The share that `part` is of `whole`: `98.5 %`. Only all is `100 %`, only nothing is `0 %`.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> String {
@@ -83,9 +93,9 @@ impl Module {
             remarks.push("It has no line tables: shown by function.".into());
         }
         if self.findings.contradictions > 0 {
-            let count = grouped(self.findings.contradictions as u64);
+            let count = counted(self.findings.contradictions as u64, "function", "functions");
             remarks.push(format!(
-                "The marks of {count} functions fit no execution of them; of those only what probes saw is believed."
+                "The marks of {count} fit no execution; of those only what probes saw is believed."
             ));
         }
         remarks

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use tomo_export::words::grouped;
+use tomo_export::words::{counted, grouped};
 use tomo_isolate::{Answer, Finding};
 
 /// The answer in words.
@@ -61,24 +61,25 @@ fn write_finding(text: &mut String, rank: usize, finding: &Finding) {
 /// How the search got there.
 fn summary(answer: &Answer) -> String {
     let mut text = format!(
-        "{} cases fail, {} do not. {} of {} sites were watched in {} steps:\n",
-        grouped(answer.failures as u64),
+        "{}, {} do not. {} of {} sites were watched in {}:\n",
+        counted(answer.failures as u64, "case fails", "cases fail"),
         grouped(answer.successes as u64),
         grouped(answer.seen as u64),
         grouped(answer.sites as u64),
-        answer.steps.len()
+        counted(answer.steps.len() as u64, "step", "steps")
     );
     for (number, step) in (1..).zip(&answer.steps) {
         let _ = writeln!(
             text,
-            "  {number}. {} sites, best {:.3}; then {}",
-            grouped(step.sites as u64),
+            "  {number}. {}, best {:.3}; then {}",
+            counted(step.sites as u64, "site", "sites"),
             step.best,
             step.why
         );
     }
     if answer.flaky > 0 {
-        let _ = writeln!(text, "{} cases do not always end alike.", answer.flaky);
+        let flaky = counted(answer.flaky as u64, "case does", "cases do");
+        let _ = writeln!(text, "{flaky} not always end alike.");
     }
     if !answer.complete {
         text += "The search is not at its end; called again, it goes on.\n";

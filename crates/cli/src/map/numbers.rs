@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-pub(crate) use tomo_export::words::grouped;
+pub(crate) use tomo_export::words::{counted, grouped};
 
 /// The share that `part` is of `whole`: `98.5 %`. Only all is `100 %`, only nothing is `0 %`.
 pub(crate) fn share(part: u64, whole: u64) -> String {
@@ -46,15 +46,6 @@ fn scaled(mut amount: f64, step: f64, units: &[&str]) -> String {
         _ => 0,
     };
     format!("{amount:.decimals$} {}", units[unit])
-}
-
-/// `one` or `many` behind the number.
-pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
-    format!(
-        "{} {}",
-        grouped(number),
-        if number == 1 { one } else { many }
-    )
 }
 
 #[cfg(test)]
