@@ -12,7 +12,8 @@
 //!   under way, which is what tells from which call an unwinder came to a landing pad.
 //!
 //! A call to the very next instruction is a push where that one takes the address away again (`pop`): code that asks where
-//! it is. Else it is a call, of a function that stands behind its caller.
+//! it is. Else it is a call, of a function that stands behind its caller. What goes on in front of the address that it has
+//! left on the stack was a push, of the address of a function that happens to stand there: no call goes into itself.
 
 /// The two registers that say where a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +90,9 @@ impl Shadow {
         word: impl Fn(u64) -> Option<u64>,
     ) -> Passage {
         let behind = |back: &u64| (1..=LONGEST).contains(&back.wrapping_sub(at.instruction));
+        let is_inside = |back: &u64| (at.instruction..*back).contains(&next.instruction);
         let is_taken_away = || word(next.instruction).is_none_or(is_pop);
-        match word(next.stack).filter(behind) {
+        match word(next.stack).filter(|back| behind(back) && !is_inside(back)) {
             Some(back) if back != next.instruction || !is_taken_away() => {
                 self.push(next.stack, Some(at.instruction), back);
                 Passage::Call { back }
@@ -191,6 +193,18 @@ mod tests {
             Passage::Other
         );
         assert_eq!(shadow.last_unwound(), None);
+    }
+
+    #[test]
+    fn what_pushes_the_address_of_a_function_close_by_calls_nothing() {
+        let pushed = |slot| (slot == 792).then_some(112);
+        let mut shadow = Shadow::default();
+        assert_eq!(
+            shadow.pass(at(100, 800), at(101, 792), pushed),
+            Passage::Other
+        );
+        let beyond = shadow.pass(at(100, 800), at(113, 792), pushed);
+        assert_eq!(beyond, Passage::Call { back: 112 });
     }
 
     #[test]
