@@ -257,6 +257,23 @@ fn what_is_not_one_module_is_said() {
     }
 }
 
+/// A folder may hold what is loaded at the start, as folders of programs' own libraries do.
+#[test]
+fn the_modules_of_a_folder_are_also_those_of_the_start() {
+    let mut program = parted();
+    let counts = |program: &Program| program.document("count", &["--format", "json", "--to"]);
+    let of_library = counts(&program);
+    let library = program.library.take().expect("a library");
+    let folder = program.file("own");
+    std::fs::create_dir(&folder).expect("a folder");
+    std::os::unix::fs::symlink(library, folder.join("library.so")).expect("a link");
+    program.library = Some(folder);
+    assert_eq!(
+        list(&counts(&program), "functions"),
+        list(&of_library, "functions")
+    );
+}
+
 /// Breakpoints are put into executables; that is said, and the program runs.
 #[test]
 fn breakpoints_in_a_library_are_refused() {

@@ -1,9 +1,8 @@
 //! Which modules are observed: the executable and what comes with it, or those that are named.
 //!
-//! What comes with an executable is its own code in libraries: those that its search path relative to
-//! itself leads to, those outside of the system's folders, and those that are called after it
-//! (libpython3.11 of python3.11, libperl of perl). The rest of the system is shared with everybody
-//! and observed on request only.
+//! What comes with an executable is its own code in libraries: those outside of the system's folders, whatever
+//! search path leads there, and those that are called after it (libpython3.11 of python3.11, libperl of perl).
+//! The rest of the system is shared with everybody and observed on request only.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -203,16 +202,11 @@ pub fn modules(target: &Target, choice: &Choice) -> io::Result<Found> {
             chosen.extend(libraries);
             let all = std::mem::take(&mut chosen);
             for name in names {
-                let before = chosen.len();
-                let named = all.iter().filter(|one| match name.as_str() {
-                    Choice::EVERY => !is_loader(&one.path),
-                    name => is_named(&one.path, name),
-                });
-                chosen.extend(named.cloned());
-                chosen.extend(later(Path::new(name), &all));
-                if before == chosen.len() {
+                let named = named(name, &all);
+                if named.is_empty() {
                     missing.push(name.clone());
                 }
+                chosen.extend(named);
             }
         }
     }
@@ -225,22 +219,37 @@ pub fn modules(target: &Target, choice: &Choice) -> io::Result<Found> {
     })
 }
 
-/// The modules at `path`, or in the folder `path` and those below it, that are not among those of the start.
-fn later(path: &Path, at_start: &[Chosen]) -> Vec<Chosen> {
-    if !path.as_os_str().as_bytes().contains(&b'/') {
-        return Vec::new();
+/// What `name` means, of the modules of the start or of those that may come later.
+fn named(name: &str, at_start: &[Chosen]) -> Vec<Chosen> {
+    let is_named = |one: &&Chosen| match name {
+        Choice::EVERY => !is_loader(&one.path),
+        _ => file_name(&one.path).to_string_lossy().contains(name),
+    };
+    match name.contains('/') {
+        true => modules_at(Path::new(name), at_start),
+        false => at_start.iter().filter(is_named).cloned().collect(),
     }
+}
+
+/// The modules at `path`, or in the folder `path` and those below it: those of the start, but for the loader, and
+/// those that may come later.
+fn modules_at(path: &Path, at_start: &[Chosen]) -> Vec<Chosen> {
     let mut files = files_at(path);
-    let real = |path: &Path| fs::canonicalize(path).ok();
-    let known: BTreeSet<_> = at_start.iter().map(|one| real(&one.path)).collect();
-    files.retain(|file| is_module(file) && !known.contains(&real(file)));
+    files.retain(|file| is_module(file));
     files.sort();
-    let late = |path| Chosen {
-        path,
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    let there: BTreeSet<_> = files.iter().filter_map(|file| real(file)).collect();
+    let is_there = |one: &&Chosen| real(&one.path).is_some_and(|path| there.contains(&path));
+    let is_meant = |one: &&Chosen| !(is_loader(&one.path) && path.is_dir());
+    let early = at_start.iter().filter(is_there).filter(is_meant).cloned();
+    let known: BTreeSet<_> = at_start.iter().map(|one| real(&one.path)).collect();
+    let late = files.iter().filter(|file| !known.contains(&real(file)));
+    let late = late.map(|path| Chosen {
+        path: path.clone(),
         late: true,
         placed: None,
-    };
-    files.into_iter().map(late).collect()
+    });
+    early.chain(late).collect()
 }
 
 /// What is in a folder, and in the folders below it that are no links; the path itself if it is none.
@@ -350,12 +359,22 @@ fn needs_only_the_system(executable: &Path) -> bool {
 }
 
 fn comes_with(executable: &Path, library: &Path) -> bool {
-    let name = library.file_name().unwrap_or_default().as_bytes();
-    if RUNTIME.contains(&name) {
+    if RUNTIME.contains(&file_name(library).as_bytes()) {
         return false;
     }
+    !is_of_the_system(library) || is_called_after(executable, library)
+}
+
+/// Whether the library is in one of the system's folders. A search path relative to a program of the system's may lead there, too.
+fn is_of_the_system(library: &Path) -> bool {
     let folder = library.parent().unwrap_or(Path::new("/"));
-    !SYSTEM.iter().any(|system| folder == Path::new(system)) || is_called_after(executable, library)
+    let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.into());
+    let mut system = SYSTEM.iter().map(Path::new);
+    system.any(|system| system == folder || system == real)
+}
+
+fn file_name(path: &Path) -> &OsStr {
+    path.file_name().unwrap_or_default()
 }
 
 fn is_called_after(executable: &Path, library: &Path) -> bool {
@@ -397,17 +416,9 @@ fn is_loader(library: &Path) -> bool {
     name.starts_with(b"ld-linux") || name.starts_with(b"ld-musl")
 }
 
-fn is_named(path: &Path, name: &str) -> bool {
-    if name.contains('/') {
-        return fs::canonicalize(path).ok() == fs::canonicalize(name).ok();
-    }
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    file.contains(name)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{is_called_after, listed};
+    use super::{comes_with, is_called_after, listed};
     use std::path::Path;
 
     #[test]
@@ -427,6 +438,17 @@ mod tests {
         assert_eq!(path("\t./liba.so (0x1000)"), Some(here.join("liba.so")));
         assert_eq!(path("\tlinux-vdso.so.1 (0x1000)"), None);
         assert_eq!(path("\tliba.so => not found"), None);
+    }
+
+    #[test]
+    fn the_systems_libraries_come_with_nobody_by_whatever_way_they_are_found() {
+        let comes = |library: &str| comes_with(Path::new("/usr/bin/true"), Path::new(library));
+        assert!(!comes("/usr/lib/libz.so.1"));
+        assert!(!comes("/usr/bin/../lib/libz.so.1"));
+        assert!(!comes("/usr/lib/../lib/libz.so.1"));
+        assert!(comes("/usr/bin/../lib/of-its-own/libz.so.1"));
+        assert!(comes("/usr/bin/libz.so.1"));
+        assert!(comes("/usr/lib/libtrue-1.so"));
     }
 
     #[test]
