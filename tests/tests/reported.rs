@@ -114,6 +114,23 @@ fn functions_that_several_programs_have_count_once() {
     assert!(ran("branches") > ran("functions"), "{twice:?}");
 }
 
+/// A function stays in the file that it is written in, also where another one's body begins it.
+#[test]
+fn a_function_is_where_it_is_written_whatever_is_inlined_there() {
+    for compiler in ["gcc", "clang-19"] {
+        for level in ["-O0", "-O1", "-O2"] {
+            let program = compiled(compiler, "begun.c", &[level, "-g"]).expect("built");
+            for lines in [covered(&program, &[], &[]), counted(&program)] {
+                let is_begun = |line: &String| ["FN:5,begun", "FN:6,begun"].contains(&&**line);
+                let function = lines.iter().position(is_begun).expect("its own lines");
+                let name = lines[..function].iter().rfind(|it| it.starts_with("SF:"));
+                let name = name.expect("a file");
+                assert!(name.ends_with("begun.c"), "{compiler} {level}: {name}");
+            }
+        }
+    }
+}
+
 /// Code of a line may go on in a block in which the line does not begin.
 #[test]
 fn lines_that_go_on_where_ways_join_ran() {

@@ -74,7 +74,8 @@ impl Counted {
     ) -> impl Iterator<Item = Written<'c, 'g>> {
         self.counts.functions.iter().filter_map(move |counts| {
             let view = graphs.function(counts.function)?;
-            let place = view.entry_block().and_then(|block| self.start(block));
+            let entry = view.entry_block();
+            let place = entry.and_then(|block| self.located.lines().begin(block));
             Some(Written {
                 view,
                 counts,

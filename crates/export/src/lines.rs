@@ -59,6 +59,11 @@ impl Lines {
         first.copied().flatten()
     }
 
+    /// What a block begins with: of a function's first, its own line, whatever was inlined there.
+    pub(crate) fn begin(&self, block: BlockView<'_>) -> Option<Position> {
+        self.found.begin(self.rank_of(block))
+    }
+
     /// Where its last byte comes from: of a branch, since that is what ends it.
     pub(crate) fn last(&self, block: BlockView<'_>) -> Option<Position> {
         let last = self.found.last.get(self.rank_of(block));

@@ -60,7 +60,7 @@ pub(super) fn read(
     lift(&mut lines, function, source, of_block);
     let start = function
         .entry_block()
-        .and_then(|block| source.lines.first(block));
+        .and_then(|block| source.lines.begin(block));
     let place = start.and_then(|position| source.shown(position));
     let entered = finding(&findings.functions, function.id().index());
     let mut read = Read {

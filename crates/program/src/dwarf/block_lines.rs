@@ -6,6 +6,10 @@
 //! belong to no block. Where compilers say several lines at one address, all of them count; where two
 //! programs claim one address (folded functions), both do. Discriminators are ignored.
 //!
+//! Where several rows have the address of a block's first byte, the last of them says where that byte comes from, and the
+//! first statement what the block *begins* with: of a function, its own line, and not that of a body that was inlined there.
+//! Where such a body has the only row (LLVM) and is written in another file, the block begins with the line of the call.
+//!
 //! The line programs are run once each, several at a time, like those of [`lines()`](super::lines()).
 //! Linear in the sections, plus sorting what is found.
 
@@ -32,6 +36,8 @@ pub struct BlockLines {
     pub first: Vec<Option<Position>>,
     /// For each block, where its last byte comes from: of a branch, since that is what ends it.
     pub last: Vec<Option<Position>>,
+    /// What blocks begin with, by block, where that is not what their first byte comes from.
+    begun: Vec<(u32, Position)>,
     /// What could not be read.
     pub warnings: Vec<Warning>,
 }
@@ -43,6 +49,17 @@ impl BlockLines {
         let ends = self.starts.get(block).zip(self.starts.get(block + 1));
         ends.and_then(|(&start, &end)| self.statements.get(start as usize..end as usize))
             .unwrap_or_default()
+    }
+
+    /// What the block with this index begins with: of a function's first block, the line of the function.
+    #[must_use]
+    pub fn begin(&self, block: usize) -> Option<Position> {
+        let found = u32::try_from(block).ok();
+        let found = found.and_then(|block| self.begun.binary_search_by_key(&block, |it| it.0).ok());
+        match found {
+            Some(at) => self.begun.get(at).map(|&(_, position)| position),
+            None => self.first.get(block).copied().flatten(),
+        }
     }
 
     /// Whether no line belongs to any block.
@@ -62,7 +79,7 @@ pub fn block_lines(sections: &Sections<'_>, blocks: &[Range]) -> BlockLines {
     let programs = programs(&context, &mut troubles);
     let ends = ends(blocks);
     let mut answer = Answer::new(Files::new(sections), ends.len());
-    let mut found: Vec<(u32, Position)> = Vec::new();
+    let (mut found, mut begun, mut entered) = (Vec::new(), Vec::new(), Vec::new());
     for batch in programs.chunks(BATCH) {
         let read: Vec<_> = batch
             .par_iter()
@@ -72,7 +89,7 @@ pub fn block_lines(sections: &Sections<'_>, blocks: &[Range]) -> BlockLines {
             match result {
                 Ok((covered, stated, inlined)) => {
                     answer.add(&covered);
-                    stated.add_to(&mut found, &mut answer.files);
+                    stated.add_to([&mut found, &mut begun, &mut entered], &mut answer.files);
                     if let Err(error) = inlined {
                         let at = offset_of(&program.open.unit.header) as u64;
                         let what = "calls that were inlined cannot be read";
@@ -94,10 +111,14 @@ pub fn block_lines(sections: &Sections<'_>, blocks: &[Range]) -> BlockLines {
         let places = blocks.par_iter().map(|&block| byte(block).and_then(at));
         places.collect()
     };
+    let first: Vec<Option<Position>> =
+        place(|block| (!block.is_empty()).then_some(block.start().0));
+    let begun = begin(begun, entered, &first);
     BlockLines {
-        first: place(|block| (!block.is_empty()).then_some(block.start().0)),
+        first,
         last: place(last_byte),
         starts: starts(&found, blocks.len()),
+        begun,
         statements: found.into_iter().map(|(_, position)| position).collect(),
         files: files.finish(&mut troubles),
         warnings: troubles.into_warnings(),
@@ -134,6 +155,30 @@ fn starts(found: &[(u32, Position)], blocks: usize) -> Vec<u32> {
     starts
 }
 
+/// What blocks begin with, given their first statements, and the calls whose bodies are entered at their first bytes.
+fn begin(
+    mut stated: Vec<(u32, Position)>,
+    mut entered: Vec<(u32, Position)>,
+    first: &[Option<Position>],
+) -> Vec<(u32, Position)> {
+    // Of several the first counts: of calls, the outermost.
+    for all in [&mut stated, &mut entered] {
+        all.sort_by_key(|it| it.0);
+        all.dedup_by_key(|it| it.0);
+    }
+    entered.retain(|(block, call)| {
+        let own = stated.binary_search_by_key(block, |it| it.0).ok();
+        let own = own.and_then(|at| stated.get(at)).map(|it| it.1);
+        let own = own.or_else(|| first.get(*block as usize).copied().flatten());
+        own.is_none_or(|own| own.file != call.file)
+    });
+    // Stable: a call comes before what is stated of its block.
+    entered.append(&mut stated);
+    entered.sort_by_key(|it| it.0);
+    entered.dedup_by_key(|it| it.0);
+    entered
+}
+
 /// Runs one program, for the blocks' ends and for all rows at once, and reads which calls were inlined.
 fn read<'a>(
     context: &Context<'a>,
@@ -150,7 +195,10 @@ fn read<'a>(
             line: call.line,
             is_statement: true,
         };
-        statements.row(call.address, row);
+        let found = statements.state(call.address, row);
+        statements
+            .entered
+            .extend(found.filter(|it| it.1).map(|it| it.0));
     });
     Ok((covered.finish(&path), statements.finish(&path), inlined))
 }
@@ -175,9 +223,17 @@ struct Statements<'q> {
     blocks: &'q [Range],
     /// The block that the row before was in, or the next one: rows mostly ascend.
     near: usize,
-    /// Block, file as the program numbers it, line.
-    found: Vec<(u32, u64, u32)>,
+    found: Vec<Stating>,
+    /// The statement at the first byte of a block that has been met last, with its address.
+    opening: Option<(u64, Stating)>,
+    /// Those behind which another row has the same address.
+    begun: Vec<Stating>,
+    /// Calls whose bodies are entered at the first byte of a block.
+    entered: Vec<Stating>,
 }
+
+/// Block, file as the program numbers it, line.
+type Stating = (u32, u64, u32);
 
 impl<'q> Statements<'q> {
     fn new(blocks: &'q [Range]) -> Self {
@@ -185,21 +241,36 @@ impl<'q> Statements<'q> {
             blocks,
             near: 0,
             found: Vec::new(),
+            opening: None,
+            begun: Vec::new(),
+            entered: Vec::new(),
         }
     }
 
     fn row(&mut self, address: u64, row: Row) {
+        let opening = self.opening.take_if(|(at, (_, file, line))| {
+            let same = (*file, u64::from(*line)) == (row.file, row.line);
+            *at != address || !same
+        });
+        self.begun
+            .extend(opening.filter(|it| it.0 == address).map(|it| it.1));
+        let found = self.state(address, row);
+        if self.opening.is_none() {
+            self.opening = found.filter(|it| it.1).map(|it| (address, it.0));
+        }
+    }
+
+    /// Notes what is stated, and says whether it is at the first byte of a block.
+    fn state(&mut self, address: u64, row: Row) -> Option<(Stating, bool)> {
         let line = u32::try_from(row.line).ok().filter(|&line| line != 0);
-        let (Some(line), true) = (line, row.is_statement) else {
-            return;
-        };
-        let Some(block) = self.find(Address(address)) else {
-            return;
-        };
+        let line = line.filter(|_| row.is_statement)?;
+        let block = self.find(Address(address))?;
         let found = (block, row.file, line);
         if self.found.last() != Some(&found) {
             self.found.push(found);
         }
+        let start = self.blocks.get(block as usize)?.start().0;
+        Some((found, start == address))
     }
 
     fn find(&mut self, address: Address) -> Option<u32> {
@@ -219,11 +290,15 @@ impl<'q> Statements<'q> {
 
     fn finish(mut self, path: impl Fn(u64) -> String) -> Stated {
         self.found.sort_unstable_by_key(|&(_, file, _)| file);
+        self.begun.sort_by_key(|&(_, file, _)| file);
+        self.entered.sort_by_key(|&(_, file, _)| file);
         let mut files: Vec<u64> = self.found.iter().map(|&(_, file, _)| file).collect();
         files.dedup();
         Stated {
             files: files.into_iter().map(|file| (file, path(file))).collect(),
             found: self.found,
+            begun: self.begun,
+            entered: self.entered,
         }
     }
 }
@@ -231,17 +306,22 @@ impl<'q> Statements<'q> {
 /// What one program states, by file.
 struct Stated {
     files: Vec<(u64, String)>,
-    found: Vec<(u32, u64, u32)>,
+    found: Vec<Stating>,
+    begun: Vec<Stating>,
+    entered: Vec<Stating>,
 }
 
 impl Stated {
     /// Numbers the files as they are numbered in the whole, and appends what is stated of them.
-    fn add_to(self, all: &mut Vec<(u32, Position)>, numbers: &mut Files) {
-        let mut rows = self.found.into_iter().peekable();
+    fn add_to(self, mut to: [&mut Vec<(u32, Position)>; 3], numbers: &mut Files) {
+        let rows = [self.found, self.begun, self.entered];
+        let mut all = rows.map(|rows| rows.into_iter().peekable());
         for (number, path) in &self.files {
             let file = numbers.number(path);
-            while let Some((block, _, line)) = rows.next_if(|row| row.1 == *number) {
-                all.extend(file.map(|file| (block, Position { file, line })));
+            for (rows, to) in all.iter_mut().zip(&mut to) {
+                while let Some((block, _, line)) = rows.next_if(|row| row.1 == *number) {
+                    to.extend(file.map(|file| (block, Position { file, line })));
+                }
             }
         }
     }

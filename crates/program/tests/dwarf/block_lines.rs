@@ -76,6 +76,42 @@ fn calls_that_were_inlined_have_their_lines() {
     }
 }
 
+/// What is inlined where a function begins has a row of its own at the same address; the function keeps its line. Of
+/// LLVM's functions that row may be the only one: then they have the line of the call.
+#[test]
+fn a_function_begins_with_its_own_line_whatever_is_inlined_there() {
+    const INLINED: (&str, &str) = (
+        "inlined.h",
+        "\n\n\n\n\n\n\nstatic inline int first(const int *x) {\n    return *x;\n}\n",
+    );
+    const BEGINS: (&str, &str) = (
+        "begins.c",
+        "#include \"inlined.h\"\n__attribute__((noinline)) int begins(const int *x) {\n    return first(x) + 1;\n}\n\
+         int main(int count, char **words) {\n    (void)words;\n    return begins(&count);\n}\n",
+    );
+    for compiler in ["gcc", "clang-19"] {
+        for flags in [["-g", "-O0"], ["-g", "-O1"], ["-g", "-O2"]] {
+            let built = build(compiler, &flags, &[INLINED, BEGINS]);
+            let bytes = built.bytes();
+            let sections = Sections::read(&bytes);
+            let info = functions(&sections);
+            let mut ranges = info
+                .functions
+                .iter()
+                .filter(|it| it.name.as_deref() == Some("begins"));
+            let ranges = ranges.next().expect("a function").ranges.clone();
+            let read = block_lines(&sections, &ranges);
+            let begin = read.begin(0).expect("a line");
+            let place = (name(&read.files[begin.file as usize]), begin.line);
+            let lines = if compiler == "gcc" { 2..3 } else { 2..4 };
+            assert!(
+                place.0 == "begins.c" && lines.contains(&place.1),
+                "{compiler} {flags:?} {place:?}"
+            );
+        }
+    }
+}
+
 /// Compares all pieces, and gives how many statements there were.
 fn check(built: &Built) -> usize {
     let bytes = built.bytes();

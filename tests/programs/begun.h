@@ -1,0 +1,12 @@
+/* Inlined where `begun` begins. */
+
+
+
+
+
+
+
+
+static inline int first(const int *x) {
+    return *x;
+}
