@@ -7,7 +7,7 @@
 
 use std::io::{self, Write};
 
-use crate::markup::Text;
+use crate::markup::{Attribute, Text};
 use crate::{Branch, File, Picture, Tally, Totals};
 
 /// Writes the document.
@@ -94,7 +94,7 @@ fn write_package(
     writeln!(
         out,
         "<package name=\"{}\" {} complexity=\"0\">\n<classes>",
-        Text(name),
+        Attribute(name),
         rates(&totals)
     )?;
     for file in files {
@@ -109,8 +109,8 @@ fn write_class(out: &mut dyn Write, picture: &Picture, file: &File, root: &str) 
     writeln!(
         out,
         "<class name=\"{}\" filename=\"{}\" {} complexity=\"0\">\n<methods>",
-        Text(name),
-        Text(path),
+        Attribute(name),
+        Attribute(path),
         rates(&picture.totals_of(std::slice::from_ref(file)))
     )?;
     for (_, function, copies) in picture.functions_of(file) {
@@ -120,7 +120,7 @@ fn write_class(out: &mut dyn Write, picture: &Picture, file: &File, root: &str) 
         writeln!(
             out,
             "<method name=\"{}\" signature=\"\" {} complexity=\"0\"><lines><line number=\"{}\" hits=\"{}\"/></lines></method>",
-            Text(&function.title),
+            Attribute(&function.title),
             rates(&copies.totals),
             function.line,
             u8::from(ran)

@@ -23,6 +23,26 @@ impl fmt::Display for Text<'_> {
     }
 }
 
+/// The same in an attribute of XML, whose readers make a space of each tab and line break that is not escaped (§3.3.3).
+pub(crate) struct Attribute<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Attribute<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        while let Some(at) = rest.find(['\t', '\n', '\r']) {
+            let (before, behind) = rest.split_at(at);
+            let escaped = match behind.as_bytes().first() {
+                Some(b'\t') => "&#9;",
+                Some(b'\n') => "&#10;",
+                _ => "&#13;",
+            };
+            write!(out, "{}{escaped}", Text(before))?;
+            rest = &behind[1..];
+        }
+        write!(out, "{}", Text(rest))
+    }
+}
+
 /// A text as it is written in HTML.
 #[must_use]
 pub fn escaped(text: &str) -> String {
@@ -46,6 +66,13 @@ fn replacement(letter: char) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tabs_and_line_breaks_of_a_name_come_through_a_reader_of_xml() {
+        let name = "a\tb\nc\rd<\u{b}";
+        let text = format!("<a name=\"{}\"/>", Attribute(name));
+        assert_eq!(text, "<a name=\"a&#9;b&#10;c&#13;d&lt;\u{fffd}\"/>");
+    }
 
     #[test]
     fn nothing_gets_out_of_its_quotes() {

@@ -246,6 +246,40 @@ fn hostile_names_stay_names() {
     }
 }
 
+/// Readers of XML make spaces of tabs and line breaks in attributes, unless they are written as references.
+#[test]
+fn tabs_and_line_breaks_of_names_are_those_of_files_in_cobertura_too() {
+    let bench = Bench::new();
+    let source = crate::bench::SAMPLE.replace("/src/demo/a.c", "/src/a\\tb/c\\nd.c");
+    let flags = [
+        "-nostdlib",
+        "-nostartfiles",
+        "-Wl,-e,main",
+        "-Wl,--build-id",
+    ];
+    let program = bench.build("sample", "sample.s", &source, &flags);
+    bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
+    let xml = bench.tomo(&["report", "--format", "cobertura"]).well();
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    let document = roxmltree::Document::parse_with_options(&xml, options).expect("XML");
+    let classes = document.descendants().filter(|it| it.has_tag_name("class"));
+    let names: Vec<_> = classes.filter_map(|it| it.attribute("name")).collect();
+    assert!(names.contains(&"c\nd.c"), "{names:?}");
+    let root = document.descendants().find(|it| it.has_tag_name("source"));
+    let root = root.and_then(|it| it.text()).expect("a root");
+    let paths = document
+        .descendants()
+        .filter_map(|it| it.attribute("filename"));
+    let paths: Vec<_> = paths.map(|path| format!("{root}{path}")).collect();
+    assert!(
+        paths.iter().any(|path| path == "/src/a\tb/c\nd.c"),
+        "{paths:?}"
+    );
+}
+
 /// A pipe to which nobody writes would be waited for for ever.
 #[test]
 fn what_is_no_file_is_named_and_not_waited_for() {
