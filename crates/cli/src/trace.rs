@@ -199,7 +199,7 @@ fn trace(arguments: &Traced) -> Result<ExitCode> {
         None => Collected::Detour,
     };
     if is_static && collect == Collected::Detour {
-        return Err(TargetError::Static(target.executable).into());
+        return Err(TargetError::without_loader(target.executable).into());
     }
     let session = match Session::prepare(arguments, &target, collect) {
         Ok(session) => session,

@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use tomo_program::Needed;
+
 /// A command that can be started and observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -36,6 +38,12 @@ pub enum TargetError {
         .0.display()
     )]
     Static(PathBuf),
+    /// Nothing starts it: it is loaded by programs.
+    #[error(
+        "{}: is a shared library, and no program; name it by --module, with a program that loads it",
+        .0.display()
+    )]
+    Library(PathBuf),
     /// It runs with another user's or group's rights, or with capabilities.
     #[error(
         "{path}: runs with raised privileges ({1}); the loader lets nothing into such programs, and nothing is armed in them",
@@ -51,6 +59,16 @@ pub enum TargetError {
 }
 
 impl TargetError {
+    /// Of a file that names no loader: what needs others is a library, and what needs none is static.
+    #[must_use]
+    pub fn without_loader(path: PathBuf) -> Self {
+        let needed = File::open(&path).ok().and_then(|file| Needed::of(&file));
+        match needed.is_some_and(|needed| !needed.names.is_empty()) {
+            true => Self::Library(path),
+            false => Self::Static(path),
+        }
+    }
+
     /// Whether there is nothing to start, for which shells exit with 127.
     #[must_use]
     pub fn is_missing(&self) -> bool {
@@ -69,7 +87,7 @@ impl Target {
     pub fn find(command: &OsStr, path: Option<&OsStr>) -> Result<Self, TargetError> {
         match Self::find_unarmed(command, path)? {
             found if found.interpreter.as_os_str().is_empty() => {
-                Err(TargetError::Static(found.executable))
+                Err(TargetError::without_loader(found.executable))
             }
             found => Ok(found),
         }
@@ -263,6 +281,23 @@ impl Header {
 mod tests {
     use super::Target;
     use std::ffi::OsStr;
+
+    /// It names no loader either, as static programs do not.
+    #[test]
+    fn a_shared_library_is_said_to_be_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let library = folder.path().join("library.so");
+        let mut compiler = std::process::Command::new("gcc");
+        compiler.args(["-shared", "-fPIC", "-x", "c", "/dev/null"]);
+        compiler.args(["-Wl,--no-as-needed", "-lc", "-o"]);
+        let built = compiler.arg(&library).status().expect("gcc");
+        assert!(built.success());
+        let error = Target::find(library.as_os_str(), None).err();
+        assert!(
+            matches!(error, Some(super::TargetError::Library(_))),
+            "{error:?}"
+        );
+    }
 
     /// Nobody is denied anything of a text; it only is not marked as a program.
     #[test]
