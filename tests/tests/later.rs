@@ -265,6 +265,25 @@ fn the_modules_of_a_folder_are_also_those_below_it() {
     assert!(!hit(&all).is_empty());
 }
 
+/// The folder of a build, named as it is from within; what linkers take is in it, too.
+#[test]
+fn a_folder_of_modules_may_hold_objects_and_be_the_one_where_we_are() {
+    let built = Built::new();
+    let object = built.compile("first/plugin.o", "plugin.c", &["-c", "-fPIC"]);
+    assert!(object.is_file());
+    let library = built.text("first/plugin.so");
+    for name in [".", "./", "..", "../first"] {
+        let covering = Covering::new().expect("a folder");
+        let mut command = covering.command(&["--module", name]).expect("tomo");
+        command.current_dir(built.path("first"));
+        command.arg(built.path("loading")).args(["once", &library]);
+        let output = complete(command, b"").expect("run");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{name}");
+        let hit = covering.all().expect("records").hit;
+        assert!(!hit.is_empty(), "{name}");
+    }
+}
+
 /// Several libraries of a folder, loaded by threads at once.
 #[test]
 fn threads_load_the_libraries_of_a_folder() {

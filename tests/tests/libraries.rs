@@ -248,7 +248,10 @@ fn what_is_not_one_module_is_said() {
         ("lib", "names several modules"),
         ("nothing", "loads no module called"),
         ("/no/such/file", "/no/such/file: no such file or directory"),
-        ("/etc/passwd", "/etc/passwd: is no ELF file, and no folder"),
+        (
+            "/etc/passwd",
+            "/etc/passwd: is neither a program nor a shared library, and no folder",
+        ),
     ] {
         let output = program.tomo(["count", "--module", name, "--", path.as_str()]);
         let error = String::from_utf8_lossy(&output.stderr);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use tomo_launch::{
-    Choice, Chosen, Forks, Found, How, Images, Observed, Target, is_sanitized, modules,
+    Choice, Chosen, Forks, Found, How, Images, Observed, Target, is_path, is_sanitized, modules,
 };
 use tomo_program::Cache;
 use tomo_weave::Placement;
@@ -34,7 +34,7 @@ pub(crate) struct What {
     /// Observe the modules whose file names contain NAME instead of the executable and the
     /// libraries that come with it; `all` observes every module that is loaded at the start. A NAME
     /// with a slash is the path of a module, or of a folder with modules in it or below it, also of those
-    /// that the program loads later (dlopen). May be given several times.
+    /// that the program loads later (dlopen), and of programs that it starts. May be given several times.
     #[arg(long, value_name = "NAME|PATH|all")]
     module: Vec<String>,
 }
@@ -140,9 +140,9 @@ fn each_once(mut modules: Vec<Observed>) -> Vec<Observed> {
 fn found(target: &Target, choice: &Choice) -> Result<Found> {
     let found = modules(target, choice).context("asking the loader")?;
     if let Some(name) = found.missing.first() {
-        if name.contains('/') {
+        if is_path(name.as_ref()) {
             std::fs::metadata(name).with_context(|| name.clone())?;
-            bail!("{name}: is no ELF file, and no folder with any");
+            bail!("{name}: is neither a program nor a shared library, and no folder with any");
         }
         let program = target.executable.display();
         bail!("{program} loads no module called {name:?} at its start; give its path");

@@ -225,7 +225,7 @@ fn named(name: &str, at_start: &[Chosen]) -> Vec<Chosen> {
         Choice::EVERY => !is_loader(&one.path),
         _ => file_name(&one.path).to_string_lossy().contains(name),
     };
-    match name.contains('/') {
+    match is_path(Path::new(name)) {
         true => modules_at(Path::new(name), at_start),
         false => at_start.iter().filter(is_named).cloned().collect(),
     }
@@ -264,12 +264,24 @@ fn files_at(path: &Path) -> Vec<PathBuf> {
     entries.flatten().flat_map(below).collect()
 }
 
-/// Whether the file is an ELF shared object or program.
+/// Whether what was named is a path, and not a part of the names of files.
+#[must_use]
+pub fn is_path(name: &Path) -> bool {
+    let name = name.as_os_str().as_bytes();
+    name.contains(&b'/') || name == b"." || name == b".."
+}
+
+/// Whether the file is an ELF shared object or program. What linkers take (`*.o`), which folders of builds are full of,
+/// is neither.
 fn is_module(path: &Path) -> bool {
     let read = || -> io::Result<bool> {
         // To open what is no file, such as a named pipe, might wait for somebody.
         let about = fs::metadata(path)?;
-        Ok(about.is_file() && Headers::read(&File::open(path)?, about.len())?.is_some())
+        if !about.is_file() {
+            return Ok(false);
+        }
+        let headers = Headers::read(&File::open(path)?, about.len())?;
+        Ok(headers.is_some_and(|headers| headers.is_loaded()))
     };
     read().unwrap_or(false)
 }

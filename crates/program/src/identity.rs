@@ -63,6 +63,7 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
 pub struct Headers {
     fingerprint: u64,
     build_id: Option<Vec<u8>>,
+    is_loaded: bool,
 }
 
 /// Bytes of a table of headers, and of one note section, that are read at most.
@@ -98,7 +99,14 @@ impl Headers {
         Ok(Some(Self {
             fingerprint: hash.digest(),
             build_id,
+            is_loaded: [[2, 0], [3, 0]].contains(&[header[16], header[17]]),
         }))
+    }
+
+    /// Whether the file is one that runs or is loaded: a program or a shared object (`ET_EXEC`, `ET_DYN`).
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        self.is_loaded
     }
 
     /// The identity, if the headers suffice to tell it.
