@@ -288,11 +288,9 @@ impl<'q> Statements<'q> {
             .then(|| u32::try_from(self.near).ok())?
     }
 
-    fn finish(mut self, path: impl Fn(u64) -> String) -> Stated {
-        self.found.sort_unstable_by_key(|&(_, file, _)| file);
-        self.begun.sort_by_key(|&(_, file, _)| file);
-        self.entered.sort_by_key(|&(_, file, _)| file);
+    fn finish(self, path: impl Fn(u64) -> String) -> Stated {
         let mut files: Vec<u64> = self.found.iter().map(|&(_, file, _)| file).collect();
+        files.sort_unstable();
         files.dedup();
         Stated {
             files: files.into_iter().map(|file| (file, path(file))).collect(),
@@ -312,17 +310,21 @@ struct Stated {
 }
 
 impl Stated {
-    /// Numbers the files as they are numbered in the whole, and appends what is stated of them.
-    fn add_to(self, mut to: [&mut Vec<(u32, Position)>; 3], numbers: &mut Files) {
-        let rows = [self.found, self.begun, self.entered];
-        let mut all = rows.map(|rows| rows.into_iter().peekable());
-        for (number, path) in &self.files {
-            let file = numbers.number(path);
-            for (rows, to) in all.iter_mut().zip(&mut to) {
-                while let Some((block, _, line)) = rows.next_if(|row| row.1 == *number) {
-                    to.extend(file.map(|file| (block, Position { file, line })));
-                }
-            }
+    /// Numbers the files as they are numbered in the whole, and appends what is stated of them, in its order.
+    fn add_to(self, to: [&mut Vec<(u32, Position)>; 3], numbers: &mut Files) {
+        let files = self.files.iter();
+        let files: Vec<_> = files
+            .map(|(file, path)| (*file, numbers.number(path)))
+            .collect();
+        let number = |file| {
+            let at = files.binary_search_by_key(&file, |it| it.0).ok()?;
+            files.get(at)?.1
+        };
+        for (rows, to) in [self.found, self.begun, self.entered].into_iter().zip(to) {
+            to.extend(rows.into_iter().filter_map(|(block, file, line)| {
+                let file = number(file)?;
+                Some((block, Position { file, line }))
+            }));
         }
     }
 }
