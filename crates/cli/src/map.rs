@@ -18,6 +18,8 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use tomo_program::{Cache, FunctionView, Graphs, Loaded, Request, Search, load};
 
+use crate::session::is_stdout;
+
 /// Show what a program consists of: functions, blocks, edges, sites.
 ///
 /// The first time, the program is analysed, and its model kept in a cache directory
@@ -43,7 +45,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 
-    /// Write to FILE instead of standard output.
+    /// Write to FILE (- for standard output) instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -136,6 +138,14 @@ fn find_program(path: &Path) -> PathBuf {
     found.unwrap_or_else(|| path.to_owned())
 }
 
+impl Arguments {
+    /// The file that is to be written instead of standard output.
+    fn output(&self) -> Option<&Path> {
+        let output = self.output.as_deref();
+        output.filter(|path| !is_stdout(path))
+    }
+}
+
 /// A loaded model and what is asked of it.
 struct Job<'a> {
     arguments: &'a Arguments,
@@ -196,7 +206,7 @@ impl Job<'_> {
     /// Lets `write` write to where the output goes. The file is made only now that nothing is left
     /// to fail but writing.
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-        let Some(path) = &self.arguments.output else {
+        let Some(path) = self.arguments.output() else {
             let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
             write(&mut out)?;
             return Ok(out.flush()?);
@@ -221,7 +231,7 @@ impl Job<'_> {
 
     /// Columns to fill: those of the terminal, within reason; 80 elsewhere.
     fn width(&self) -> usize {
-        let terminal = self.arguments.output.is_none() && io::stdout().is_terminal();
+        let terminal = self.arguments.output().is_none() && io::stdout().is_terminal();
         if terminal {
             usize::from(console::Term::stdout().size().1).clamp(60, 160)
         } else {

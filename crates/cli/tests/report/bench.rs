@@ -16,6 +16,14 @@ use tomo_wire::plan::{Entry, Level, Plan, Tactic};
 use tomo_wire::record::{MARKS, Record};
 use zerocopy::IntoBytes as _;
 
+/// How a program is built of nothing but what is there.
+pub(crate) const BARE: [&str; 4] = [
+    "-nostdlib",
+    "-nostartfiles",
+    "-Wl,-e,main",
+    "-Wl,--build-id",
+];
+
 /// The program whose blocks are known to the byte.
 pub(crate) const SAMPLE: &str = include_str!("sample.s");
 /// Starts of its blocks: five of `main`, three of `helper`, one of `unused`.
@@ -197,24 +205,23 @@ impl Bench {
         Program { path, id, model }
     }
 
+    /// A program of this assembly code alone, which is called `sample`.
+    pub(crate) fn assembled(&self, source: &str) -> Program {
+        self.build("sample", "sample.s", source, &BARE)
+    }
+
     pub(crate) fn sample(&self) -> Program {
         self.sample_with("", "")
     }
 
     /// The sample, of whose source `old` is replaced by what makes the same code of it.
     pub(crate) fn sample_with(&self, old: &str, new: &str) -> Program {
-        let flags = [
-            "-nostdlib",
-            "-nostartfiles",
-            "-Wl,-e,main",
-            "-Wl,--build-id",
-        ];
         // Only clang's assembler has rows of line 0.
         let (compiler, source) = match old {
             "" => ("cc", SAMPLE.to_owned()),
             old => ("clang-19", SAMPLE.replacen(old, new, 1)),
         };
-        let program = self.build_by(compiler, "sample", ("sample.s", &source), &flags);
+        let program = self.build_by(compiler, "sample", ("sample.s", &source), &BARE);
         let graphs = program.model.graphs().expect("a model");
         let functions = graphs.functions();
         let starts: BTreeSet<u64> = functions

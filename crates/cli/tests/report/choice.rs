@@ -97,6 +97,8 @@ fn a_dash_is_standard_output() {
     let report = |flags: &[&str]| bench.tomo(&[&["report", "--format", "json"], flags].concat());
     assert_eq!(report(&["-o", "-"]).well(), report(&[]).well());
     bench.build("prog", "prog.c", "int main(void) { return 7; }", &[]);
+    let map = |flags: &[&str]| bench.tomo(&[&["map", "./prog", "--functions"], flags].concat());
+    assert_eq!(map(&["-o", "-"]).well(), map(&[]).well());
     let said = bench.tomo(&["count", "--format", "json", "--to", "-", "--", "./prog"]);
     assert_eq!((said.code, said.err.as_str()), (Some(7), ""));
     let document = serde_json::from_str::<serde_json::Value>(&said.out);

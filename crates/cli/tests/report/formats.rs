@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::bench::{BLOCKS, Bench, RAN, Seen};
+use crate::bench::{BARE, BLOCKS, Bench, RAN, Seen};
 use tomo_wire::plan::Level;
 
 #[test]
@@ -77,13 +77,7 @@ fn a_file_stays_when_its_format_is_refused() {
 #[test]
 fn the_table_of_a_program_without_lines() {
     let bench = Bench::new();
-    let flags = [
-        "-nostdlib",
-        "-nostartfiles",
-        "-Wl,-e,main",
-        "-Wl,--build-id",
-        "-Wl,-S",
-    ];
+    let flags = [&BARE[..], &["-Wl,-S"]].concat();
     let program = bench.build("plain", "sample.s", crate::bench::SAMPLE, &flags);
     bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
     // By this name, so that the table is as wide wherever it is made.
@@ -253,15 +247,20 @@ fn check_cobertura(node: roxmltree::Node<'_, '_>) {
     inside.for_each(check_cobertura);
 }
 
-#[test]
-fn cobertura() {
-    let bench = Bench::with_a_run();
-    let text = bench.tomo(&["report", "--format", "cobertura"]).well();
+/// XML with the type that Cobertura's has.
+pub(crate) fn document(xml: &str) -> roxmltree::Document<'_> {
     let options = roxmltree::ParsingOptions {
         allow_dtd: true,
         ..Default::default()
     };
-    let document = roxmltree::Document::parse_with_options(&text, options).expect("XML");
+    roxmltree::Document::parse_with_options(xml, options).expect("XML")
+}
+
+#[test]
+fn cobertura() {
+    let bench = Bench::with_a_run();
+    let text = bench.tomo(&["report", "--format", "cobertura"]).well();
+    let document = document(&text);
     check_cobertura(document.root_element());
     let of_line = |file: &str, line: &str| {
         let class = document
@@ -458,11 +457,7 @@ fn of_lcov(text: &str) -> Sums {
 
 /// The sums that the document states, which are those of its lines.
 fn of_cobertura(text: &str) -> Sums {
-    let options = roxmltree::ParsingOptions {
-        allow_dtd: true,
-        ..Default::default()
-    };
-    let document = roxmltree::Document::parse_with_options(text, options).expect("XML");
+    let document = document(text);
     let (mut lines, mut branches) = ((0, 0), (0, 0));
     let is_class = |node: &roxmltree::Node<'_, '_>| {
         let parent = node.parent().and_then(|lines| lines.parent());
@@ -600,13 +595,7 @@ fn a_branch_known_on_one_side_counts_once() {
 #[test]
 fn bytes_of_code_are_accounted_for() {
     let bench = Bench::new();
-    let flags = [
-        "-nostdlib",
-        "-nostartfiles",
-        "-Wl,-e,main",
-        "-Wl,--build-id",
-    ];
-    let program = bench.build("filled", "filled.s", include_str!("filled.s"), &flags);
+    let program = bench.build("filled", "filled.s", include_str!("filled.s"), &BARE);
     let mut seen = Seen {
         probes: [0x1000, 0x1004, 0x1020, 0x1040].map(|at| (at, true)).into(),
         ..Seen::blocks(&[])
@@ -657,11 +646,7 @@ fn hyphens_end_no_comment() {
         bench.run(&format!("out-{name}"), 1, &program, &Seen::blocks(&RAN));
         let report = ["report", &format!("out-{name}"), "--format", "cobertura"];
         let text = bench.tomo(&report).well();
-        let options = roxmltree::ParsingOptions {
-            allow_dtd: true,
-            ..Default::default()
-        };
-        roxmltree::Document::parse_with_options(&text, options).expect("XML");
+        document(&text);
         let (_, comment) = text.split_once("<!--").expect("a comment");
         let (comment, _) = comment.split_once("-->").expect("its end");
         assert!(!comment.contains("--"), "{comment}");

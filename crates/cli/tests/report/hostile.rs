@@ -213,20 +213,10 @@ fn hostile_names_stay_names() {
     let source = crate::bench::SAMPLE
         .replace("/src/demo/a.c", "/src/<script>&\\\"'.c")
         .replace("unused", "\"a<b>&\\033[31m\"");
-    let flags = [
-        "-nostdlib",
-        "-nostartfiles",
-        "-Wl,-e,main",
-        "-Wl,--build-id",
-    ];
-    let program = bench.build("sample", "sample.s", &source, &flags);
+    let program = bench.assembled(&source);
     bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
     let xml = bench.tomo(&["report", "--format", "cobertura"]).well();
-    let options = roxmltree::ParsingOptions {
-        allow_dtd: true,
-        ..Default::default()
-    };
-    roxmltree::Document::parse_with_options(&xml, options).expect("XML");
+    crate::formats::document(&xml);
     crate::formats::lcov(&bench.tomo(&["report", "--format", "lcov"]).well());
     crate::formats::json(&bench, &[]);
     let table = bench
@@ -251,20 +241,10 @@ fn hostile_names_stay_names() {
 fn tabs_and_line_breaks_of_names_are_those_of_files_in_cobertura_too() {
     let bench = Bench::new();
     let source = crate::bench::SAMPLE.replace("/src/demo/a.c", "/src/a\\tb/c\\nd.c");
-    let flags = [
-        "-nostdlib",
-        "-nostartfiles",
-        "-Wl,-e,main",
-        "-Wl,--build-id",
-    ];
-    let program = bench.build("sample", "sample.s", &source, &flags);
+    let program = bench.assembled(&source);
     bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
     let xml = bench.tomo(&["report", "--format", "cobertura"]).well();
-    let options = roxmltree::ParsingOptions {
-        allow_dtd: true,
-        ..Default::default()
-    };
-    let document = roxmltree::Document::parse_with_options(&xml, options).expect("XML");
+    let document = crate::formats::document(&xml);
     let classes = document.descendants().filter(|it| it.has_tag_name("class"));
     let names: Vec<_> = classes.filter_map(|it| it.attribute("name")).collect();
     assert!(names.contains(&"c\nd.c"), "{names:?}");

@@ -139,13 +139,7 @@ fn builds_are_not_mixed() {
     let program = bench.sample();
     bench.run("out", 1, &program, &Seen::blocks(&[0x1000]));
     let changed = crate::bench::SAMPLE.replace("mov $9", "mov $8");
-    let flags = [
-        "-nostdlib",
-        "-nostartfiles",
-        "-Wl,-e,main",
-        "-Wl,--build-id",
-    ];
-    let other = bench.build("sample", "sample.s", &changed, &flags);
+    let other = bench.assembled(&changed);
     assert_ne!(other.id, program.id);
     bench.run("out", 2, &other, &Seen::blocks(&[0x1004]));
     let refused = bench.tomo(&["merge", "-o", "merged", "out"]);

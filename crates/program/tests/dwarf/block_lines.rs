@@ -92,17 +92,7 @@ fn a_function_begins_with_its_own_line_whatever_is_inlined_there() {
     for compiler in ["gcc", "clang-19"] {
         for flags in [["-g", "-O0"], ["-g", "-O1"], ["-g", "-O2"]] {
             let built = build(compiler, &flags, &[INLINED, BEGINS]);
-            let bytes = built.bytes();
-            let sections = Sections::read(&bytes);
-            let info = functions(&sections);
-            let mut ranges = info
-                .functions
-                .iter()
-                .filter(|it| it.name.as_deref() == Some("begins"));
-            let ranges = ranges.next().expect("a function").ranges.clone();
-            let read = block_lines(&sections, &ranges);
-            let begin = read.begin(0).expect("a line");
-            let place = (name(&read.files[begin.file as usize]), begin.line);
+            let place = begin_of_begins(&built);
             let lines = if compiler == "gcc" { 2..3 } else { 2..4 };
             assert!(
                 place.0 == "begins.c" && lines.contains(&place.1),
@@ -110,6 +100,41 @@ fn a_function_begins_with_its_own_line_whatever_is_inlined_there() {
             );
         }
     }
+}
+
+/// The file that the function is in has a higher number than the one whose function calls another that is inlined with it.
+#[test]
+fn a_function_begins_with_its_own_line_whatever_its_files_number() {
+    const DEEPER: (&str, &str) = (
+        "deeper.h",
+        "static inline int second(const int *x) {\n    return *x;\n}\n",
+    );
+    const INLINED: (&str, &str) = (
+        "inlined.h",
+        "__attribute__((noinline)) static int earlier(int x) {\n    return x * 3;\n}\n\
+         static inline int first(const int *x) {\n    return second(x);\n}\n",
+    );
+    const BEGINS: (&str, &str) = (
+        "begins.c",
+        "#include \"deeper.h\"\n#include \"inlined.h\"\nint uses(int x) { return earlier(x); }\n\
+         __attribute__((noinline)) int begins(const int *x) { return first(x) + 1; }\n\
+         int main(int count, char **words) { (void)words; return begins(&count) + uses(count); }\n",
+    );
+    let flags = ["-g", "-O1", "-fno-toplevel-reorder"];
+    let built = build("gcc", &flags, &[DEEPER, INLINED, BEGINS]);
+    assert_eq!(begin_of_begins(&built), ("begins.c".into(), 4));
+}
+
+/// The file and the line that the function `begins` begins with.
+fn begin_of_begins(built: &Built) -> (String, u32) {
+    let bytes = built.bytes();
+    let sections = Sections::read(&bytes);
+    let info = functions(&sections);
+    let mut functions = info.functions.iter();
+    let begins = functions.find(|it| it.name.as_deref() == Some("begins"));
+    let read = block_lines(&sections, &begins.expect("a function").ranges);
+    let begin = read.begin(0).expect("a line");
+    (name(&read.files[begin.file as usize]), begin.line)
 }
 
 /// Compares all pieces, and gives how many statements there were.
