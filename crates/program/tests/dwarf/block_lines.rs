@@ -117,7 +117,7 @@ fn a_function_begins_with_its_own_line_whatever_its_files_number() {
     const BEGINS: (&str, &str) = (
         "begins.c",
         "#include \"deeper.h\"\n#include \"inlined.h\"\nint uses(int x) { return earlier(x); }\n\
-         __attribute__((noinline)) int begins(const int *x) { return first(x) + 1; }\n\
+         __attribute__((noinline)) int begins(const int *x) {\n    return first(x) + 1;\n}\n\
          int main(int count, char **words) { (void)words; return begins(&count) + uses(count); }\n",
     );
     let flags = ["-g", "-O1", "-fno-toplevel-reorder"];
