@@ -380,9 +380,8 @@ fn comes_with(executable: &Path, library: &Path) -> bool {
 /// Whether the library is in one of the system's folders. A search path relative to a program of the system's may lead there, too.
 fn is_of_the_system(library: &Path) -> bool {
     let folder = library.parent().unwrap_or(Path::new("/"));
-    let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.into());
-    let mut system = SYSTEM.iter().map(Path::new);
-    system.any(|system| system == folder || system == real)
+    let is_one = |folder: &Path| SYSTEM.iter().any(|system| folder == Path::new(system));
+    is_one(folder) || fs::canonicalize(folder).is_ok_and(|real| is_one(&real))
 }
 
 fn file_name(path: &Path) -> &OsStr {
