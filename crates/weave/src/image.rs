@@ -5,6 +5,7 @@ use tomo_program::Address;
 use tomo_wire::image::{Image, REACH, Region as Mapped, Window as Row};
 use tomo_wire::paths::BELOW;
 use tomo_wire::plan::{Entry, Level, Plan, Tactic};
+use tomo_wire::relocations::{FIELD, encode};
 use tomo_wire::{FileStamp, ModuleId, PAGE, checksum, pages};
 use zerocopy::IntoBytes;
 
@@ -14,7 +15,7 @@ use crate::staying::action::Sinks;
 use crate::staying::region::Regions;
 use crate::tactics::{held, hop, prefixed, quadword, retarget, staying, trap};
 use crate::text::Text;
-use crate::trampoline::{Job, Spot, Writer, displacement, jump};
+use crate::trampoline::{JUMP, Job, Spot, Writer, displacement};
 use crate::window::{JUMP_BYTES, Window};
 
 /// Free bytes between the trampolines' end and the module, where they lie below it.
@@ -108,25 +109,29 @@ impl Weaving<'_> {
         let rows = self.trap_table();
         let mut header = self.layout(rows.len())?;
         header.windows_checksum = checksum(rows.as_bytes()).into();
-        let mut texts: Vec<Vec<u8>> = self.text.regions.iter().map(|r| r.bytes.clone()).collect();
-        let trampolines = self.weave(&header, &mut texts)?;
+        let mut patched = Patched::of(self.text);
+        let writer = self.weave(&header, &mut patched)?;
+        let relocations = relocations(&header, &writer, &patched);
+        header.relocations = header.length;
+        header.relocations_length = (relocations.len() as u64).into();
+        header.relocations_checksum = checksum(&relocations).into();
+        header.length = (header.length.get() + relocations.len() as u64).into();
         let mut file = Vec::with_capacity(header.length.get() as usize);
         file.extend(header.sealed());
         pad(&mut file, 0);
         file.extend(rows.as_bytes());
         pad(&mut file, 0);
-        file.extend(trampolines);
+        file.extend(writer.bytes);
         pad(&mut file, trap::TRAP);
-        for text in texts {
-            file.extend(text);
-        }
+        file.extend(patched.texts.concat());
+        file.extend(relocations);
         let sealed = Image::read(&file, file.len() as u64).map_err(|_| WeaveError::TooLarge)?;
         Ok((file, sealed))
     }
 
     /// Where in the first region's distance an address lies.
     fn spot(&self, address: Address) -> Spot {
-        Spot(address.0.wrapping_sub(self.text.origin()) as i64)
+        spot(self.text, address)
     }
 
     /// All places where an `int3` may be met.
@@ -234,18 +239,20 @@ impl Weaving<'_> {
     }
 
     /// Patches the texts and writes the trampolines.
-    fn weave(&self, header: &Image, texts: &mut [Vec<u8>]) -> Result<Vec<u8>, WeaveError> {
+    fn weave(&self, header: &Image, patched: &mut Patched<'_>) -> Result<Writer, WeaveError> {
         let start = Spot(header.distance.get());
         let length = header.trampolines_length.get() as usize;
         let mut writer = Writer::new(start, length);
         let marks = header.marks_distance();
-        let aliases: Vec<i64> = (0..texts.len()).map(|i| header.alias_distance(i)).collect();
+        let aliases: Vec<i64> = (0..patched.texts.len())
+            .map(|i| header.alias_distance(i))
+            .collect();
         for (index, unit) in self.units.iter().enumerate() {
             let address = unit.window.start;
             let (region, offset) = self.text.place(address.0).ok_or(WeaveError::TooLarge)?;
             let window = self.spot(address);
             let to = start.plus(writer.bytes.len() as i64);
-            self.patch(unit, to, texts)?;
+            self.patch(unit, to, patched)?;
             let job = Job {
                 mark: Spot(marks + index as i64),
                 window,
@@ -270,7 +277,7 @@ impl Weaving<'_> {
                 _ => {}
             }
         }
-        self.lead_into_regions(writer.here(), texts)
+        self.lead_into_regions(writer.here(), patched)
             .ok_or(WeaveError::TooLarge)?;
         let spot = |address| self.spot(address);
         let below = if self.shadowed { BELOW } else { 0 };
@@ -289,71 +296,50 @@ impl Weaving<'_> {
         }
         self.regions.write(&mut writer, self.text, sinks, spot);
         if writer.fits {
-            Ok(writer.bytes)
+            Ok(writer)
         } else {
             Err(WeaveError::TooLarge)
         }
     }
 
     /// Changes the window of `unit`, and filling, so that they lead to its trampoline at `to`.
-    fn patch(&self, unit: &Unit, to: Spot, texts: &mut [Vec<u8>]) -> Result<(), WeaveError> {
-        let mut put = |address: Address, bytes: &[u8]| self.put(texts, address, bytes);
+    fn patch(&self, unit: &Unit, to: Spot, patched: &mut Patched<'_>) -> Result<(), WeaveError> {
         let Window { start, tactic } = unit.window;
-        let window = self.spot(start);
         let hop = || hop::displacement(unit.window.end(), unit.stations().next()?);
         let hop = || hop().map(i8::cast_unsigned);
         let done = match tactic {
-            Tactic::Trap => put(start, &[trap::TRAP]),
-            Tactic::Retarget => displacement(window, to).and_then(|bytes| put(start, &bytes)),
+            Tactic::Trap => patched.put(start, &[trap::TRAP]),
+            Tactic::Retarget => patched.lead(start, to),
             Tactic::Hop | Tactic::HeldHop => {
-                hop().and_then(|near| put(start, &[hop::SHORT_JUMP, near]))
+                hop().and_then(|near| patched.put(start, &[hop::SHORT_JUMP, near]))
             }
-            Tactic::ShortRetarget => hop().and_then(|near| put(start, &[near])),
-            _ => jump(window, to).and_then(|bytes| put(start, &bytes)),
+            Tactic::ShortRetarget => hop().and_then(|near| patched.put(start, &[near])),
+            _ => patched.jump(start, to),
         };
         let filled = match tactic {
-            Tactic::Hop | Tactic::HeldHop | Tactic::ShortRetarget => self.fill(unit, to, texts),
+            Tactic::Hop | Tactic::HeldHop | Tactic::ShortRetarget => fill(unit, to, patched),
             _ => Some(()),
         };
         done.and(filled).ok_or(WeaveError::TooLarge)
     }
 
-    /// Puts the jumps into filling by way of which the window of `unit` leads to `to`.
-    fn fill(&self, unit: &Unit, to: Spot, texts: &mut [Vec<u8>]) -> Option<()> {
-        for (at, next) in unit.stations().zip(unit.stations().skip(1)) {
-            let near = hop::displacement(at.wrapping_add(hop::BYTES), next)?;
-            self.put(texts, at, &[hop::SHORT_JUMP, near.cast_unsigned()])?;
-        }
-        self.put(texts, unit.slot, &jump(self.spot(unit.slot), to)?)
-    }
-
     /// Lets the texts lead into the regions, whose code begins at `code`.
-    fn lead_into_regions(&self, code: Spot, texts: &mut [Vec<u8>]) -> Option<()> {
+    fn lead_into_regions(&self, code: Spot, patched: &mut Patched<'_>) -> Option<()> {
         for (call, to) in self.regions.calls(code) {
-            let operand = call.wrapping_add(1);
-            self.put(texts, operand, &displacement(self.spot(operand), to)?)?;
+            patched.lead(call.wrapping_add(1), to)?;
         }
         for (at, to) in self.regions.leads(code) {
-            self.put(texts, at, &displacement(self.spot(at), to)?)?;
+            patched.lead(at, to)?;
         }
         for (entrance, to) in self.regions.ways_in(code) {
             let jump_at = entrance.by.unwrap_or(entrance.at);
-            self.put(texts, jump_at, &jump(self.spot(jump_at), to)?)?;
+            patched.jump(jump_at, to)?;
             if entrance.by.is_some() {
                 let end = entrance.at.wrapping_add(hop::BYTES);
                 let near = hop::displacement(end, jump_at)?.cast_unsigned();
-                self.put(texts, entrance.at, &[hop::SHORT_JUMP, near])?;
+                patched.put(entrance.at, &[hop::SHORT_JUMP, near])?;
             }
         }
-        Some(())
-    }
-
-    /// Changes bytes of the texts.
-    fn put(&self, texts: &mut [Vec<u8>], address: Address, bytes: &[u8]) -> Option<()> {
-        let (region, offset) = self.text.place(address.0)?;
-        let place = texts.get_mut(region)?;
-        let place = place.get_mut(offset..offset + bytes.len())?;
-        place.copy_from_slice(bytes);
         Some(())
     }
 
@@ -385,6 +371,90 @@ impl Weaving<'_> {
         let start = Address(address.0 - address.0 % 8);
         self.text.chunk(start).unwrap_or_default()
     }
+}
+
+/// The texts as they are changed.
+struct Patched<'a> {
+    text: &'a Text,
+    /// By region.
+    texts: Vec<Vec<u8>>,
+    /// Where displacements are that lead to the trampolines.
+    leads: Vec<Address>,
+}
+
+impl<'a> Patched<'a> {
+    fn of(text: &'a Text) -> Self {
+        Self {
+            text,
+            texts: text.regions.iter().map(|r| r.bytes.clone()).collect(),
+            leads: Vec::new(),
+        }
+    }
+
+    /// Changes bytes.
+    fn put(&mut self, address: Address, bytes: &[u8]) -> Option<()> {
+        let (region, offset) = self.text.place(address.0)?;
+        let place = self.texts.get_mut(region)?;
+        let place = place.get_mut(offset..offset + bytes.len())?;
+        place.copy_from_slice(bytes);
+        Some(())
+    }
+
+    /// Lets the displacement at `from` lead to `to` in the trampolines.
+    fn lead(&mut self, from: Address, to: Spot) -> Option<()> {
+        self.put(from, &displacement(spot(self.text, from), to)?)?;
+        self.leads.push(from);
+        Some(())
+    }
+
+    /// Puts a jump to `to` in the trampolines at `from`.
+    fn jump(&mut self, from: Address, to: Spot) -> Option<()> {
+        self.put(from, &[JUMP])?;
+        self.lead(from.wrapping_add(1), to)
+    }
+}
+
+/// Puts the jumps into filling by way of which the window of `unit` leads to `to`.
+fn fill(unit: &Unit, to: Spot, patched: &mut Patched<'_>) -> Option<()> {
+    for (at, next) in unit.stations().zip(unit.stations().skip(1)) {
+        let near = hop::displacement(at.wrapping_add(hop::BYTES), next)?;
+        patched.put(at, &[hop::SHORT_JUMP, near.cast_unsigned()])?;
+    }
+    patched.jump(unit.slot, to)
+}
+
+/// How far behind the start of the first region an address lies.
+fn spot(text: &Text, address: Address) -> Spot {
+    Spot(address.0.wrapping_sub(text.origin()) as i64)
+}
+
+/// The table of the displacements that change if the trampolines are put elsewhere (`tomo_wire::relocations`). Empty, so that
+/// they are not, where the text itself has what leads to a trampoline: nobody could tell whether its probe was taken away.
+fn relocations(header: &Image, writer: &Writer, patched: &Patched<'_>) -> Vec<u8> {
+    let start = header.distance.get();
+    let companions = start..start + header.companion_length() as i64;
+    let outward = writer.displacements.iter();
+    let outward = outward.filter(|(_, to)| !companions.contains(&to.0));
+    let outward = outward.map(|(at, _)| header.trampolines.get() + u64::from(*at));
+    let mut leads: Vec<u64> = Vec::with_capacity(patched.leads.len());
+    for from in &patched.leads {
+        let place = patched.text.place(from.0);
+        let told = place.and_then(|(region, offset)| {
+            let field = offset..offset + FIELD;
+            let new = patched.texts.get(region)?.get(field.clone())?;
+            let old = patched.text.regions.get(region)?.bytes.get(field)?;
+            (new != old).then_some(header.regions.get(region)?.offset.get() + offset as u64)
+        });
+        match told {
+            Some(at) => leads.push(at),
+            None => return Vec::new(),
+        }
+    }
+    leads.sort_unstable();
+    let mut last = 0;
+    let fields = outward.chain(leads);
+    let behind = fields.map(|at| at - std::mem::replace(&mut last, at));
+    behind.flat_map(encode).collect()
 }
 
 /// Fills the last page.

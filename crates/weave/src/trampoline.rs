@@ -13,6 +13,9 @@ use tomo_program::Address;
 
 use crate::staying::moved::Condition;
 
+/// Opcode of a `jmp` with a 32-bit displacement.
+pub(crate) const JUMP: u8 = 0xe9;
+
 /// A distance from the first region's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Spot(pub(crate) i64);
@@ -36,6 +39,8 @@ pub(crate) struct Writer {
     seldom: Vec<(usize, Seldom)>,
     /// Where moved instructions begin and where they were, if somebody wants to know.
     pub(crate) moved: Option<Vec<(u32, Address)>>,
+    /// Where displacements of 32 bits are, ascending, and to what they lead.
+    pub(crate) displacements: Vec<(u32, Spot)>,
 }
 
 impl Writer {
@@ -46,6 +51,7 @@ impl Writer {
             fits: true,
             seldom: Vec::new(),
             moved: None,
+            displacements: Vec::new(),
         }
     }
 
@@ -67,6 +73,7 @@ impl Writer {
         let displacement = i32::try_from(target.0 - self.here().plus(size as i64).0);
         self.fits &= displacement.is_ok();
         self.bytes.extend(opcode);
+        self.displacements.push((self.bytes.len() as u32, target));
         self.bytes
             .extend(displacement.unwrap_or_default().to_le_bytes());
         self.bytes.extend(immediate);
@@ -117,9 +124,14 @@ impl Writer {
         let moved = field.and_then(|field: &mut [u8; 4]| {
             let displacement = i64::from(i32::from_le_bytes(*field)).checked_add(way)?;
             *field = i32::try_from(displacement).ok()?.to_le_bytes();
-            Some(())
+            Some(displacement)
         });
         self.fits &= moved.is_some();
+        let target = self
+            .here()
+            .plus(bytes.len() as i64 + moved.unwrap_or_default());
+        self.displacements
+            .push(((self.bytes.len() + at) as u32, target));
         self.bytes.extend(bytes);
     }
 
@@ -186,7 +198,7 @@ impl Writer {
 
     /// `jmp` with a 32-bit displacement. 5 bytes.
     pub(crate) fn jump(&mut self, target: Spot) {
-        self.relative(&[0xe9], target, &[]);
+        self.relative(&[JUMP], target, &[]);
     }
 }
 
@@ -194,12 +206,6 @@ impl Writer {
 pub(crate) fn displacement(from: Spot, to: Spot) -> Option<[u8; 4]> {
     let displacement = i32::try_from(to.0 - from.plus(4).0).ok()?;
     Some(displacement.to_le_bytes())
-}
-
-/// The five bytes of a jump at `from` to `to`, unless it is too far.
-pub(crate) fn jump(from: Spot, to: Spot) -> Option<[u8; 5]> {
-    let [a, b, c, d] = displacement(from.plus(1), to)?;
-    Some([0xe9, a, b, c, d])
 }
 
 /// What a trampoline is about.

@@ -1,6 +1,6 @@
 //! The armed image: a plan made into machine code for one module.
 //!
-//! One file, position independent. Every part starts at a page:
+//! One file, position independent. Every part but the last starts at a page:
 //!
 //! | part | mapped | what |
 //! |---|---|---|
@@ -8,6 +8,7 @@
 //! | trap table | read | one [`Window`] for each place at which an `int3` may be met, by offset |
 //! | trampolines | read, execute | one for each detour |
 //! | text of each region | read, execute over the program's text; read, write as its *alias* | patched |
+//! | relocations | read, by who puts the trampolines elsewhere | [which displacements change](crate::relocations) |
 //!
 //! In the process, with *origin* the loaded address of the first region's first byte:
 //!
@@ -83,6 +84,12 @@ pub struct Image {
     pub window_count: U64,
     /// Checksum of the trap table.
     pub windows_checksum: U64,
+    /// Where the table of displacements is in the file, behind all else (`crate::relocations`).
+    pub relocations: U64,
+    /// How many bytes it has; 0 where there are trampolines that cannot be put elsewhere.
+    pub relocations_length: U64,
+    /// Its checksum.
+    pub relocations_checksum: U64,
 }
 
 /// A place at which an `int3` may be met: a trap probe, or a detour's window while it is restored.
@@ -102,8 +109,8 @@ pub struct Window {
 impl Header for Image {
     const MAGIC: [u8; 8] = *b"TOMOIMG\n";
     /// Before 3, windows could be wider than what a processor fetches at once; before 4, it was not said whether probes stay; before 5,
-    /// not when the module's file had changed in any way.
-    const VERSION: u32 = 5;
+    /// not when the module's file had changed in any way; before 6, not how it can be relocated.
+    const VERSION: u32 = 6;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -230,9 +237,9 @@ impl Image {
         <[Window]>::ref_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)
     }
 
-    /// Whether all parts are whole pages inside the file, regions ascend without overlap, and
+    /// Whether all parts but the last are whole pages inside the file, regions ascend without overlap, and
     /// everything is within reach of everything.
-    fn is_consistent(&self) -> bool {
+    pub(crate) fn is_consistent(&self) -> bool {
         let length = self.length.get();
         let inside = |offset: u64, size: u64| {
             offset.is_multiple_of(PAGE)
@@ -263,6 +270,11 @@ impl Image {
                 end.is_some_and(|end| end <= length)
             })
             && inside(self.trampolines.get(), self.trampolines_length.get())
+            && self
+                .relocations
+                .get()
+                .checked_add(self.relocations_length.get())
+                == Some(length)
             && self.is_within_reach()
     }
 

@@ -4,6 +4,7 @@
 //! | format | written by | read by | what |
 //! |---|---|---|---|
 //! | [`image`] | weaving | the agent | a plan made into machine code for one module |
+//! | [`relocations`] | weaving | the agent | what of an image changes if it is put elsewhere |
 //! | [`record`] | the agent, live | reports | what the probes of one image saw |
 //! | [`plan`] | weaving | reports | what each probe observes, and what could not be observed |
 //! | [`disposal`] | weaving | launching | how each probe of an image is taken away from outside |
@@ -42,6 +43,7 @@ pub mod paths;
 pub mod plan;
 pub mod predicates;
 pub mod record;
+pub mod relocations;
 pub mod report;
 pub mod roster;
 pub mod tally;

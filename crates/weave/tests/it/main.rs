@@ -6,5 +6,6 @@ mod moved;
 mod mutations;
 mod paths;
 mod programs;
+mod relocations;
 mod traces;
 mod woven;

@@ -59,6 +59,22 @@ fn image(data: &[u8]) {
     assert!(image.companion_length() < 1 << 31);
     let rows: &[Window] = told(image.window_table(data)).unwrap_or_default();
     assert!(size_of_val(rows) <= data.len());
+    let table = told(image.relocations_in(data)).unwrap_or(data);
+    let mut copy = data[..image.relocations.get() as usize].to_vec();
+    let text = |offset: usize| {
+        image.regions().iter().any(|region| {
+            let start = region.offset.get() as usize;
+            (start..start + region.length.get() as usize).contains(&offset)
+        })
+    };
+    let trampolines = image.trampolines.get() as usize..;
+    let distance = image.distance.get() - (1 << 20);
+    if let Some(other) = told(image.relocate(table, &mut copy, distance, |_| [0; 4])) {
+        assert_eq!(other.distance.get(), distance);
+        assert_eq!(other.length.get(), copy.len() as u64);
+        let changed = (0..copy.len()).filter(|at| copy[*at] != data[*at]);
+        changed.for_each(|at| assert!(text(at) || trampolines.contains(&at)));
+    }
 }
 
 /// Whatever a broken program wrote over what was kept, it is read within its bounds.

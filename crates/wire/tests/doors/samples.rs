@@ -4,6 +4,7 @@ use tomo_wire::disposal::{Disposal, Disposals, Manner};
 use tomo_wire::image::{Image, Region, Window};
 use tomo_wire::plan::{Entry, Level, Plan, Tactic};
 use tomo_wire::record::Record;
+use tomo_wire::relocations::encode;
 use tomo_wire::roster::{self, Roster};
 use tomo_wire::{FileStamp, ModuleId, PAGE, checksum};
 use zerocopy::IntoBytes;
@@ -40,13 +41,29 @@ pub(crate) fn image(pages: u64, rows: usize, distance: i64) -> (Image, Vec<u8>) 
         original: 5.into(),
     };
     header.distance = distance.into();
-    header.length = ((2 + pages) * PAGE + table).into();
+    let fields = [
+        header.trampolines.get() + IN_TRAMPOLINES,
+        (2 * PAGE + table) + IN_TEXT,
+    ];
+    let relocations: Vec<u8> = encode(fields[0])
+        .chain(encode(fields[1] - fields[0]))
+        .collect();
+    header.relocations = ((2 + pages) * PAGE + table).into();
+    header.relocations_length = (relocations.len() as u64).into();
+    header.relocations_checksum = checksum(&relocations).into();
+    header.length = (header.relocations.get() + header.relocations_length.get()).into();
     let mut file = header.sealed().to_vec();
     file.resize(PAGE as usize, 0);
     file.extend(windows.as_bytes());
-    file.resize(header.length.get() as usize, 0xcc);
+    file.resize(header.relocations.get() as usize, 0xcc);
+    file.extend(relocations);
     (header, file)
 }
+
+/// Where in its trampolines an image has a displacement.
+pub(crate) const IN_TRAMPOLINES: u64 = 7;
+/// Where in its text.
+pub(crate) const IN_TEXT: u64 = 1;
 
 fn window(number: u32) -> Window {
     Window {
