@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -45,11 +46,42 @@ static int mappings(void) {
   return count;
 }
 
+/* Maps all memory that code of a library that is loaded next can reach, but for a hole far below it, or for the five pages
+   of the library itself. */
+#define MB (1L << 20)
+static void crowd(long hole) {
+  long libraries = (long)dlsym(RTLD_DEFAULT, "printf") & -4096, top = 0, start, end;
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  char line[4096];
+  FILE *maps = fopen("/proc/self/maps", "r");
+  /* The lowest mapping of those that follow each other closely up to the C library. */
+  for (long last = 0; maps && fgets(line, sizeof line, maps);) {
+    sscanf(line, "%lx-%lx", &start, &end);
+    if (start > libraries) break;
+    if (start - last > 64 * MB) top = start;
+    last = end;
+  }
+  if (maps) fclose(maps);
+  for (long below = MB; below < 3000 * MB; below += 4 * MB) {
+    if (below > 1000 * MB && below < 1000 * MB + hole) continue;
+    mmap((void *)(top - below - 4 * MB), 4 * MB, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+  }
+  if (hole) return;
+  void *library = mmap(0, 5 * 4096, PROT_NONE, flags, -1, 0);
+  while ((long)mmap(0, 4096, PROT_NONE, flags, -1, 0) > top - 3000 * MB);
+  munmap(library, 5 * 4096);
+}
+
 int main(int count, char **arguments) {
   if (count < 3) return 2;
   const char *how = arguments[1], *path = arguments[2];
+  if (!strncmp(how, "crowded:", 8)) crowd(64 * MB), how += 8;
+  if (!strncmp(how, "full:", 5)) crowd(0), how += 5;
   if (!strcmp(how, "once")) {
     printf("%d\n", use(open_it(path)));
+  } else if (!strcmp(how, "few")) {
+    open_it(path);
+    printf("few\n");
   } else if (!strcmp(how, "again")) {
     for (int i = 0; i < 5; i++) {
       void *library = open_it(path);

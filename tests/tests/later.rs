@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 use tomo_testkit::corpus::compiled;
-use tomo_testkit::coverage::{Covering, Units, complete};
+use tomo_testkit::coverage::{Covering, Pool, Units, complete};
 
 struct Built {
     folder: TempDir,
@@ -184,6 +184,97 @@ fn children_that_are_separate_load_libraries() {
         let armed: Vec<_> = processes.iter().map(|units| units.processes).collect();
         assert_eq!(armed, vec![1; wanted], "{how}");
     }
+}
+
+/// All that its code reaches is taken but for a hole, in which its trampolines are put then.
+#[test]
+fn a_library_whose_place_is_taken_is_observed_from_where_there_is_room() {
+    let built = Built::new();
+    let once = built.loaded("once");
+    assert_eq!(built.loaded("crowded:once").hit, once.hit);
+    assert_eq!(built.loaded("crowded:blocked").hit, once.hit);
+    let again = built.loaded("again").hit;
+    assert_eq!(built.loaded("crowded:again").hit, again);
+    assert_eq!(
+        built.loaded("crowded:threads").hit,
+        built.loaded("threads").hit
+    );
+    let path = built.text("first/plugin.so");
+    for options in [
+        ["--level", "edge"],
+        ["--placement", "reduced"],
+        ["--disposal", "none"],
+    ] {
+        let options = [&["--module", &path][..], &options].concat();
+        let [crowded, free] = ["crowded:once", "once"].map(|how| {
+            let covering = built.is_undisturbed(&options, &[how, &path]);
+            covering.only().expect("one record")
+        });
+        assert_eq!(crowded.hit, free.hit, "{options:?}");
+        assert_eq!(crowded.taken, free.taken, "{options:?}");
+    }
+}
+
+#[test]
+fn children_that_are_separate_have_what_was_put_elsewhere() {
+    let built = Built::new();
+    let path = built.text("first/plugin.so");
+    let options = ["--module", &path, "--fork", "separate"];
+    let [free, crowded] = ["forked", "crowded:forked"].map(|how| {
+        let covering = built.is_undisturbed(&options, &[how, &path]);
+        let processes = covering.processes().expect("records").into_iter();
+        processes.map(|units| units.hit).collect::<Vec<_>>()
+    });
+    assert_eq!(free.len(), 3);
+    assert_eq!(crowded, free);
+}
+
+/// Probes that vanished from the pool's image are not brought back, and those that are left do as before.
+#[test]
+fn what_has_vanished_from_a_pool_stays_away_where_a_library_is_put_elsewhere() {
+    let built = Built::new();
+    let path = built.text("first/plugin.so");
+    let loading = built.path("loading");
+    let pool = Pool::with(&["--module", &path], &loading).expect("a pool");
+    let run = |how: &str| {
+        let mut command = pool.command(&loading);
+        command.args([how, &path]);
+        let output = complete(command, b"").expect("run");
+        assert!(output.status.success(), "{how}: {output:?}");
+        (output.stdout, pool.units().expect("a record"))
+    };
+    let mut alone = Command::new(&loading);
+    alone.args(["once", &path]);
+    let expected = complete(alone, b"").expect("run").stdout;
+    let (said, before) = run("few");
+    assert_eq!(said, b"few\n");
+    let (said, crowded) = run("crowded:once");
+    assert_eq!(said, expected);
+    let (said, after) = run("once");
+    assert_eq!(said, expected);
+    let once = built.loaded("once");
+    assert!(
+        before.hit.len() > 3 && before.hit.is_subset(&once.hit),
+        "{before:?}"
+    );
+    assert!(before.hit.len() < once.hit.len(), "{before:?}");
+    assert_eq!(crowded.hit, once.hit);
+    assert_eq!(after.hit, once.hit);
+}
+
+/// Where nothing at all is free the library runs as it is, and that is said.
+#[test]
+fn a_library_for_which_there_is_no_room_runs_as_it_is() {
+    let built = Built::new();
+    let path = built.text("first/plugin.so");
+    let (expected, got, covering) = built.run(&["--module", &path], &["full:once", &path]);
+    assert_eq!(got.stdout, expected.stdout);
+    let said = String::from_utf8_lossy(&got.stderr);
+    assert!(
+        said.contains("the memory that its trampolines need is taken"),
+        "{said}"
+    );
+    assert!(covering.only().expect("one record").hit.is_empty());
 }
 
 #[test]

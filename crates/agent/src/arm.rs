@@ -17,8 +17,9 @@ use tomo_wire::{FileStamp, PAGE, checksum};
 use crate::armed::{self, Counters, FileOfText};
 use crate::door::{self, Closed};
 use crate::loader::Module;
+use crate::relocated::{Reserved, Settled};
 use crate::system::{self, Access, Errno, File, Protection};
-use crate::{emulator, forked, late, maps, own, slabs, tracer, trap};
+use crate::{emulator, forked, late, maps, own, relocated, slabs, tracer, trap};
 
 /// Why a module was not armed.
 struct Refused {
@@ -235,10 +236,17 @@ impl Wanted<'_> {
         }
         check_layout(module, &image)?;
         check_bytes(module, &image, self.counters)?;
+        let settled = relocated::settle(module, file, image).map_err(failed(Reason::NoRoom))?;
+        let Settled {
+            file,
+            image,
+            reserved,
+            is_relocated,
+        } = settled;
         if separate {
-            return self.arm_separately(&file, &image, buffer);
+            return self.arm_separately(&file, &image, reserved, buffer);
         }
-        let own = match copied {
+        let own = match copied && !is_relocated {
             true => {
                 let path = self.path(entry.text.get(), buffer)?;
                 match open_text(path, &image, entry.inode.get())? {
@@ -253,7 +261,7 @@ impl Wanted<'_> {
             text: own.as_ref().unwrap_or(&file),
             record: self.record_file,
         };
-        map_all(module, &image, &files, self.counters)
+        map_all(module, &image, &files, self.counters, reserved)
     }
 
     /// Arms the module with a text and a record that are this process's own.
@@ -261,6 +269,7 @@ impl Wanted<'_> {
         &self,
         file: &File,
         image: &Image,
+        reserved: Reserved,
         buffer: &mut [u8; 4096],
     ) -> Result<(), Refused> {
         if !forked::has_room() {
@@ -280,7 +289,7 @@ impl Wanted<'_> {
             record: &own.file,
         };
         let region = armed::next();
-        map_all(self.module, image, &files, counters)?;
+        map_all(self.module, image, &files, counters, reserved)?;
         if !own.continued {
             counters.note_armed(system::process());
         }
@@ -464,19 +473,18 @@ pub(crate) fn stamp_of(status: &system::Status) -> FileStamp {
     }
 }
 
-/// Maps trampolines, marks and aliases at their distance from the text, then the text itself.
+/// Maps trampolines, marks and aliases at their distance from the text, where memory is `reserved`, then the text itself.
 fn map_all(
     module: &Module<'_>,
     image: &Image,
     files: &Files<'_>,
     counters: Counters,
+    reserved: Reserved,
 ) -> Result<(), Refused> {
     let Some(first) = image.regions().first() else {
         return Err(Reason::ImageRefused.into());
     };
     let origin = module.bias.wrapping_add(first.address.get() as usize);
-    let start = origin.wrapping_add_signed(image.distance.get() as isize);
-    let length = image.companion_length() as usize;
     if !armed::has_room(image.regions().len()) {
         return Err(Reason::NoRoom.into());
     }
@@ -485,7 +493,6 @@ fn map_all(
         // Before the text: what prepares for traps must not meet them.
         trap::expect();
     }
-    system::reserve(start, length).map_err(failed(Reason::NoRoom))?;
     let place = Place {
         origin,
         image,
@@ -494,12 +501,8 @@ fn map_all(
     let mapped = place
         .map_companions()
         .and_then(|()| place.map_texts(module.bias, |region| module.offset_of(region) == 0));
-    if let Err(Errno(errno)) = mapped {
-        // SAFETY: no text leads there, because none was mapped.
-        unsafe { system::unmap(start, length) };
-        let reason = Reason::NotMapped;
-        return Err(Refused { reason, errno });
-    }
+    mapped.map_err(failed(Reason::NotMapped))?;
+    reserved.keep();
     place.publish(module, windows, counters);
     Ok(())
 }

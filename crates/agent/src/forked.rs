@@ -32,6 +32,7 @@ use tomo_wire::{PAGE, held};
 use crate::arm::{Files, Place};
 use crate::armed::{self, Counters};
 use crate::interrupted::Interrupted;
+use crate::lines::{LINE, steady};
 use crate::loader::weak;
 use crate::own::{self, Own};
 use crate::symbols::OfGlibc;
@@ -405,9 +406,6 @@ fn half_restored(origin: usize, image: &Image, place: usize) -> Option<usize> {
     Some(place.wrapping_add(held::END).wrapping_add_signed(distance))
 }
 
-/// Bytes of a line; no probe covers bytes of two.
-const LINE: usize = 64;
-
 /// Has `text` keep the line around `address`, if that is the module's, as it is in memory.
 fn keep_line(
     module: &Module,
@@ -423,31 +421,7 @@ fn keep_line(
     };
     let line = address / LINE * LINE;
     let offset = line.wrapping_sub(start_of(module, region)) as u64;
-    text.write_at(&steady(line), region.offset.get() + offset)
-}
-
-/// The line at `address`, which other processes may be restoring: as it was at one moment. They only ever
-/// restore, so what is read twice alike was there in between.
-fn steady(address: usize) -> [u8; LINE] {
-    let read = || {
-        let mut words = [0_u64; LINE / 8];
-        for (number, word) in words.iter_mut().enumerate() {
-            // SAFETY: a line of the module's text, which is mapped, and aligned as lines are.
-            *word = unsafe { (address as *const u64).add(number).read_volatile() };
-        }
-        words
-    };
-    let mut before = read();
-    loop {
-        let now = read();
-        if now == before {
-            break;
-        }
-        before = now;
-    }
-    let mut bytes = [0; LINE];
-    for (to, word) in bytes.chunks_exact_mut(8).zip(before) {
-        to.copy_from_slice(&word.to_le_bytes());
-    }
-    bytes
+    // SAFETY: a line of the module's text, which is mapped.
+    let kept = unsafe { steady(line) };
+    text.write_at(&kept, region.offset.get() + offset)
 }

@@ -2,6 +2,7 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
+use core::ops::Range;
 use core::slice;
 
 use tomo_wire::PAGE;
@@ -128,6 +129,15 @@ impl<'m> Module<'m> {
             s.kind == LOAD && stated.wrapping_sub(first) < s.size.saturating_add(s.address - first)
         };
         self.segments.iter().any(inside)
+    }
+
+    /// From its first page to behind its last byte, in memory.
+    pub(crate) fn extent(&self) -> Option<Range<u64>> {
+        let loaded = || self.segments.iter().filter(|s| s.kind == LOAD);
+        let bias = self.bias as u64;
+        let start = loaded().map(|s| s.address & !(PAGE - 1)).min()?;
+        let end = loaded().map(|s| s.address.wrapping_add(s.size)).max()?;
+        Some(bias.wrapping_add(start)..bias.wrapping_add(end))
     }
 
     /// Whether the `length` bytes from `address` are code of it.

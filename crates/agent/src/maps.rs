@@ -1,10 +1,12 @@
 //! The files that are mapped, as the system tells: a line for each mapping (Linux, `proc_pid_maps(5)`).
 //!
 //! Asked where the loader names none: a program that was started by the loader's name has no path there, and
-//! `/proc/self/exe` is the loader. And where a file is no longer as it was, whether it is the one that is mapped.
+//! `/proc/self/exe` is the loader. And where a file is no longer as it was, whether it is the one that is mapped; and where
+//! there is room.
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::system::{self, Access, File};
@@ -57,6 +59,26 @@ struct Told {
     offset: u64,
 }
 
+impl Told {
+    fn all() -> Option<Self> {
+        let file = system::open(c"/proc/self/maps", Access::Read, true).ok()?;
+        Some(Self {
+            file,
+            buffer: [0; 512],
+            at: 0,
+            length: 0,
+            offset: 0,
+        })
+    }
+
+    /// The addresses with which a line begins.
+    fn mapping(&mut self) -> Option<Range<u64>> {
+        let start = number(self, 16, b'-')?;
+        let end = number(self, 16, b' ')?;
+        Some(start..end)
+    }
+}
+
 impl Iterator for Told {
     type Item = u8;
 
@@ -80,20 +102,32 @@ pub(crate) fn file_at(address: usize) -> Option<Place> {
     find(address, &mut [])
 }
 
+/// Where the widest gap between mappings begins, of those `within` these addresses, if it has `length` bytes.
+pub(crate) fn gap(within: Range<u64>, length: u64) -> Option<u64> {
+    let mut told = Told::all()?;
+    let (mut at, mut widest) = (within.start, None);
+    let mut most = length;
+    loop {
+        let mapped = told.mapping();
+        let end = mapped.as_ref().map_or(within.end, |mapped| mapped.start);
+        let free = end.min(within.end).saturating_sub(at);
+        if free >= most {
+            most = free;
+            widest = Some(at);
+        }
+        match mapped {
+            Some(mapped) if mapped.start < within.end => at = at.max(mapped.end),
+            _ => return widest,
+        }
+        told.by_ref().find(|byte| *byte == b'\n')?;
+    }
+}
+
 /// Which file is mapped at `address`; puts its path into `path`, with a zero at its end, unless that has no room at all.
 fn find(address: usize, path: &mut [u8]) -> Option<Place> {
-    let file = system::open(c"/proc/self/maps", Access::Read, true).ok()?;
-    let mut told = Told {
-        file,
-        buffer: [0; 512],
-        at: 0,
-        length: 0,
-        offset: 0,
-    };
+    let mut told = Told::all()?;
     loop {
-        let start = number(&mut told, 16, b'-')?;
-        let end = number(&mut told, 16, b' ')?;
-        let is_it = (start..end).contains(&(address as u64));
+        let is_it = told.mapping()?.contains(&(address as u64));
         // The rights, which are no number.
         told.by_ref().find(|byte| *byte == b' ')?;
         let _offset = number(&mut told, 16, b' ')?;

@@ -5,7 +5,7 @@
 //! program at much the same distances from each other each time (kernels that align large files in memory move
 //! them by some megabytes), so that can be seen beforehand, and an image with another distance is made for that program:
 //! one of few, so that not each start makes new ones. What is not seen
-//! beforehand the agent meets: it then leaves the module as it is, and says so.
+//! beforehand the agent meets: it then makes a copy of its own, which takes longer and shares no text with others.
 
 use std::iter;
 use std::ops::Range;
@@ -25,7 +25,8 @@ pub struct Placed {
 /// What lies between modules and what belongs to their images: room for a library that is loaded
 /// besides, and for what the loader maps for itself.
 const MARGIN: u64 = 64 << 20;
-/// How far apart two images' places are to be where that can be: modules were seen to move by 24 MB against one another.
+/// How far apart two images' places are to be where that can be: a few modules move by up to 24 MB against one another, among
+/// hundreds by 100.
 const APART: u64 = 32 << 20;
 /// How many distances are looked at; so many images of a module there may be.
 const DISTANCES: u64 = 12;

@@ -132,9 +132,10 @@ fn kept(file: &Path) -> io::Result<Vec<u8>> {
 /// Where an image's code came from.
 struct MovedCode {
     build_id: Vec<u8>,
-    /// The first region's start as stated, and the trampolines, counted from there.
+    /// The first region's start as stated.
     origin: u64,
-    trampolines: Range<i64>,
+    /// Bytes of trampolines.
+    length: u64,
     rows: Vec<moved::Row>,
 }
 
@@ -143,21 +144,21 @@ impl MovedCode {
         let header = read_header(image)?;
         let bytes = fs::read(image.with_extension(MOVED)).ok()?;
         let (file, rows) = Moved::read(&bytes).ok()?;
-        let start = header.distance.get();
         (file.plan.get() == header.plan.get()).then(|| Self {
             build_id: header.module.build_id().unwrap_or_default().to_vec(),
             origin: header.regions[0].address.get(),
-            trampolines: start..start + header.trampolines_length.get() as i64,
+            length: header.trampolines_length.get(),
             rows: rows.to_vec(),
         })
     }
 
     /// Where in the loaded `module` that is which is executed at `address`.
     fn origin(&self, module: &Loaded, address: u64) -> Option<u64> {
+        let trampolines = Some(module.trampolines.get()).filter(|start| *start != 0)?;
+        let offset = address.checked_sub(trampolines)?;
+        let inside = module.id() == self.build_id && offset < self.length;
+        let offset = inside.then(|| u32::try_from(offset).ok())??;
         let origin = (module.bias.get() as u64).wrapping_add(self.origin);
-        let offset = address.wrapping_sub(origin) as i64;
-        let inside = module.id() == self.build_id && self.trampolines.contains(&offset);
-        let offset = inside.then(|| (offset - self.trampolines.start) as u32)?;
         Some(origin + u64::from(moved::origin(&self.rows, offset)?))
     }
 }

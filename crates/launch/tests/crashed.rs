@@ -13,7 +13,7 @@ use tomo_launch::{
 use tomo_testkit::corpus::compiled;
 use tomo_weave::Asked;
 
-/// A program, and what images of it need.
+/// A program, and what images of one of its modules need.
 struct Bench {
     folder: tempfile::TempDir,
     program: PathBuf,
@@ -25,11 +25,24 @@ struct Bench {
 impl Bench {
     fn new(compiler: &str, level: &str) -> Self {
         let program = compiled(compiler, "crashing_moved.c", &[level, "-g"]).expect("built");
+        let target = Target::find(program.as_os_str(), None).expect("a program");
+        Self::of(program, &Chosen::executable(&target))
+    }
+
+    /// A program that loads a library, which crashes.
+    fn with_library(compiler: &str) -> Self {
+        let program = compiled(compiler, "loading.c", &["-O2", "-pthread"]).expect("built");
+        let flags = ["-O2", "-shared", "-fPIC", "-DCRASHES"];
+        let path = compiled(compiler, "plugin.c", &flags).expect("built");
+        let (late, placed) = (true, None);
+        Self::of(program, &Chosen { path, late, placed })
+    }
+
+    fn of(program: PathBuf, chosen: &Chosen) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = private_folder(&folder.path().join("cache")).expect("a cache");
-        let target = Target::find(program.as_os_str(), None).expect("a program");
         Self {
-            module: Observed::of(&Chosen::executable(&target)).expect("a module"),
+            module: Observed::of(chosen).expect("a module"),
             images: Images::in_cache(&cache).expect("a cache"),
             agent: Agent::in_cache(&cache).expect("the agent"),
             program,
@@ -38,12 +51,12 @@ impl Bench {
     }
 
     /// The crash of a run with these predicates observed; and what is told of it by who knows nothing of the image.
-    fn crash(&self, name: &str, way: &str, asked: Asked) -> [Crash; 2] {
+    fn crash(&self, name: &str, words: &[&str], asked: Asked) -> [Crash; 2] {
         let (carried, _) = self
             .images
             .marking(&self.module, asked, &())
             .expect("an image");
-        let folder = self.folder.path().join(format!("{name}-{way}"));
+        let folder = self.folder.path().join(format!("{name}-{}", words[0]));
         new_folder(&folder).expect("a folder");
         let roster = equip(&folder, [0; 16], std::slice::from_ref(&carried)).expect("a roster");
         let arming = Arming {
@@ -52,14 +65,14 @@ impl Bench {
             sanitized: false,
         };
         let status = Command::new(&self.program)
-            .arg(way)
+            .args(words)
             .envs(arming.variables(|_| None))
             .stdout(Stdio::null())
             .status();
-        assert!(status.expect("run").signal().is_some(), "{way}");
+        assert!(status.expect("run").signal().is_some(), "{words:?}");
         let only = |images: &[PathBuf]| {
             let mut told = crashes(&folder.join(CRASHES), &self.program, images).expect("crashes");
-            assert_eq!(told.kept.len(), 1, "{way}: {told:?}");
+            assert_eq!(told.kept.len(), 1, "{words:?}: {told:?}");
             told.kept.remove(0)
         };
         [only(std::slice::from_ref(&carried.image)), only(&[])]
@@ -91,8 +104,8 @@ fn crashes_in_moved_instructions_are_told_where_they_were() {
         for level in ["-O0", "-O1", "-O2", "-O3"] {
             let bench = Bench::new(compiler, level);
             for way in WAYS {
-                let [plain, _] = bench.crash("plain", way, Asked::Some(HashSet::new()));
-                let [armed, naive] = bench.crash("armed", way, Asked::All);
+                let [plain, _] = bench.crash("plain", &[way], Asked::Some(HashSet::new()));
+                let [armed, naive] = bench.crash("armed", &[way], Asked::All);
                 let expected = own(&plain, &bench.program);
                 assert!(expected.len() > 2, "{compiler} {level} {way}: {plain:#x?}");
                 let found = own(&armed, &bench.program);
@@ -111,5 +124,24 @@ fn crashes_in_moved_instructions_are_told_where_they_were() {
     // What would be told otherwise was among it.
     for way in ["behind", "between", "divides", "interrupted"] {
         assert!(elsewhere.contains(way), "{way}: {elsewhere:?}");
+    }
+}
+
+/// The library's trampolines are not where its image says, since that place is taken.
+#[test]
+fn a_crash_in_what_was_put_elsewhere_is_told_where_it_was() {
+    for compiler in ["gcc", "clang-19"] {
+        let bench = Bench::with_library(compiler);
+        let path = bench.module.path.to_str().expect("a name");
+        let [plain, _] = bench.crash("plain", &["once", path], Asked::Some(HashSet::new()));
+        let expected = own(&plain, &bench.module.path);
+        assert!(expected.len() > 1, "{compiler}: {plain:#x?}");
+        for way in ["once", "crowded:once"] {
+            let [armed, naive] = bench.crash("armed", &[way, path], Asked::All);
+            let found = own(&armed, &bench.module.path);
+            assert_eq!(found, expected, "{compiler} {way}: {armed:#x?}");
+            let told = own(&naive, &bench.module.path);
+            assert_ne!(told, expected, "{compiler} {way}: it is executed elsewhere");
+        }
     }
 }

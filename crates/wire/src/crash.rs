@@ -46,7 +46,8 @@ pub struct Crashes {
 
 impl Header for Crashes {
     const MAGIC: [u8; 8] = *b"TOMOCRS\n";
-    const VERSION: u32 = 1;
+    /// Before 2, it was not said where trampolines are.
+    const VERSION: u32 = 2;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -159,6 +160,8 @@ pub struct Loaded {
     pub start: U64,
     /// Where it ends.
     pub end: U64,
+    /// Where the trampolines of its image are in memory; 0 where it has none.
+    pub trampolines: U64,
     id_length: U32,
     path_length: U32,
     id: [u8; LONGEST_ID],

@@ -270,6 +270,7 @@ impl Image {
                 end.is_some_and(|end| end <= length)
             })
             && inside(self.trampolines.get(), self.trampolines_length.get())
+            && self.relocations.get().is_multiple_of(PAGE)
             && self
                 .relocations
                 .get()

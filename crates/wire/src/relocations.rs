@@ -5,8 +5,8 @@
 //! trampolines have moved. Where these displacements are, in the file of the image, says a table: for each, ascending, how many bytes
 //! behind the one before it, as an unsigned LEB128 number (the DWARF 5 standard, §7.6).
 
+use crate::door::{Refusal, checksum, part};
 use crate::image::Image;
-use crate::{Refusal, checksum};
 
 /// Bytes of a displacement.
 pub const FIELD: usize = 4;
@@ -43,18 +43,12 @@ fn decode(table: &mut &[u8]) -> Option<u64> {
 }
 
 impl Image {
-    /// The table of displacements of this image, in the bytes of its file.
+    /// The table of displacements of this image, in the bytes of its file from where the table starts.
     ///
     /// # Errors
     /// Where it is cut short or damaged.
-    pub fn relocations_in<'f>(&self, file: &'f [u8]) -> Result<&'f [u8], Refusal> {
-        let start = usize::try_from(self.relocations.get()).ok();
-        let length = usize::try_from(self.relocations_length.get()).ok();
-        let table = start.and_then(|start| file.get(start..)?.get(..length?));
-        let table = table.ok_or(Refusal::CutShort {
-            length: file.len() as u64,
-            promised: self.length.get(),
-        })?;
+    pub fn relocations_in<'f>(&self, bytes: &'f [u8]) -> Result<&'f [u8], Refusal> {
+        let table = part(bytes, 0, self.relocations_length.get())?;
         if checksum(table) == self.relocations_checksum.get() {
             Ok(table)
         } else {

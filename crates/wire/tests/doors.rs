@@ -93,8 +93,8 @@ fn an_image_whose_parts_collide_or_lie_too_far_is_refused() {
 #[test]
 fn an_image_is_relocated_where_it_leads_from_one_part_to_the_other() {
     let (header, file) = samples::image(3, 40, BELOW);
-    let table = header.relocations_in(&file).expect("a table");
     let end = header.relocations.get() as usize;
+    let table = header.relocations_in(&file[end..]).expect("a table");
     let to = BELOW - 0x1000;
     let relocated = |original: [u8; 4]| {
         let mut copy = file[..end].to_vec();
@@ -142,7 +142,7 @@ fn an_image_is_not_relocated_by_a_table_that_contradicts_it() {
             .relocate(table, &mut copy, distance, |_| [0; 4])
             .err()
     };
-    let table = header.relocations_in(&file).expect("a table");
+    let table = header.relocations_in(&file[end..]).expect("a table");
     assert_eq!(refused(table, BELOW), None);
     for far in [-(1 << 31), 0, 1 << 40, BELOW + 1] {
         assert_eq!(refused(table, far), Some(Refusal::Inconsistent), "{far:#x}");
@@ -163,7 +163,7 @@ fn an_image_is_not_relocated_by_a_table_that_contradicts_it() {
     let mut damaged = file.clone();
     damaged[end] ^= 1;
     assert_eq!(
-        header.relocations_in(&damaged).err(),
+        header.relocations_in(&damaged[end..]).err(),
         Some(Refusal::Damaged)
     );
 }

@@ -59,7 +59,8 @@ fn image(data: &[u8]) {
     assert!(image.companion_length() < 1 << 31);
     let rows: &[Window] = told(image.window_table(data)).unwrap_or_default();
     assert!(size_of_val(rows) <= data.len());
-    let table = told(image.relocations_in(data)).unwrap_or(data);
+    let table =
+        told(image.relocations_in(&data[image.relocations.get() as usize..])).unwrap_or(data);
     let mut copy = data[..image.relocations.get() as usize].to_vec();
     let text = |offset: usize| {
         image.regions().iter().any(|region| {
