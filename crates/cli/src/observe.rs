@@ -12,6 +12,8 @@ use tomo_program::Cache;
 use tomo_weave::Placement;
 use tomo_wire::plan::Level;
 
+use crate::session::some_of;
+
 /// What to observe, and where probes go.
 #[derive(Args)]
 pub(crate) struct What {
@@ -173,11 +175,7 @@ impl OneModule {
         };
         let found = found(target, &Choice::Named(vec![name.clone()]))?;
         let [one] = found.chosen.as_slice() else {
-            let paths = found
-                .chosen
-                .iter()
-                .map(|one| one.path.display().to_string());
-            let paths = paths.collect::<Vec<_>>().join(", ");
+            let paths = some_of(&found.chosen, |one| one.path.display().to_string());
             bail!("{name:?} names several modules: {paths}; give the path of one");
         };
         let observed = Observed::of(one).with_context(|| one.path.display().to_string())?;

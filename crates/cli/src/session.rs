@@ -322,23 +322,28 @@ impl Problems {
     }
 }
 
-/// The names of files, as far as a line has room for them.
+/// The names of files without their folders, as far as a line has room for them.
 fn named(paths: &[PathBuf]) -> String {
-    /// So many are named.
-    const MOST: usize = 4;
     let name = |path: &PathBuf| {
         let name = path.file_name().unwrap_or(path.as_os_str());
         name.to_string_lossy().into_owned()
     };
+    some_of(paths, name)
+}
+
+/// What these are called, as far as a line has room for them.
+pub(crate) fn some_of<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
+    /// So many are named.
+    const MOST: usize = 4;
     // One name is no longer than "1 other".
-    let shown = if paths.len() == MOST + 1 {
+    let shown = if all.len() == MOST + 1 {
         MOST + 1
     } else {
         MOST
     };
-    let mut names: Vec<String> = paths.iter().take(shown).map(name).collect();
-    if paths.len() > shown {
-        names.push(format!("{} others", paths.len() - shown));
+    let mut names: Vec<String> = all.iter().take(shown).map(name).collect();
+    if all.len() > shown {
+        names.push(format!("{} others", all.len() - shown));
     }
     match names.split_last() {
         Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),

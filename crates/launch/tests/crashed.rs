@@ -8,12 +8,13 @@ use std::process::{Command, Stdio};
 
 use tomo_launch::{
     Agent, Arming, CRASHES, Chosen, Crash, Images, Observed, Target, crashes, equip, new_folder,
-    private_folder,
+    private_folder, read_live,
 };
 use tomo_testkit::corpus::compiled;
 use tomo_weave::Asked;
+use tomo_wire::image::Image;
 
-/// A program, and what images of one of its modules need.
+/// A program, and what images of it need.
 struct Bench {
     folder: tempfile::TempDir,
     program: PathBuf,
@@ -25,24 +26,11 @@ struct Bench {
 impl Bench {
     fn new(compiler: &str, level: &str) -> Self {
         let program = compiled(compiler, "crashing_moved.c", &[level, "-g"]).expect("built");
-        let target = Target::find(program.as_os_str(), None).expect("a program");
-        Self::of(program, &Chosen::executable(&target))
-    }
-
-    /// A program that loads a library, which crashes.
-    fn with_library(compiler: &str) -> Self {
-        let program = compiled(compiler, "loading.c", &["-O2", "-pthread"]).expect("built");
-        let flags = ["-O2", "-shared", "-fPIC", "-DCRASHES"];
-        let path = compiled(compiler, "plugin.c", &flags).expect("built");
-        let (late, placed) = (true, None);
-        Self::of(program, &Chosen { path, late, placed })
-    }
-
-    fn of(program: PathBuf, chosen: &Chosen) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = private_folder(&folder.path().join("cache")).expect("a cache");
+        let target = Target::find(program.as_os_str(), None).expect("a program");
         Self {
-            module: Observed::of(chosen).expect("a module"),
+            module: Observed::of(&Chosen::executable(&target)).expect("a module"),
             images: Images::in_cache(&cache).expect("a cache"),
             agent: Agent::in_cache(&cache).expect("the agent"),
             program,
@@ -51,12 +39,15 @@ impl Bench {
     }
 
     /// The crash of a run with these predicates observed; and what is told of it by who knows nothing of the image.
-    fn crash(&self, name: &str, words: &[&str], asked: Asked) -> [Crash; 2] {
+    fn crash(&self, name: &str, way: &str, asked: Asked) -> [Crash; 2] {
         let (carried, _) = self
             .images
             .marking(&self.module, asked, &())
             .expect("an image");
-        let folder = self.folder.path().join(format!("{name}-{}", words[0]));
+        if name == TAKEN {
+            put_on_data(&carried.image);
+        }
+        let folder = self.folder.path().join(format!("{name}-{way}"));
         new_folder(&folder).expect("a folder");
         let roster = equip(&folder, [0; 16], std::slice::from_ref(&carried)).expect("a roster");
         let arming = Arming {
@@ -65,18 +56,51 @@ impl Bench {
             sanitized: false,
         };
         let status = Command::new(&self.program)
-            .args(words)
+            .arg(way)
             .envs(arming.variables(|_| None))
             .stdout(Stdio::null())
             .status();
-        assert!(status.expect("run").signal().is_some(), "{words:?}");
+        assert!(status.expect("run").signal().is_some(), "{way}");
+        let files = std::fs::read_dir(&folder).expect("a folder").flatten();
+        let mut files = files.map(|file| file.path());
+        let is_record = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "record");
+        let live = read_live(&files.find(is_record).expect("a record")).expect("a record");
+        assert_eq!(
+            (live.armed.get(), live.refused.get()),
+            (1, 0),
+            "{name} {way}"
+        );
         let only = |images: &[PathBuf]| {
             let mut told = crashes(&folder.join(CRASHES), &self.program, images).expect("crashes");
-            assert_eq!(told.kept.len(), 1, "{words:?}: {told:?}");
+            assert_eq!(told.kept.len(), 1, "{way}: {told:?}");
             told.kept.remove(0)
         };
         [only(std::slice::from_ref(&carried.image)), only(&[])]
     }
+}
+
+/// The runs in which something is where trampolines should be.
+const TAKEN: &str = "taken";
+
+/// Has an image's trampolines lie behind the code, where the module has its data.
+fn put_on_data(image: &Path) {
+    let mut file = std::fs::read(image).expect("an image");
+    let header = Image::read(&file, file.len() as u64).expect("an image");
+    let table = file.split_off(header.relocations.get() as usize);
+    let [first, .., last] = [
+        &header.regions()[0],
+        &header.regions()[header.regions().len() - 1],
+    ];
+    let behind = last.address.get() + last.length.get() - first.address.get();
+    let moved = header.relocate(&table, &mut file, behind.cast_signed(), |_| [0; 4]);
+    let mut moved = moved.expect("within reach");
+    moved.length = header.length;
+    moved.relocations_length = header.relocations_length;
+    moved.relocations_checksum = header.relocations_checksum;
+    let sealed = moved.sealed();
+    file[..sealed.len()].copy_from_slice(&sealed);
+    file.extend(table);
+    std::fs::write(image, file).expect("written");
 }
 
 /// The frames that are in the program's file.
@@ -104,8 +128,8 @@ fn crashes_in_moved_instructions_are_told_where_they_were() {
         for level in ["-O0", "-O1", "-O2", "-O3"] {
             let bench = Bench::new(compiler, level);
             for way in WAYS {
-                let [plain, _] = bench.crash("plain", &[way], Asked::Some(HashSet::new()));
-                let [armed, naive] = bench.crash("armed", &[way], Asked::All);
+                let [plain, _] = bench.crash("plain", way, Asked::Some(HashSet::new()));
+                let [armed, naive] = bench.crash("armed", way, Asked::All);
                 let expected = own(&plain, &bench.program);
                 assert!(expected.len() > 2, "{compiler} {level} {way}: {plain:#x?}");
                 let found = own(&armed, &bench.program);
@@ -118,30 +142,14 @@ fn crashes_in_moved_instructions_are_told_where_they_were() {
                 if own(&naive, &bench.program) != expected {
                     elsewhere.insert(way);
                 }
+                let [taken, _] = bench.crash(TAKEN, way, Asked::All);
+                let found = own(&taken, &bench.program);
+                assert_eq!(found, expected, "{compiler} {level} {way}: {taken:#x?}");
             }
         }
     }
     // What would be told otherwise was among it.
     for way in ["behind", "between", "divides", "interrupted"] {
         assert!(elsewhere.contains(way), "{way}: {elsewhere:?}");
-    }
-}
-
-/// The library's trampolines are not where its image says, since that place is taken.
-#[test]
-fn a_crash_in_what_was_put_elsewhere_is_told_where_it_was() {
-    for compiler in ["gcc", "clang-19"] {
-        let bench = Bench::with_library(compiler);
-        let path = bench.module.path.to_str().expect("a name");
-        let [plain, _] = bench.crash("plain", &["once", path], Asked::Some(HashSet::new()));
-        let expected = own(&plain, &bench.module.path);
-        assert!(expected.len() > 1, "{compiler}: {plain:#x?}");
-        for way in ["once", "crowded:once"] {
-            let [armed, naive] = bench.crash("armed", &[way, path], Asked::All);
-            let found = own(&armed, &bench.module.path);
-            assert_eq!(found, expected, "{compiler} {way}: {armed:#x?}");
-            let told = own(&naive, &bench.module.path);
-            assert_ne!(told, expected, "{compiler} {way}: it is executed elsewhere");
-        }
     }
 }
