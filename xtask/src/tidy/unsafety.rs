@@ -7,7 +7,7 @@ use super::files::File;
 use super::{tables, tokens};
 
 /// The modules that may be unsafe. What each relies on stands in `SAFETY.md`.
-const MODULES: [&str; 45] = [
+const MODULES: [&str; 47] = [
     "crates/agent/src/arm.rs",
     "crates/agent/src/armed.rs",
     "crates/agent/src/chains.rs",
@@ -23,6 +23,7 @@ const MODULES: [&str; 45] = [
     "crates/agent/src/late.rs",
     "crates/agent/src/lib.rs",
     "crates/agent/src/limits.rs",
+    "crates/agent/src/lines.rs",
     "crates/agent/src/listed.rs",
     "crates/agent/src/loader.rs",
     "crates/agent/src/maps.rs",
@@ -31,6 +32,7 @@ const MODULES: [&str; 45] = [
     "crates/agent/src/passage.rs",
     "crates/agent/src/pointed.rs",
     "crates/agent/src/preloaded.rs",
+    "crates/agent/src/relocated.rs",
     "crates/agent/src/shadow.rs",
     "crates/agent/src/signals.rs",
     "crates/agent/src/slabs.rs",

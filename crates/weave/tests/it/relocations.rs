@@ -102,7 +102,7 @@ fn hold(name: &str, program: &Program, make: &dyn Fn(Distance) -> Made) {
     assert!(copy != image[..end], "{name}: something leads there");
 
     const PART: u64 = 256;
-    let is_gone = |address: u64| address / PART % 2 == 0;
+    let is_gone = |address: u64| (address / PART).is_multiple_of(2);
     let offset = |address: u64| {
         let first = header.regions()[0].address.get();
         let at = header.text_at((address - first) as u32, FIELD as u64);
