@@ -11,6 +11,7 @@ use serde_json::json;
 use tomo_export::chains::{
     Called, Choice, Stacks, document, read, write_flame_graph, write_folded, write_pprof,
 };
+use tomo_export::words;
 
 use crate::bar::Bar;
 use crate::observe::OneModule;
@@ -187,25 +188,26 @@ pub(crate) fn rows(stacks: &Stacks) -> String {
 
 /// What is not known, where so many functions could not be observed.
 pub(crate) fn notes(called: &Called, unobserved: u64) -> String {
-    let mut text = String::new();
-    for (count, what) in [
-        (unobserved, "functions could not be observed; they are gaps"),
+    words::notes([
+        (
+            unobserved,
+            "function could not be observed; it is a gap",
+            "functions could not be observed; they are gaps",
+        ),
         (
             called.unplaced(),
+            "call has nobody knows what above it: [unplaced]",
             "calls have nobody knows what above them: [unplaced]",
         ),
         (
             called.without_room(),
+            "call was made by a chain for which there was no room (--memory)",
             "calls were made by chains for which there was no room (--memory)",
         ),
         (
             called.lost_threads,
+            "thread was not observed: no memory, disk or right to more chains",
             "threads were not observed: no memory, disk or right to more chains",
         ),
-    ] {
-        if count > 0 {
-            text += &format!("{count} {what}\n");
-        }
-    }
-    text
+    ])
 }

@@ -13,6 +13,7 @@ use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tomo_export::counted::{Counted, write_callgrind, write_pprof, write_source, write_tracefile};
+use tomo_export::words::notes;
 use tomo_export::{Counts, Extent, FunctionCounts};
 use tomo_launch::{Observed, Weighed};
 use tomo_program::Graphs;
@@ -298,30 +299,28 @@ fn notices(counts: &Counts, lost: u64) -> String {
                 .iter()
                 .all(|count| count.is_none_or(|count| count == 0))
     };
-    let mut text = String::new();
-    for (count, what) in [
+    notes([
         (
             counts.functions.iter().filter(is_unknown).count() as u64,
+            "function could not be counted: there is no room for counters in it",
             "functions could not be counted: there is no room for counters in them",
         ),
         (
             counts.uncounted.len() as u64,
+            "function could not be counted: too little is known of it",
             "functions could not be counted: too little is known of them",
         ),
         (
             counts.contradictory.len() as u64,
+            "function has counters that contradict each other",
             "functions have counters that contradict each other",
         ),
         (
             lost,
+            "thread was not counted: no memory, disk or right to more counters",
             "threads were not counted: no memory, disk or right to more counters",
         ),
-    ] {
-        if count > 0 {
-            text += &format!("{count} {what}\n");
-        }
-    }
-    text
+    ])
 }
 
 fn document(counted: &Counted, lost: u64) -> Result<Value> {

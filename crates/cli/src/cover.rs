@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use tomo_export::words::counted;
 use tomo_launch::{Agent, Arming, Chosen, Observed, Pool, RunFolder, Target};
 use tomo_wire::record::{Live, RecordView};
 
@@ -147,10 +148,12 @@ fn numbers(live: &Live, record: &Path) -> String {
         foreign += view.live.foreign_traps.get();
     }
     format!(
-        "{} of {} probes hit, {traps} traps, {foreign} foreign traps, {} processes",
+        "{} of {} hit, {}, {}, {}",
         marks.iter().filter(|mark| **mark).count(),
-        marks.len(),
-        live.armed
+        counted(marks.len() as u64, "probe", "probes"),
+        counted(traps, "trap", "traps"),
+        counted(foreign, "foreign trap", "foreign traps"),
+        counted(live.armed.get(), "process", "processes")
     )
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
+use tomo_export::words::counted;
 use tomo_export::{Place, places};
 use tomo_launch::{CRASHES, Crash, CrashedModule, End, Frame};
 
@@ -59,9 +60,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             documents.push(document(run, crash, &places, ended));
         }
         if crashes.more > 0 {
-            text += &format!(
-                "{} processes more crashed and were not kept\n",
-                crashes.more
+            text += &counted(
+                crashes.more.into(),
+                "more process crashed and was not kept\n",
+                "more processes crashed and were not kept\n",
             );
         }
     }
@@ -72,7 +74,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let document = json!({ "schema": "tomo.crashes/1", "crashes": documents });
         text = format!("{document:#}\n");
     } else if text.is_empty() {
-        text = format!("{} runs, none crashed\n", runs.len() - left);
+        let runs = (runs.len() - left) as u64;
+        text = counted(runs, "run, which did not crash\n", "runs, none crashed\n");
     }
     Ok(crate::saying::show(&text)?)
 }

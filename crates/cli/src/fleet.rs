@@ -163,15 +163,17 @@ fn show_report(client: &Client, asked: &Report) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let records = records::write(client, &campaign, &profile, folder.path())?;
+    let about = words::profile(&profile);
     let source = report::Source {
         folders: &[records.folder],
         programs: &records.programs,
         passing: true,
         strict: false,
+        about: about.trim(),
     };
     let code = asked.show.run(&source)?;
     if asked.show.is_for_people() {
-        write!(stdout(), "{}", words::profile(&profile))?;
+        write!(stdout(), "{about}")?;
     }
     Ok(code)
 }

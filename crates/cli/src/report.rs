@@ -57,6 +57,8 @@ pub(crate) struct Source<'a> {
     pub(crate) passing: bool,
     /// Whether it is a failure to leave something out.
     pub(crate) strict: bool,
+    /// What pages say of where the records are from; nothing if it is empty.
+    pub(crate) about: &'a str,
 }
 
 /// What is shown, and how.
@@ -206,6 +208,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         programs: program,
         passing: false,
         strict: *strict,
+        about: "",
     };
     match processes {
         true => show.processes(&source),
@@ -249,7 +252,7 @@ impl Show {
         }
         let pages = self.pages();
         let index = match &pages {
-            Some(folder) => Some(html::write(folder, &picture, &bar)?),
+            Some(folder) => Some(html::write(folder, &picture, source.about, &bar)?),
             None => None,
         };
         bar.finish();

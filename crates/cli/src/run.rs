@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use tomo_export::words::counted;
 use tomo_instance::{Happened, Instance, Options, State};
 use tomo_launch::Target;
 use tomo_program::Cache;
@@ -219,7 +220,8 @@ fn flush(arguments: &Arguments) -> Result<ExitCode> {
     let waiting = happened.waiting;
     writeln!(
         stdout(),
-        "{sent} reports sent, {refused} refused, {waiting} waiting"
+        "{} sent, {refused} refused, {waiting} waiting",
+        counted(sent, "report", "reports")
     )?;
     Ok(ExitCode::SUCCESS)
 }
@@ -300,16 +302,17 @@ fn tell(arguments: &Arguments, happened: &Happened) {
             let words = reason.map_or("unknown reason", Reason::words);
             let all = Reason::processes(reason, live.armed.get(), refused);
             say!(
-                "tomo: {} was not observed in {refused} of {all} processes: {words}",
-                module.stem
+                "tomo: {} was not observed in {refused} of {}: {words}",
+                module.stem,
+                counted(all, "process", "processes")
             );
         }
         if arguments.verbose {
-            let armed = live.armed.get();
             say!(
-                "tomo: {}: {} probes hit, {armed} processes",
+                "tomo: {}: {} hit, {}",
                 module.stem,
-                module.hits
+                counted(module.hits as u64, "probe", "probes"),
+                counted(live.armed.get(), "process", "processes")
             );
         }
     }
@@ -327,10 +330,10 @@ fn tell(arguments: &Arguments, happened: &Happened) {
         }
         let (sent, waiting) = (happened.sent, happened.waiting);
         say!(
-            "tomo: {} reports while it ran, {} final reports sent, {waiting} waiting, {} probes disposed of",
-            happened.reports,
-            sent.settled,
-            sent.disposed
+            "tomo: {} while it ran, {} sent, {waiting} waiting, {} disposed of",
+            counted(happened.reports, "report", "reports"),
+            counted(sent.settled, "final report", "final reports"),
+            counted(sent.disposed, "probe", "probes")
         );
     }
 }

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
+use tomo_export::words::counted;
 use tomo_export::{Located, locate};
 use tomo_launch::{Agent, Arming, Ended, Observed, Pool, Run, RunFolder, Target, read_live};
 use tomo_program::{Cache, Progress};
@@ -418,7 +419,7 @@ pub(crate) fn problem(live: &Live) -> Option<String> {
         String::new()
     } else {
         let all = Reason::processes(reason, armed, refused);
-        format!(" in {refused} of {all} processes")
+        format!(" in {refused} of {}", counted(all, "process", "processes"))
     };
     Some(format!("{what}{share}: {words}{system}"))
 }

@@ -18,7 +18,7 @@ use tomo_program::Progress;
 
 use crate::folder::plain;
 use crate::markup::Text;
-use crate::words::{grouped, level_name};
+use crate::words::{counted, level_name};
 use crate::{File, Picture};
 
 /// A file that cannot be written.
@@ -29,13 +29,15 @@ pub struct HtmlError(PathBuf, io::Error);
 /// Where the folder of pages is, in the folder that is written.
 const PAGES: &str = "files";
 
-/// Writes `index.html` and the pages into `folder`, which is made if need be; returns the index's path.
+/// Writes `index.html` and the pages into `folder`, which is made if need be; returns the index's path. The index says what
+/// is said `about` the whole, lines of text, if anything is.
 ///
 /// # Errors
 /// Where a file cannot be written.
 pub fn write(
     folder: &Path,
     picture: &Picture,
+    about: &str,
     progress: &dyn Progress,
 ) -> Result<PathBuf, HtmlError> {
     let pages = folder.join(PAGES);
@@ -58,7 +60,7 @@ pub fn write(
         )?;
     }
     let index = folder.join("index.html");
-    put(index.clone(), &page::index(picture, &names))?;
+    put(index.clone(), &page::index(picture, about, &names))?;
     Ok(index)
 }
 
@@ -108,14 +110,10 @@ const FOOT: &str = "</body>\n</html>\n";
 /// One line about the whole.
 fn summary(picture: &Picture) -> String {
     let (modules, records) = (picture.modules.len() as u64, picture.records as u64);
-    let one_or_more = |count: u64, what: &str| {
-        let plural = if count == 1 { "" } else { "s" };
-        format!("{} {what}{plural}", grouped(count))
-    };
     format!(
         "{} of {}, {} level",
-        one_or_more(records, "record"),
-        one_or_more(modules, "module"),
+        counted(records, "record", "records"),
+        counted(modules, "module", "modules"),
         level_name(picture.level())
     )
 }

@@ -27,6 +27,15 @@ pub fn counted(number: u64, one: &str, many: &str) -> String {
     )
 }
 
+/// A line for each of these that there are: how many, and what is said of one, or of several.
+#[must_use]
+pub fn notes<'t>(counts: impl IntoIterator<Item = (u64, &'t str, &'t str)>) -> String {
+    let there = counts.into_iter().filter(|(count, ..)| *count > 0);
+    there
+        .map(|(count, one, many)| counted(count, one, many) + "\n")
+        .collect()
+}
+
 /// The share that `part` is of `whole`: `98.5 %`. Only all is `100 %`, only nothing is `0 %`.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> String {

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
 use tomo_export::predicates::Sites;
-use tomo_export::words::grouped;
+use tomo_export::words::counted;
 use tomo_export::{Located, Place, places};
 use tomo_isolate::{Answer, fleet_answer};
 use tomo_program::hexadecimal;
@@ -116,10 +116,10 @@ fn as_text(found: &Found, answers: &[(&Group, Answer)], located: &Located) -> St
     }
     for (number, (group, answer)) in (1..).zip(answers) {
         text += &format!(
-            "Cause {number}: {}\n{} runs on {} instances failed so.\n\n",
+            "Cause {number}: {}\n{} on {} failed so.\n\n",
             cause(&group.cause, located),
-            grouped(group.failures),
-            grouped(group.instances)
+            counted(group.failures, "run", "runs"),
+            counted(group.instances, "instance", "instances")
         );
         text += &match group.steps.is_empty() && answer.findings.is_empty() {
             true => "Nothing is known of it yet.\n".to_owned(),
@@ -128,19 +128,23 @@ fn as_text(found: &Found, answers: &[(&Group, Answer)], located: &Located) -> St
         text.push('\n');
     }
     text += &format!(
-        "What instances carry has changed {} times.",
-        grouped(found.edition.into())
+        "What instances carry has changed {}.",
+        counted(found.edition.into(), "time", "times")
     );
     if found.unlabelled > 0 {
-        text += &format!(
-            " {} runs were ended from outside, or nobody saw their end, and do not count.",
-            grouped(found.unlabelled)
+        text.push(' ');
+        text += &counted(
+            found.unlabelled,
+            "run was ended from outside, or nobody saw its end, and does not count.",
+            "runs were ended from outside, or nobody saw their end, and do not count.",
         );
     }
     if found.beyond_share > 0 {
-        text += &format!(
-            " {} runs do not count, as their instances have had their share.",
-            grouped(found.beyond_share)
+        text.push(' ');
+        text += &counted(
+            found.beyond_share,
+            "run does not count, as its instance has had its share.",
+            "runs do not count, as their instances have had their share.",
         );
     }
     text.push('\n');

@@ -1,8 +1,9 @@
 //! How a campaign stands, in words.
 
+use tomo_export::words::counted;
 use tomo_protocol::{Instance, Numbers};
 
-use super::words::{hours, number, share, time};
+use super::words::{hours, share, time};
 use crate::saying;
 
 /// A few lines on the campaign and one for each instance.
@@ -23,8 +24,8 @@ pub(super) fn text(numbers: &Numbers) -> String {
          {seen} of {units} units seen ({}), {carried} carried by some variant\n\
          {}, {} ({} running, {} cut, {} unobserved), {} observed\n",
         share(u64::from(*seen), u64::from(*units)),
-        number(instances.len() as u64, "instance"),
-        number(totals.runs, "run"),
+        counted(instances.len() as u64, "instance", "instances"),
+        counted(totals.runs, "run", "runs"),
         totals.running,
         totals.cut,
         totals.unobserved,
@@ -58,16 +59,16 @@ fn row(one: &Instance) -> String {
     );
     if one.refused > 0 {
         let why = saying::name(one.reason.as_deref().unwrap_or("for an unknown reason"));
-        row += &format!(
-            "  {} processes of its last run were not observed: {why}\n",
-            one.refused
+        let processes = counted(
+            one.refused,
+            "process of its last run was",
+            "processes of its last run were",
         );
+        row += &format!("  {processes} not observed: {why}\n");
     }
     if one.dropped > 0 {
-        row += &format!(
-            "  {} of its reports were dropped, since its spool was full\n",
-            one.dropped
-        );
+        let reports = counted(one.dropped, "of its reports was", "of its reports were");
+        row += &format!("  {reports} dropped, since its spool was full\n");
     }
     row
 }

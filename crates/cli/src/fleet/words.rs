@@ -2,18 +2,13 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tomo_export::words::counted;
 use tomo_protocol::{Growth, Profile};
 
 /// Rows of the table of growth at most.
 const ROWS: usize = 20;
 /// Groups of unseen units that are shown.
 const GROUPS: usize = 10;
-
-/// So many of what is called so.
-pub(super) fn number(count: u64, what: &str) -> String {
-    let end = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{end}")
-}
 
 /// A part of a whole, in percent.
 pub(super) fn share(part: u64, whole: u64) -> String {
@@ -47,8 +42,8 @@ pub(super) fn profile(profile: &Profile) -> String {
     let seen = profile.seen.len() as u64;
     let mut text = format!(
         "\nfleet: {}, {}, {} observed\nseen: {seen} of {} units ({})\n",
-        number(profile.instances, "instance"),
-        number(totals.runs, "run"),
+        counted(profile.instances, "instance", "instances"),
+        counted(totals.runs, "run", "runs"),
         hours(totals.duration),
         profile.units,
         share(seen, profile.units.into())
@@ -78,7 +73,7 @@ pub(super) fn profile(profile: &Profile) -> String {
 
 fn unseen(profile: &Profile) -> String {
     let count: u64 = profile.unseen.iter().map(|group| group.units.len()).sum();
-    let mut text = format!("never seen: {}\n", number(count, "unit"));
+    let mut text = format!("never seen: {}\n", counted(count, "unit", "units"));
     for group in profile.unseen.iter().take(GROUPS) {
         let units = if group.units.len() == 1 {
             "unit"
@@ -94,7 +89,7 @@ fn unseen(profile: &Profile) -> String {
                 "  {:>8} {units} in {}, with {} watching\n",
                 group.units.len(),
                 hours(group.duration),
-                number(instances, "instance")
+                counted(instances, "instance", "instances")
             ),
         };
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tomo_export::predicates::{Id, Site, Sources, case_name};
-use tomo_export::words::grouped;
+use tomo_export::words::{grouped, notes};
 use tomo_wire::predicates::{Kind, Recorded, Told, Width};
 
 use super::Seen;
@@ -60,34 +60,41 @@ fn line(seen: &Seen, site: &Site, sources: &mut Sources) -> String {
 
 fn remarks(seen: &Seen) -> String {
     let rows = &seen.sites.rows;
-    let count = |told: Told| rows.iter().filter(|row| row.told() == Some(told)).count();
+    let told = |told: Told| rows.iter().filter(|row| row.told() == Some(told)).count() as u64;
     let was_true = |value: &&Option<u64>| value.is_some_and(|value| value > 0);
-    let mut text = format!(
+    let text = format!(
         "\n{} of {} predicates were true, of {} sites\n",
         grouped(seen.values.iter().filter(was_true).count() as u64),
-        grouped((rows.len() - count(Told::Unasked)) as u64),
+        grouped(rows.len() as u64 - told(Told::Unasked)),
         grouped(rows.iter().filter(|row| row.case == 0).count() as u64)
     );
-    for (number, what) in [
-        (count(Told::BySite), "are inferred from others"),
-        (count(Told::NoPlace), "cannot be observed: no probe fits"),
+    text + &notes([
         (
-            count(Told::Unknown),
-            "cannot be observed: too little is known of their functions",
+            told(Told::BySite),
+            "predicate is inferred from others",
+            "predicates are inferred from others",
         ),
-        (count(Told::Unasked), "were not asked for"),
-    ] {
-        if number > 0 {
-            text += &format!("{} predicates {what}\n", grouped(number as u64));
-        }
-    }
-    if seen.lost > 0 {
-        let lost = grouped(seen.lost);
-        text += &format!(
-            "{lost} threads were not counted: no memory, disk or right to more counters\n"
-        );
-    }
-    text
+        (
+            told(Told::NoPlace),
+            "predicate cannot be observed: no probe fits",
+            "predicates cannot be observed: no probe fits",
+        ),
+        (
+            told(Told::Unknown),
+            "predicate cannot be observed: too little is known of its function",
+            "predicates cannot be observed: too little is known of their functions",
+        ),
+        (
+            told(Told::Unasked),
+            "predicate was not asked for",
+            "predicates were not asked for",
+        ),
+        (
+            seen.lost,
+            "thread was not counted: no memory, disk or right to more counters",
+            "threads were not counted: no memory, disk or right to more counters",
+        ),
+    ])
 }
 
 /// Everything, schema tomo.predicates/1.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use tomo_export::words::counted;
 use tomo_export::{Collected, Findings, Group, Located, Observed, Paths, Picture, collect, locate};
 use tomo_program::{Cache, Progress as _, hexadecimal};
 use tomo_wire::ModuleId;
@@ -123,9 +124,9 @@ impl<'g> Gatherer<'g> {
             match findings.add(&located.model, group) {
                 Ok(()) => fitting.push(group),
                 Err(error) => self.leave_out(format!(
-                    "tomo: {}: {} records left out: {error}",
+                    "tomo: {}: {} left out: {error}",
                     located.path.display(),
-                    group.records.len()
+                    counted(group.records.len() as u64, "record", "records")
                 )),
             }
             self.bar.advance(1);
@@ -196,7 +197,7 @@ fn unarmed(group: &Group) -> Option<String> {
         let share = match reason {
             Some(Reason::NotSeparate) if refused == 1 => "a process".into(),
             Some(Reason::NotSeparate) => format!("{refused} processes"),
-            _ => format!("{refused} of {all} processes"),
+            _ => format!("{refused} of {}", counted(all, "process", "processes")),
         };
         let what = failing(reason);
         let reason = reason.map_or("unknown reason", Reason::words);

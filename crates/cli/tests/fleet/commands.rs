@@ -68,6 +68,17 @@ fn a_fleet_from_the_campaign_to_the_report() {
         "{text}"
     );
     assert!(text.contains("never seen: "), "{text}");
+    site.tomo(&["fleet", "report", "try", "--html", "pages"]);
+    let index = std::fs::read_to_string(site.path("pages/index.html")).expect("a page");
+    let below = text
+        .split_once("\nfleet: ")
+        .expect("what is said of the fleet")
+        .1;
+    let below = below.trim();
+    assert!(
+        index.contains(&format!("<pre>fleet: {below}</pre>")),
+        "{index}"
+    );
     let json = site.tomo(&[
         "fleet",
         "report",

@@ -95,7 +95,7 @@ fn what_waits_is_sent_with_a_token_of_its_campaign_alone() {
     two.make_token(&two.fleet.id, "renewed.token");
     assert_eq!(
         two.flush("renewed.token"),
-        "1 reports sent, 0 refused, 0 waiting\n"
+        "1 report sent, 0 refused, 0 waiting\n"
     );
     assert_eq!(two.runs(&two.fleet.id), 1);
 }

@@ -84,7 +84,7 @@ fn a_collector_that_never_answers_holds_nobody() {
     );
     assert_eq!(site.count("s", "spool"), 1);
     stub.behave(Manner::Serves);
-    assert!(site.flush(&stub.url(), "s").starts_with("1 reports sent"));
+    assert!(site.flush(&stub.url(), "s").starts_with("1 report sent"));
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn who_waits_is_observed_from_the_first_run_on() {
             .is_some_and(|said| said.hits.len() > 5)
     );
     assert!(
-        errors(&output).contains("1 final reports sent, 0 waiting"),
+        errors(&output).contains("1 final report sent, 0 waiting"),
         "{}",
         errors(&output)
     );

@@ -133,7 +133,7 @@ fn a_program_outlives_its_launcher_and_is_reported_once_it_has_ended() {
     drop(patient.child.stdin.take());
     assert!(patient.lines.next().is_none(), "it ended");
     // Its pipe is closed a moment before it is gone.
-    let sent = (0..10_000).any(|_| site.flush(&stub.url(), "s").starts_with("1 reports sent"));
+    let sent = (0..10_000).any(|_| site.flush(&stub.url(), "s").starts_with("1 report sent"));
     assert!(sent);
     let reports = stub.reports();
     let said = reports.last().expect("a report");

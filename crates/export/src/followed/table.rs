@@ -10,6 +10,7 @@ use tomo_wire::paths::Asked;
 use super::{Followed, Hot, LinesOf};
 use crate::FunctionPaths;
 use crate::predicates::Sources;
+use crate::words::{counted, notes};
 
 /// Functions whose source is shown at most.
 const SOURCES: usize = 3;
@@ -143,7 +144,7 @@ fn write_file(
 
 /// What is not known.
 fn write_rest(out: &mut dyn Write, followed: &Followed) -> io::Result<()> {
-    let mut reasons: BTreeMap<_, usize> = BTreeMap::new();
+    let mut reasons: BTreeMap<_, u64> = BTreeMap::new();
     for (_, reason) in &followed.counts.left {
         *reasons.entry(*reason).or_default() += 1;
     }
@@ -151,29 +152,25 @@ fn write_rest(out: &mut dyn Write, followed: &Followed) -> io::Result<()> {
         writeln!(out)?;
     }
     for (reason, count) in reasons {
-        writeln!(
-            out,
-            "{count} functions were not followed: {}",
-            reason.words()
-        )?;
+        let functions = counted(count, "function was", "functions were");
+        writeln!(out, "{functions} not followed: {}", reason.words())?;
     }
-    for (count, what) in [
+    let rest = notes([
         (
             followed.counts.contradictory.len() as u64,
+            "function has counters that are not those of its paths",
             "functions have counters that are not those of their paths",
         ),
         (
             followed.lost,
+            "thread was not followed: no memory, disk or right to more counters",
             "threads were not followed: no memory, disk or right to more counters",
         ),
         (
             followed.forks,
+            "forked process went on along a path of its parent, and ended it too",
             "forked processes went on along paths of their parents, and ended them too",
         ),
-    ] {
-        if count > 0 {
-            writeln!(out, "{count} {what}")?;
-        }
-    }
-    Ok(())
+    ]);
+    out.write_all(rest.as_bytes())
 }

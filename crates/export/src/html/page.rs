@@ -15,13 +15,16 @@ use crate::{Branch, Brief, File, Line, Module, Picture, Totals};
 const LONGEST_SOURCE: u64 = 64 << 20;
 
 /// The index: all folders and files, and modules by function.
-pub(super) fn index(picture: &Picture, names: &[String]) -> String {
+pub(super) fn index(picture: &Picture, about: &str, names: &[String]) -> String {
     let mut out = head("Coverage");
     let _ = write!(
         out,
         "<h1>Coverage</h1>\n<p>{}</p>\n",
         Text(&summary(picture))
     );
+    if !about.is_empty() {
+        let _ = writeln!(out, "<pre>{}</pre>", Text(about));
+    }
     out.push_str(table::HEAD);
     row(&mut out, "all", "all", None, &picture.totals());
     let mut names = names.iter();
