@@ -4,7 +4,7 @@
 //! asked for ([`Located::lines`](crate::Located::lines)). Blocks that overlap have none. O(m log m).
 
 use rayon::prelude::*;
-use tomo_program::dwarf::{BlockLines, Position, Sections, block_lines};
+use tomo_program::dwarf::{Apart, BlockLines, Position, Sections, block_lines_with};
 use tomo_program::{BlockView, Graphs, Range};
 
 /// The lines of all blocks.
@@ -16,7 +16,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn of(graphs: &Graphs<'_>, sections: &Sections<'_>) -> Self {
+    pub(crate) fn of(graphs: &Graphs<'_>, sections: &Sections<'_>, apart: &Apart) -> Self {
         let functions: Vec<_> = graphs.functions().collect();
         let mut all: Vec<_> = functions
             .par_iter()
@@ -33,7 +33,7 @@ impl Lines {
             }
         }
         Self {
-            found: block_lines(sections, &ranges),
+            found: block_lines_with(sections, apart, &ranges),
             rank,
         }
     }

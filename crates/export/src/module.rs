@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use tomo_program::debug_file::{self, DebugFile, Directories};
-use tomo_program::dwarf::Sections;
+use tomo_program::dwarf::{Apart, Sections};
 use tomo_program::elf::SymbolKind;
 use tomo_program::{
     ANALYSIS_VERSION, Address, Binary, Cache, Headers, Identity, Key, Model, Progress, Request,
@@ -32,6 +32,11 @@ pub struct Located {
     pub model: Model,
     /// What went wrong with the cache and the like, a sentence each.
     pub warnings: Vec<String>,
+    /// Where the file was that was read.
+    home: PathBuf,
+    /// Where its debug information was looked for in vain, if it has none.
+    missed: Vec<PathBuf>,
+    apart: OnceLock<Apart>,
     lines: OnceLock<Lines>,
 }
 
@@ -152,21 +157,25 @@ fn open(
     let loaded = load(&request, progress).map_err(|error| failed(error.to_string()))?;
     let bytes = std::fs::read(path).map_err(|error| failed(plain(&error)))?;
     let mut warnings = loaded.warnings;
-    let debug = match Sections::read(&bytes).is_empty() {
-        true => {
-            let found = debug_file::find(path, &bytes, &Directories::from_environment());
-            warnings.extend(found.warnings.iter().map(ToString::to_string));
-            found.file
-        }
-        false => None,
+    let found = match Sections::read(&bytes).is_empty() {
+        true => debug_file::find(path, &bytes, &Directories::from_environment()),
+        false => debug_file::Found::default(),
+    };
+    warnings.extend(found.warnings.iter().map(ToString::to_string));
+    let missed = match found.file {
+        Some(_) => Vec::new(),
+        None => found.missed,
     };
     Ok(Located {
         id,
         path: path.into(),
         bytes,
-        debug,
+        debug: found.file,
         model: loaded.model,
         warnings,
+        home: path.into(),
+        missed,
+        apart: OnceLock::new(),
         lines: OnceLock::new(),
     })
 }
@@ -189,9 +198,31 @@ impl Located {
     /// The lines of its blocks; where the model is damaged, none.
     pub(crate) fn lines(&self) -> &Lines {
         self.lines.get_or_init(|| match self.model.graphs() {
-            Ok(graphs) => Lines::of(&graphs, &self.sections()),
+            Ok(graphs) => Lines::of(&graphs, &self.sections(), self.apart()),
             Err(_) => Lines::default(),
         })
+    }
+
+    /// What its compiler left in files of their own of its debug information.
+    pub(crate) fn apart(&self) -> &Apart {
+        let debug = self.debug.as_ref().map(|file| file.path.as_path());
+        let beside: Vec<&Path> = [self.home.as_path()].into_iter().chain(debug).collect();
+        self.apart
+            .get_or_init(|| Apart::find(&self.sections(), &beside))
+    }
+
+    /// Lets it be called otherwise than the file that was read, which is there for the moment only.
+    pub fn pass_for(&mut self, path: PathBuf) {
+        let home = self.home.canonicalize().ok();
+        let home = home.as_deref().and_then(Path::parent);
+        self.missed
+            .retain(|place| home.is_none_or(|home| !place.starts_with(home)));
+        self.path = path;
+    }
+
+    /// Where debug information was looked for in vain, if there is none.
+    pub(crate) fn missed(&self) -> &[PathBuf] {
+        &self.missed
     }
 
     /// The debug sections, of the file itself or of the one that they were moved to.

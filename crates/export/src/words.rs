@@ -1,6 +1,7 @@
 //! Sentences and numbers that every view for people shares.
 
 use crate::{Module, Picture, Tally};
+use std::path::{Path, PathBuf};
 use tomo_wire::plan::Level;
 
 /// With a comma after every three digits: `1,234,567`.
@@ -99,8 +100,9 @@ impl Module {
             remarks.push("No process was observed, so nothing is known.".into());
         }
         if !self.has_lines {
-            remarks.push("It has no line tables: shown by function.".into());
+            remarks.push(without_lines(self.located.missed()));
         }
+        remarks.extend(self.located.apart().missing().map(apart));
         if self.findings.contradictions > 0 {
             let count = counted(self.findings.contradictions as u64, "function", "functions");
             remarks.push(format!(
@@ -142,6 +144,27 @@ impl Module {
             )
         })
     }
+}
+
+/// Said of a module without line tables whose debug file was looked for in these places.
+fn without_lines(missed: &[PathBuf]) -> String {
+    let places: Vec<String> = missed.iter().map(|it| it.display().to_string()).collect();
+    let places = match places.as_slice() {
+        [] => String::new(),
+        all => format!(", nor a debug file in {}", all.join(" or ")),
+    };
+    format!("It has no line tables{places}: shown by function.")
+}
+
+/// Said where files with debug information of so many units, of so many that have one, are missing.
+fn apart((missing, all, first): (usize, usize, &Path)) -> String {
+    let units = counted(all as u64, "unit", "units");
+    format!(
+        "The .dwo files of {} of {units} were not found, first of all {}: where calls were inlined is not known \
+         there, so lines may be missing, or count as not run, that have such calls.",
+        grouped(missing as u64),
+        first.display()
+    )
 }
 
 impl Picture {
@@ -186,6 +209,18 @@ impl Picture {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn debug_information_that_is_missing_is_named_with_its_place() {
+        let plain = "It has no line tables: shown by function.";
+        assert_eq!(without_lines(&[]), plain);
+        let places = [PathBuf::from("/d/a.debug"), PathBuf::from("/p/a.debug")];
+        let named = "It has no line tables, nor a debug file in /d/a.debug or /p/a.debug: shown by function.";
+        assert_eq!(without_lines(&places), named);
+        let said = apart((2, 1_000, Path::new("/b/x.dwo")));
+        let begin = "The .dwo files of 2 of 1,000 units were not found, first of all /b/x.dwo: ";
+        assert!(said.starts_with(begin), "{said}");
+    }
 
     #[test]
     fn only_all_is_a_hundred_percent() {

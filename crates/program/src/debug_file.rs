@@ -62,6 +62,8 @@ pub struct Found {
     pub file: Option<DebugFile>,
     /// Files that have the right name and are not of this build.
     pub warnings: Vec<Warning>,
+    /// Where it was looked for in vain.
+    pub missed: Vec<PathBuf>,
 }
 
 /// Looks for the debug file of the program at `program`, whose bytes are `data`.
@@ -81,7 +83,10 @@ pub fn find(program: &Path, data: &[u8], directories: &Directories) -> Found {
             .map(|path| (path, link.map(|it| it.crc))),
     );
     for (path, crc) in checked {
-        let Some(data) = read(&path) else { continue };
+        let Some(data) = read(&path) else {
+            found.missed.push(path);
+            continue;
+        };
         match mismatch(&data, build_id, crc) {
             None => {
                 found.file = Some(DebugFile { path, data });

@@ -16,10 +16,11 @@
 //! - line programs that overlap are run once ([`lines()`]).
 //!
 //! What cannot be read costs what it would have told, and a warning: a unit of `.debug_info`, a line
-//! program, a function's ranges. Split DWARF (`.dwo` files) is not followed: its line tables are in the
-//! program and are read, its functions are not. Nor is the second file that `dwz` shares between
-//! programs (`.gnu_debugaltlink`): names in it are missing.
+//! program, a function's ranges. Of split DWARF (`.dwo` files) the line tables are in the program; of what is in
+//! those files it is read where calls were inlined (in `apart`), not which functions there are. Nor is the second
+//! file followed that `dwz` shares between programs (`.gnu_debugaltlink`): names in it are missing.
 
+mod apart;
 mod block_lines;
 mod frames;
 mod inlined;
@@ -36,7 +37,8 @@ mod unit;
 use crate::{Address, Range, Warning};
 use rustc_hash::FxHashMap;
 
-pub use block_lines::{BlockLines, block_lines};
+pub use apart::Apart;
+pub use block_lines::{BlockLines, block_lines, block_lines_with};
 pub use frames::{Frame, frames};
 pub use lines::{Lines, Position, lines};
 pub use sections::Sections;

@@ -151,7 +151,7 @@ impl<'g> Gatherer<'g> {
         let candidates = programs.chain(stated);
         let mut located = locate(module, candidates, self.cache.as_ref(), self.bar)?;
         if let Some(name) = located.path.file_name().filter(|_| self.source.passing) {
-            located.path = name.into();
+            located.pass_for(name.into());
         }
         let located = Arc::new(located);
         for warning in &located.warnings {

@@ -73,11 +73,12 @@ fn a_file_stays_when_its_format_is_refused() {
     assert_eq!(kept, "precious");
 }
 
-/// A stripped program is shown by function.
+/// A stripped program is shown by function, and it is said where its debug file would have been.
 #[test]
 fn the_table_of_a_program_without_lines() {
     let bench = Bench::new();
-    let flags = [&BARE[..], &["-Wl,-S"]].concat();
+    let id = "-Wl,--build-id=0x0123456789abcdef";
+    let flags = [&BARE[..], &["-Wl,-S", id]].concat();
     let program = bench.build("plain", "sample.s", crate::bench::SAMPLE, &flags);
     bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
     // By this name, so that the table is as wide wherever it is made.

@@ -13,7 +13,8 @@
 //! The line programs are run once each, several at a time, like those of [`lines()`](super::lines()).
 //! Linear in the sections, plus sorting what is found.
 
-use super::inlined::calls;
+use super::apart::Apart;
+use super::inlined::{Call, calls};
 use super::line_program::{Covered, Merger, Row, Sink, drive};
 use super::lines::{Answer, BATCH, Position, Program, programs};
 use super::paths::Files;
@@ -74,6 +75,12 @@ impl BlockLines {
 /// Never fails: what cannot be read is missing, with a warning.
 #[must_use]
 pub fn block_lines(sections: &Sections<'_>, blocks: &[Range]) -> BlockLines {
+    block_lines_with(sections, &Apart::default(), blocks)
+}
+
+/// The same where some of the debug information is in other files.
+#[must_use]
+pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]) -> BlockLines {
     let mut troubles = Troubles::default();
     let context = Context::new(sections, &mut Troubles::default());
     let programs = programs(&context, &mut troubles);
@@ -83,7 +90,7 @@ pub fn block_lines(sections: &Sections<'_>, blocks: &[Range]) -> BlockLines {
     for batch in programs.chunks(BATCH) {
         let read: Vec<_> = batch
             .par_iter()
-            .map(|program| read(&context, program, blocks, &ends))
+            .map(|program| read(&context, apart, program, blocks, &ends))
             .collect();
         for (result, program) in read.into_iter().zip(batch) {
             match result {
@@ -182,6 +189,7 @@ fn begin(
 /// Runs one program, for the blocks' ends and for all rows at once, and reads which calls were inlined.
 fn read<'a>(
     context: &Context<'a>,
+    apart: &'a Apart,
     program: &Program<'a>,
     blocks: &[Range],
     ends: &[Address],
@@ -189,7 +197,7 @@ fn read<'a>(
     let sink = Both(Merger::new(ends), Statements::new(blocks));
     let (sink, path) = drive(context, &program.open, program.offset, sink)?;
     let Both(covered, mut statements) = sink;
-    let inlined = calls(context, &program.open, |call| {
+    let mut pass = |call: Call| {
         let row = Row {
             file: call.file,
             line: call.line,
@@ -199,7 +207,11 @@ fn read<'a>(
         statements
             .entered
             .extend(found.filter(|it| it.1).map(|it| it.0));
-    });
+    };
+    let mut inlined = calls(context, &program.open, &mut pass);
+    if let Some((context, open)) = apart.unit(context, &program.open) {
+        inlined = inlined.and(calls(&context, &open, pass));
+    }
     Ok((covered.finish(&path), statements.finish(&path), inlined))
 }
 

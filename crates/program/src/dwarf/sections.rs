@@ -55,29 +55,8 @@ impl<'data> Sections<'data> {
     /// or one whose headers cannot be read, has no debug sections.
     #[must_use]
     pub fn read(elf: &'data [u8]) -> Self {
-        let found = match find(elf) {
-            Ok(found) => found,
-            Err(error) => {
-                let warnings = vec![Warning::new("section headers", error.to_string())];
-                return Self {
-                    warnings,
-                    ..Self::default()
-                };
-            }
-        };
-        let read: Vec<_> = found
-            .par_iter()
-            .map(|found| found.map(|it| contents(elf, it)))
-            .collect();
-        let mut all = Self::default();
-        for (index, contents) in read.into_iter().enumerate() {
-            match contents {
-                Some(Ok(data)) => all.sections[index] = data,
-                Some(Err(error)) => all.warnings.push(Warning::new(WANTED[index].name(), error)),
-                None => {}
-            }
-        }
-        all
+        let (sections, warnings) = named(elf, WANTED.map(|id| id.name()));
+        Self { sections, warnings }
     }
 
     /// Whether there is any debug information.
@@ -114,15 +93,48 @@ type Header = SectionHeader64<object::LittleEndian>;
 
 const ENDIAN: object::LittleEndian = object::LittleEndian;
 
+/// The sections of an ELF file that have these names, decompressed; empty where there is none. And what could not be read.
+pub(super) fn named<'data, const N: usize>(
+    elf: &'data [u8],
+    names: [&'static str; N],
+) -> ([Cow<'data, [u8]>; N], Vec<Warning>) {
+    let mut all: [Cow<'data, [u8]>; N] = std::array::from_fn(|_| Cow::default());
+    let found = match find(elf, names) {
+        Ok(found) => found,
+        Err(error) => {
+            return (
+                all,
+                vec![Warning::new("section headers", error.to_string())],
+            );
+        }
+    };
+    let read: Vec<_> = found
+        .par_iter()
+        .map(|found| found.map(|it| contents(elf, it)))
+        .collect();
+    let mut warnings = Vec::new();
+    for ((contents, name), section) in read.into_iter().zip(names).zip(&mut all) {
+        match contents {
+            Some(Ok(data)) => *section = data,
+            Some(Err(error)) => warnings.push(Warning::new(name, error)),
+            None => {}
+        }
+    }
+    (all, warnings)
+}
+
 /// The headers of the wanted sections, and whether the name says that it is compressed the old way.
-fn find(elf: &[u8]) -> object::read::Result<[Option<(&Header, bool)>; WANTED.len()]> {
-    let mut found = [None; WANTED.len()];
+fn find<'data, const N: usize>(
+    elf: &'data [u8],
+    names: [&str; N],
+) -> object::read::Result<[Option<(&'data Header, bool)>; N]> {
+    let mut found = [None; N];
     let table = FileHeader64::<object::LittleEndian>::parse(elf)?.sections(ENDIAN, elf)?;
     for section in table.iter() {
         let Ok(name) = table.section_name(ENDIAN, section) else {
             continue;
         };
-        if let Some(index) = WANTED.iter().position(|&id| is_named(name, id)) {
+        if let Some(index) = names.iter().position(|wanted| is_named(name, wanted)) {
             found[index] = Some((section, name.starts_with(b".z")));
         }
     }
@@ -130,8 +142,8 @@ fn find(elf: &[u8]) -> object::read::Result<[Option<(&Header, bool)>; WANTED.len
 }
 
 /// Whether a section is called `.debug_x`, or `.zdebug_x` as the older compressed ones are.
-fn is_named(name: &[u8], id: SectionId) -> bool {
-    let wanted = id.name().as_bytes();
+fn is_named(name: &[u8], wanted: &str) -> bool {
+    let wanted = wanted.as_bytes();
     name == wanted || (name.starts_with(b".z") && name[2..] == wanted[1..])
 }
 

@@ -8,7 +8,7 @@ use super::sections::{Sections, Slice};
 use super::troubles::Troubles;
 use gimli::{
     Abbreviation, Abbreviations, AttributeValue, DebugAbbrev, DebugInfoOffset, DebugLineOffset,
-    DwLang, EntriesRaw, Error, LittleEndian, Section, SectionId, UnitOffset, UnitType,
+    DwLang, EntriesRaw, Error, LittleEndian, Section, UnitOffset, UnitType,
 };
 use rustc_hash::FxHashMap;
 use std::ffi::CStr;
@@ -45,15 +45,21 @@ pub(super) struct OpenUnit<'a> {
     pub(super) language: Option<DwLang>,
     /// Whether most of it is in a `.dwo` file.
     pub(super) is_split: bool,
+    /// What that file is called.
+    pub(super) apart: Option<Slice<'a>>,
     /// Whether it is what a compiler made of one source: no unit of types, nor a part that others share.
     pub(super) is_whole: bool,
 }
 
 impl<'a> Context<'a> {
     pub(super) fn new(sections: &'a Sections<'_>, troubles: &mut Troubles) -> Self {
-        let dwarf = sections.dwarf();
+        Self::of(sections.dwarf(), troubles)
+    }
+
+    /// The same of sections that are put together from several files.
+    pub(super) fn of(dwarf: gimli::Dwarf<Slice<'a>>, troubles: &mut Troubles) -> Self {
         let headers = headers(&dwarf, troubles);
-        let tables = tables(sections.get(SectionId::DebugAbbrev), &headers);
+        let tables = tables(dwarf.debug_abbrev.reader().slice(), &headers);
         Self {
             dwarf,
             headers,
@@ -74,7 +80,7 @@ impl<'a> Context<'a> {
     /// Reads a unit's root entry.
     pub(super) fn open(&self, header: UnitHeader<'a>) -> Result<OpenUnit<'a>, Broken> {
         let abbreviations = self.abbreviations(&header)?;
-        let mut open = OpenUnit::bare(header, abbreviations);
+        let mut open = OpenUnit::bare(header, abbreviations, self.dwarf.file_type);
         let mut attributes = Vec::new();
         let mut entries = header.entries_raw(&open.unit.abbreviations, None)?;
         let root = read_abbreviation(&mut entries)?.ok_or(Error::MissingUnitDie)?;
@@ -90,6 +96,9 @@ impl<'a> Context<'a> {
             match attribute.name() {
                 gimli::DW_AT_comp_dir => open.unit.comp_dir = self.text(&open.unit, value),
                 gimli::DW_AT_name => open.unit.name = self.text(&open.unit, value),
+                gimli::DW_AT_dwo_name | gimli::DW_AT_GNU_dwo_name => {
+                    open.apart = self.text(&open.unit, value);
+                }
                 gimli::DW_AT_low_pc => {
                     open.unit.low_pc = self.dwarf.attr_address(&open.unit, value)?.unwrap_or(0);
                 }
@@ -130,9 +139,16 @@ impl<'a> Context<'a> {
 }
 
 impl<'a> OpenUnit<'a> {
-    fn bare(header: UnitHeader<'a>, abbreviations: Arc<Abbreviations>) -> Self {
+    fn bare(
+        header: UnitHeader<'a>,
+        abbreviations: Arc<Abbreviations>,
+        file: gimli::DwarfFileType,
+    ) -> Self {
         let encoding = header.encoding();
-        let file = gimli::DwarfFileType::Main;
+        let dwo_id = match header.type_() {
+            UnitType::Skeleton(id) | UnitType::SplitCompilation(id) => Some(id),
+            _ => None,
+        };
         let unit = Unit {
             header,
             abbreviations,
@@ -146,7 +162,7 @@ impl<'a> OpenUnit<'a> {
             loclists_base: gimli::DebugLocListsBase(0),
             rnglists_base: gimli::DebugRngListsBase::default_for_encoding_and_file(encoding, file),
             line_program: None,
-            dwo_id: None,
+            dwo_id,
         };
         let is_split = matches!(header.type_(), UnitType::Skeleton(_));
         Self {
@@ -154,6 +170,7 @@ impl<'a> OpenUnit<'a> {
             line_program: None,
             language: None,
             is_split,
+            apart: None,
             is_whole: false,
         }
     }
@@ -165,6 +182,7 @@ impl<'a> OpenUnit<'a> {
             AttributeValue::DebugStrOffsetsBase(base) => self.unit.str_offsets_base = base,
             AttributeValue::DebugAddrBase(base) => self.unit.addr_base = base,
             AttributeValue::DebugRngListsBase(base) => self.unit.rnglists_base = base,
+            AttributeValue::DwoId(id) => self.unit.dwo_id = Some(id),
             _ => {}
         }
         self.is_split |= matches!(name, gimli::DW_AT_dwo_name | gimli::DW_AT_GNU_dwo_name);

@@ -8,7 +8,7 @@ use tomo_program::{Address, Range};
 use tomo_testkit::inlined::calls;
 
 /// Pieces of the program's functions, of all sizes up to 16 bytes, as if they were blocks.
-fn pieces(sections: &Sections<'_>) -> Vec<Range> {
+pub(crate) fn pieces(sections: &Sections<'_>) -> Vec<Range> {
     let info = functions(sections);
     let mut ranges: Vec<Range> = info
         .functions
@@ -32,7 +32,7 @@ fn pieces(sections: &Sections<'_>) -> Vec<Range> {
 }
 
 /// What is stated of one address: the file's last name, and the line.
-type Statement = (u64, String, u32);
+pub(crate) type Statement = (u64, String, u32);
 
 /// All rows with a statement, as objdump shows them: name, line, address, view, `x`; and all inlined calls.
 fn expected(built: &Built) -> BTreeSet<Statement> {
@@ -51,7 +51,7 @@ fn name(path: &str) -> String {
     path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-fn shown(lines: &BlockLines, pieces: &[Range]) -> BTreeSet<Statement> {
+pub(crate) fn shown(lines: &BlockLines, pieces: &[Range]) -> BTreeSet<Statement> {
     let of_piece = |(index, piece): (usize, &Range)| {
         let start = piece.start().0;
         let show = move |it: &Position| (start, name(&lines.files[it.file as usize]), it.line);

@@ -1,6 +1,7 @@
 //! Debug information of programs built here by gcc, g++, clang and rustc, held against what binutils
 //! read from the same files, and broken in every way.
 
+mod apart;
 mod attack;
 mod block_lines;
 mod build;
