@@ -230,7 +230,7 @@ impl Located {
     pub fn sections(&self) -> Sections<'_> {
         match &self.debug {
             Some(file) => file.sections(),
-            None => Sections::read(&self.bytes),
+            None => Sections::read_at(&self.bytes, &self.home),
         }
     }
 }

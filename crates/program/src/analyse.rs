@@ -86,7 +86,7 @@ pub fn analyse_file(
     directories: &Directories,
     progress: &dyn Progress,
 ) -> Result<(Vec<Function>, Facts), AnalyseError> {
-    let own = dwarf::Sections::read(data);
+    let own = dwarf::Sections::read_at(data, path);
     if !own.is_empty() {
         return analyse_with(data, &own, progress);
     }

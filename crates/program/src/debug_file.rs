@@ -51,7 +51,7 @@ impl DebugFile {
     /// Its debug sections.
     #[must_use]
     pub fn sections(&self) -> Sections<'_> {
-        Sections::read(&self.data)
+        Sections::read_at(&self.data, &self.path)
     }
 }
 
@@ -179,7 +179,7 @@ fn link(data: &[u8]) -> Option<Link<'_>> {
 }
 
 /// A file's build id, from its note sections, else its note segments.
-fn build_id(data: &[u8]) -> Option<&[u8]> {
+pub(crate) fn build_id(data: &[u8]) -> Option<&[u8]> {
     let header = FileHeader64::<LittleEndian>::parse(data).ok()?;
     let sections = header.sections(ENDIAN, data).ok();
     let sections = sections.iter().flat_map(|table| table.iter());

@@ -5,6 +5,7 @@
 //! only as far as its format could reach it from the bytes that are there, so that a small file cannot
 //! ask for any amount of memory.
 
+use super::shared;
 use crate::Warning;
 use gimli::{LittleEndian, SectionId};
 use object::elf::{self, FileHeader64, SectionHeader64};
@@ -12,6 +13,7 @@ use object::read::elf::{CompressionHeader, FileHeader, SectionHeader};
 use object::read::{CompressedData, CompressionFormat};
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::path::Path;
 
 /// zlib's deflate makes at most 1032 bytes of one (two bits for 258 bytes).
 const ZLIB_RATIO: u64 = 1032;
@@ -37,6 +39,8 @@ pub(super) type Slice<'a> = gimli::EndianSlice<'a, LittleEndian>;
 #[derive(Clone, Debug, Default)]
 pub struct Sections<'data> {
     sections: [Cow<'data, [u8]>; WANTED.len()],
+    /// `.debug_str` of the file that it shares with others.
+    shared: Cow<'data, [u8]>,
     warnings: Vec<Warning>,
 }
 
@@ -47,7 +51,7 @@ impl<'data> Sections<'data> {
         let sections = WANTED.map(|id| load(id.name()).unwrap_or_default());
         Self {
             sections,
-            warnings: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -56,7 +60,22 @@ impl<'data> Sections<'data> {
     #[must_use]
     pub fn read(elf: &'data [u8]) -> Self {
         let (sections, warnings) = named(elf, WANTED.map(|id| id.name()));
-        Self { sections, warnings }
+        Self {
+            sections,
+            warnings,
+            ..Self::default()
+        }
+    }
+
+    /// The same of the file at `path`, with the texts that it shares with other files (in `shared`).
+    #[must_use]
+    pub fn read_at(elf: &'data [u8], path: &Path) -> Self {
+        let mut all = Self::read(elf);
+        match shared::texts(elf, path) {
+            Ok(texts) => all.shared = Cow::Owned(texts),
+            Err(warning) => all.warnings.push(warning),
+        }
+        all
     }
 
     /// Whether there is any debug information.
@@ -85,7 +104,12 @@ impl<'data> Sections<'data> {
     /// All sections as `gimli` wants them.
     pub(super) fn dwarf(&self) -> gimli::Dwarf<Slice<'_>> {
         let load = |id| Ok::<_, gimli::Error>(Slice::new(self.get(id), LittleEndian));
-        gimli::Dwarf::load(load).unwrap_or_default()
+        let mut dwarf = gimli::Dwarf::load(load).unwrap_or_default();
+        dwarf.set_sup(gimli::Dwarf {
+            debug_str: gimli::DebugStr::from(Slice::new(&self.shared, LittleEndian)),
+            ..gimli::Dwarf::default()
+        });
+        dwarf
     }
 }
 

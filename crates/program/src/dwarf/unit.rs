@@ -113,6 +113,9 @@ impl<'a> Context<'a> {
         let (section, offset) = match value {
             AttributeValue::String(text) => return Some(text),
             AttributeValue::DebugStrRef(offset) => (self.dwarf.debug_str.reader(), offset.0),
+            AttributeValue::DebugStrRefSup(offset) => {
+                (self.dwarf.sup()?.debug_str.reader(), offset.0)
+            }
             AttributeValue::DebugLineStrRef(offset) => {
                 (self.dwarf.debug_line_str.reader(), offset.0)
             }

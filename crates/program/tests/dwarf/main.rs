@@ -10,3 +10,4 @@ mod debug_file;
 mod functions;
 mod lines;
 mod oracle;
+mod shared;
