@@ -146,14 +146,12 @@ impl Module {
     }
 }
 
-/// Said of a module without line tables whose debug file was looked for in these places.
+/// Said of a module without line tables whose debug file was looked for in these places, of which the first will do.
 fn without_lines(missed: &[PathBuf]) -> String {
-    let places: Vec<String> = missed.iter().map(|it| it.display().to_string()).collect();
-    let places = match places.as_slice() {
-        [] => String::new(),
-        all => format!(", nor a debug file in {}", all.join(" or ")),
-    };
-    format!("It has no line tables{places}: shown by function.")
+    let place = missed.first().map_or_else(String::new, |place| {
+        format!(", and there is no {}", place.display())
+    });
+    format!("It has no line tables{place}: shown by function.")
 }
 
 /// Said where files with debug information of so many units, of so many that have one, are missing.
@@ -215,7 +213,7 @@ mod tests {
         let plain = "It has no line tables: shown by function.";
         assert_eq!(without_lines(&[]), plain);
         let places = [PathBuf::from("/d/a.debug"), PathBuf::from("/p/a.debug")];
-        let named = "It has no line tables, nor a debug file in /d/a.debug or /p/a.debug: shown by function.";
+        let named = "It has no line tables, and there is no /d/a.debug: shown by function.";
         assert_eq!(without_lines(&places), named);
         let said = apart((2, 1_000, Path::new("/b/x.dwo")));
         let begin = "The .dwo files of 2 of 1,000 units were not found, first of all /b/x.dwo: ";
