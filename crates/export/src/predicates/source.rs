@@ -74,7 +74,7 @@ impl Sources {
     }
 
     /// A line of a file, from 1, if it is there.
-    pub(crate) fn line(&mut self, file: &str, line: u32) -> Option<Cow<'_, str>> {
+    pub fn line(&mut self, file: &str, line: u32) -> Option<Cow<'_, str>> {
         self.file(file)?.line(line)
     }
 
