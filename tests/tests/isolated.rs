@@ -276,7 +276,7 @@ fn what_cannot_be_searched_is_said() {
             "look 1 => check ./nowhere\nlook 66\n".into(),
             &[],
             2,
-            "nobody can tell whether the case in line 1 is a success",
+            "nobody can tell whether the case in line 1 is a success: ./nowhere: no such file or directory\n",
         ),
         (
             crashing(),

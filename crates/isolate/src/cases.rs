@@ -189,9 +189,9 @@ fn success_of(words: &[Word], folder: &Path) -> Result<Success, String> {
     let command = |words: &[&str]| words.iter().map(OsString::from).collect();
     match words.as_slice() {
         ["exit", code] => code
-            .parse()
-            .map(Success::Exit)
-            .map_err(|_| format!("{code} is no exit code")),
+            .parse::<u8>()
+            .map(|code| Success::Exit(code.into()))
+            .map_err(|_| format!("{code} is no exit code; they are 0 to 255")),
         ["output", file] => Ok(Success::Output(folder.join(file))),
         ["like", rest @ ..] if !rest.is_empty() => Ok(Success::Like(command(rest))),
         ["check", rest @ ..] if !rest.is_empty() => Ok(Success::Check(command(rest))),
@@ -323,6 +323,8 @@ mod tests {
             ("a <", 1),
             ("a => exit", 1),
             ("\na => exit x", 2),
+            ("a => exit 256", 1),
+            ("a => exit -1", 1),
             ("%succes exit 0", 1),
             ("%timeout 0", 1),
             ("a < b < c", 1),

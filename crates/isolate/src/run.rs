@@ -172,6 +172,6 @@ fn check(case: &Case, ran: &Ran, command: &[OsString]) -> Label {
         Ok(End::Exited(0)) => Label::Passed,
         Ok(End::Exited(_)) => Label::Failed,
         Ok(end) => Label::Unknown(format!("{}: {}", name().display(), end.words())),
-        Err(error) => Label::Unknown(format!("{}: {error}", name().display())),
+        Err(error) => Label::Unknown(error.to_string()),
     }
 }
