@@ -190,7 +190,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut steps = Steps;
     let mut session = Session::open(options, agent, &mut steps)?;
     let answer = session.search(&mut steps)?;
-    crate::saying::show(&text::write(&answer))?;
+    crate::saying::show(&text::write(&answer, text::Of::Cases))?;
     let views = [
         (&arguments.json, json::write as fn(&_) -> String),
         (&arguments.sarif, sarif::write),

@@ -123,7 +123,7 @@ fn as_text(found: &Found, answers: &[(&Group, Answer)], located: &Located) -> St
         );
         text += &match group.steps.is_empty() && answer.findings.is_empty() {
             true => "Nothing is known of it yet.\n".to_owned(),
-            false => text::write(answer),
+            false => text::write(answer, text::Of::Runs),
         };
         text.push('\n');
     }

@@ -5,13 +5,22 @@ use std::fmt::Write as _;
 use tomo_export::words::{counted, grouped};
 use tomo_isolate::{Answer, Finding};
 
+/// What a search is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// Cases, which are run when the search is called.
+    Cases,
+    /// Runs of a fleet, which come when they come.
+    Runs,
+}
+
 /// The answer in words.
-pub(crate) fn write(answer: &Answer) -> String {
+pub(crate) fn write(answer: &Answer, of: Of) -> String {
     let mut text = format!("{}\n\n", answer.verdict());
     for (rank, finding) in (1..).zip(&answer.findings) {
         write_finding(&mut text, rank, finding);
     }
-    text += &summary(answer);
+    text += &summary(answer, of);
     text
 }
 
@@ -59,11 +68,26 @@ fn write_finding(text: &mut String, rank: usize, finding: &Finding) {
 }
 
 /// How the search got there.
-fn summary(answer: &Answer) -> String {
+fn summary(answer: &Answer, of: Of) -> String {
+    let (one, many, did_not, more) = match of {
+        Of::Cases => (
+            "case fails",
+            "cases fail",
+            "do not",
+            "called again, it goes on",
+        ),
+        Of::Runs => (
+            "run failed",
+            "runs failed",
+            "did not",
+            "it goes on as more runs are reported",
+        ),
+    };
     let mut text = format!(
-        "{}, {} do not. {} of {} sites were watched in {}:\n",
-        counted(answer.failures as u64, "case fails", "cases fail"),
+        "{}, {} {}. {} of {} sites were watched in {}:\n",
+        counted(answer.failures as u64, one, many),
         grouped(answer.successes as u64),
+        did_not,
         grouped(answer.seen as u64),
         grouped(answer.sites as u64),
         counted(answer.steps.len() as u64, "step", "steps")
@@ -82,7 +106,7 @@ fn summary(answer: &Answer) -> String {
         let _ = writeln!(text, "{flaky} not always end alike.");
     }
     if !answer.complete {
-        text += "The search is not at its end; called again, it goes on.\n";
+        let _ = writeln!(text, "The search is not at its end; {more}.");
     }
     text
 }

@@ -72,6 +72,9 @@ fn a_fleet_finds_the_planted_bug() {
     let text = fleet.site.tomo(&["fleet", "isolate", &fleet.id]);
     assert!(text.contains("Cause 1: SIGSEGV\n    look_up at "), "{text}");
     assert!(text.contains("`number == 66` was true"), "{text}");
+    // What it is made of are runs, not cases that somebody wrote down.
+    assert!(text.contains(" runs failed, "), "{text}");
+    assert!(!text.contains("case"), "{text}");
     // Asked again, it is told as before.
     let again = standing(&fleet);
     assert_eq!(again, found);
