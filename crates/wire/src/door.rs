@@ -42,6 +42,10 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Foreign => f.write_str("it is no file of this kind that tomo has made"),
+            Self::Version { found, known } if found > known => write!(
+                f,
+                "it has format version {found}, and this program knows version {known}: a newer tomo has made it, and can read it"
+            ),
             Self::Version { found, known } => write!(
                 f,
                 "it has format version {found}, and this program knows version {known}: make it anew with this version of tomo"

@@ -169,6 +169,13 @@ fn an_image_is_not_relocated_by_a_table_that_contradicts_it() {
 }
 
 #[test]
+fn who_can_read_another_version_is_said() {
+    let said = |found| Refusal::Version { found, known: 5 }.to_string();
+    assert!(said(4).ends_with("make it anew with this version of tomo"));
+    assert!(said(6).ends_with("a newer tomo has made it, and can read it"));
+}
+
+#[test]
 fn regions_that_wrap_or_overlap_are_refused() {
     let (header, file) = samples::image(1, 0, BELOW);
     let refused = |change: &dyn Fn(&mut Image)| {

@@ -68,17 +68,7 @@ fn a_fleet_from_the_campaign_to_the_report() {
         "{text}"
     );
     assert!(text.contains("never seen: "), "{text}");
-    site.tomo(&["fleet", "report", "try", "--html", "pages"]);
-    let index = std::fs::read_to_string(site.path("pages/index.html")).expect("a page");
-    let below = text
-        .split_once("\nfleet: ")
-        .expect("what is said of the fleet")
-        .1;
-    let below = below.trim();
-    assert!(
-        index.contains(&format!("<pre>fleet: {below}</pre>")),
-        "{index}"
-    );
+    assert_pages_say(&site, &text);
     let json = site.tomo(&[
         "fleet",
         "report",
@@ -106,6 +96,31 @@ fn a_fleet_from_the_campaign_to_the_report() {
     site.tomo(&["campaign", "retire", "try"]);
     assert!(site.tomo(&["campaign", "list"]).contains("retired"));
     assert_eq!(site.end(), Some(0), "it ends well when it is told to");
+}
+
+/// Pages say the same of the fleet as what people read in the terminal.
+fn assert_pages_say(site: &Site, text: &str) {
+    site.tomo(&["fleet", "report", "try", "--html", "pages"]);
+    let index = std::fs::read_to_string(site.path("pages/index.html")).expect("a page");
+    let below = text
+        .split_once("\nfleet: ")
+        .expect("what is said of the fleet")
+        .1;
+    let below = below.trim();
+    assert!(
+        index.contains(&format!("<pre>fleet: {below}</pre>")),
+        "{index}"
+    );
+}
+
+/// Two would each know what the other one has not written. The first one goes on.
+#[test]
+fn a_folder_is_served_by_one_collector() {
+    let mut site = Site::new();
+    let refused = site.refusal(&["serve", "fleet", "--listen", "127.0.0.1:0"]);
+    assert_eq!(refused, "tomo: fleet: another tomo serves this folder\n");
+    site.tomo(&["campaign", "new", "./prog"]);
+    assert_eq!(site.end(), Some(0));
 }
 
 /// A share of run time becomes a number of probes by what was measured, and by nothing else.
