@@ -63,7 +63,8 @@ impl Image {
     /// the module has at a stated address.
     ///
     /// # Errors
-    /// Where the table contradicts the image, or something would be out of reach. The copy is of no use then.
+    /// Where the table contradicts the image, what is in the text is neither the module's nor leads to the trampolines, or something
+    /// would be out of reach. The copy is of no use then.
     pub fn relocate(
         &self,
         table: &[u8],
@@ -82,7 +83,9 @@ impl Image {
                 let changed = match self.side(at)? {
                     Side::Trampolines => moved(*field, by.checked_neg()?)?,
                     Side::Text(address) if original(address) == *field => *field,
-                    Side::Text(_) => moved(*field, by)?,
+                    Side::Text(address) => {
+                        self.leads(address, *field).then(|| moved(*field, by))??
+                    }
                 };
                 *field = changed;
                 Some(())
@@ -102,6 +105,18 @@ impl Image {
         relocated.relocations_checksum = checksum(&[]).into();
         let fits = is_told && relocated.is_consistent();
         fits.then_some(relocated).ok_or(Refusal::Inconsistent)
+    }
+
+    /// Whether a displacement at this stated address leads to the trampolines.
+    fn leads(&self, address: u64, field: [u8; FIELD]) -> bool {
+        let first = self
+            .regions()
+            .first()
+            .map_or(0, |first| first.address.get());
+        let behind = address.wrapping_sub(first) as i64 + FIELD as i64;
+        let way = i64::from(i32::from_le_bytes(field)) - self.distance.get();
+        let inside = behind.wrapping_add(way) as u64;
+        inside < self.trampolines_length.get()
     }
 
     /// In what the displacement is that starts at this offset of the file.

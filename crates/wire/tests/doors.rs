@@ -112,14 +112,17 @@ fn an_image_is_relocated_where_it_leads_from_one_part_to_the_other() {
     let in_trampolines = header.trampolines.get() + samples::IN_TRAMPOLINES;
     let in_text = header.regions[0].offset.get() + samples::IN_TEXT;
     let filled = i32::from_le_bytes([0xcc; 4]);
+    let lead = BELOW as i32 + (samples::LEADS - samples::IN_TEXT) as i32 - 4;
+    assert_eq!(field(&file, in_text), lead);
 
     let (other, copy) = relocated([0; 4]);
     assert_eq!(other.distance.get(), to);
     assert_eq!(field(&copy, in_trampolines), filled + 0x1000);
-    assert_eq!(field(&copy, in_text), filled - 0x1000);
+    assert_eq!(field(&copy, in_text), lead - 0x1000);
     let mut same = copy.clone();
     for at in [in_trampolines, in_text] {
-        same[at as usize..][..4].fill(0xcc);
+        let at = at as usize;
+        same[at..at + 4].copy_from_slice(&file[at..at + 4]);
     }
     assert_eq!(same, file[..end], "and nothing else changes");
     let sealed = other.sealed();
@@ -128,8 +131,24 @@ fn an_image_is_relocated_where_it_leads_from_one_part_to_the_other() {
         "the copy is an image"
     );
 
-    let (_, copy) = relocated([0xcc; 4]);
-    assert_eq!(field(&copy, in_text), filled);
+    let (_, copy) = relocated(lead.to_le_bytes());
+    assert_eq!(field(&copy, in_text), lead);
+}
+
+/// It is neither the image's nor the module's, so nobody knows what it means.
+#[test]
+fn what_leads_nowhere_is_not_relocated() {
+    let (header, file) = samples::image(3, 40, BELOW);
+    let end = header.relocations.get() as usize;
+    let table = header.relocations_in(&file[end..]).expect("a table");
+    let in_text = (header.regions[0].offset.get() + samples::IN_TEXT) as usize;
+    let lead = BELOW as i32 - samples::IN_TEXT as i32 - 4;
+    for (lead, is_told) in [(lead, true), (lead - 1, false), (lead + PAGE as i32, false)] {
+        let mut copy = file[..end].to_vec();
+        copy[in_text..in_text + 4].copy_from_slice(&lead.to_le_bytes());
+        let relocated = header.relocate(table, &mut copy, BELOW - 0x1000, |_| [0; 4]);
+        assert_eq!(relocated.is_ok(), is_told, "{lead:#x}");
+    }
 }
 
 #[test]

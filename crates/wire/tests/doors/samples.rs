@@ -56,14 +56,17 @@ pub(crate) fn image(pages: u64, rows: usize, distance: i64) -> (Image, Vec<u8>) 
     file.resize(PAGE as usize, 0);
     file.extend(windows.as_bytes());
     file.resize(header.relocations.get() as usize, 0xcc);
+    let lead = (distance as i32).wrapping_add(LEADS as i32 - IN_TEXT as i32 - 4);
+    file[fields[1] as usize..][..4].copy_from_slice(&lead.to_le_bytes());
     file.extend(relocations);
     (header, file)
 }
 
 /// Where in its trampolines an image has a displacement.
 pub(crate) const IN_TRAMPOLINES: u64 = 7;
-/// Where in its text.
+/// Where in its text, and where in the trampolines that leads.
 pub(crate) const IN_TEXT: u64 = 1;
+pub(crate) const LEADS: u64 = 40;
 
 fn window(number: u32) -> Window {
     Window {
