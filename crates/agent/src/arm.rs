@@ -548,7 +548,7 @@ fn are_inside(image: &Image, windows: &[Window]) -> bool {
 }
 
 /// Where a region is in a module with this bias.
-fn text_at(bias: usize, region: &Region) -> usize {
+pub(crate) fn text_at(bias: usize, region: &Region) -> usize {
     bias.wrapping_add(region.address.get() as usize)
 }
 

@@ -16,6 +16,7 @@ use tomo_wire::PAGE;
 use tomo_wire::image::{Image, REACH};
 use tomo_wire::relocations::FIELD;
 
+use crate::arm::text_at;
 use crate::lines::{LINE, steady};
 use crate::loader::Module;
 use crate::system::{self, EXISTS, Errno, File, Protection};
@@ -74,8 +75,7 @@ pub(crate) fn settle(module: &Module<'_>, file: File, image: Image) -> Result<Se
 /// Where the first region is in memory.
 fn origin(module: &Module<'_>, image: &Image) -> usize {
     let first = image.regions().first();
-    let address = first.map_or(0, |first| first.address.get());
-    module.bias.wrapping_add(address as usize)
+    first.map_or(0, |first| text_at(module.bias, first))
 }
 
 /// A copy of the image at another distance. None in a sandbox that the program has closed: who loads a module there may map

@@ -1,10 +1,8 @@
 //! `tomo serve`: the collector of a fleet.
 
-use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -164,33 +162,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let identity = arguments.identity()?;
     let store = Store::local(&arguments.folder.join("store"))?;
     arguments.log();
-    let _taken = take(&arguments.folder)?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.enable_all().build().context("starting to serve")?;
     runtime.block_on(serve(arguments, store, identity))
-}
-
-/// Takes the folder for this process, as long as what is returned is there: two collectors would each know what the other one has
-/// not written, and tidy up after it.
-fn take(folder: &Path) -> Result<File> {
-    let path = folder.join("lock");
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true).mode(0o600);
-    let file = options.open(&path);
-    let file = file.with_context(|| path.display().to_string())?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            bail!("{}: another tomo serves this folder", folder.display())
-        }
-        Err(TryLockError::Error(error)) => {
-            tracing::warn!(
-                "{}: {error}: see to it that no other tomo serves it",
-                path.display()
-            );
-        }
-    }
-    Ok(file)
 }
 
 async fn serve(arguments: &Arguments, store: Store, identity: Option<Identity>) -> Result<()> {

@@ -113,16 +113,6 @@ fn assert_pages_say(site: &Site, text: &str) {
     );
 }
 
-/// Two would each know what the other one has not written. The first one goes on.
-#[test]
-fn a_folder_is_served_by_one_collector() {
-    let mut site = Site::new();
-    let refused = site.refusal(&["serve", "fleet", "--listen", "127.0.0.1:0"]);
-    assert_eq!(refused, "tomo: fleet: another tomo serves this folder\n");
-    site.tomo(&["campaign", "new", "./prog"]);
-    assert_eq!(site.end(), Some(0));
-}
-
 /// A share of run time becomes a number of probes by what was measured, and by nothing else.
 #[test]
 fn a_bound_may_be_a_share_of_run_time() {
