@@ -16,7 +16,8 @@ use tomo_collector::{Collector, Identity, Limits, Options, Retention, Server, Sh
 ///
 /// One process, which keeps everything in the folder DIR and needs no other service. What it has
 /// acknowledged is on disk. At the first start it writes the administrator's token to DIR/admin.token.
-/// SIGTERM and SIGINT end it as soon as all that it has taken is stored.
+/// SIGTERM and SIGINT end it as soon as all that it has taken is stored. Several may serve one folder: each learns
+/// within seconds what the others have taken.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
