@@ -585,34 +585,6 @@ fn programs_with_raised_privileges_are_refused() {
     );
 }
 
-/// Nothing of the agent can panic, and it asks no library for anything: it could be loaded into a program
-/// that has none of them.
-#[test]
-fn the_agent_holds_no_panic_and_needs_no_library() {
-    let program = Program::new();
-    let pool = Pool::new(&program.path()).expect("a pool");
-    let agents = fs::read_dir(pool.path().join("agent")).expect("read");
-    let agents: Vec<_> = agents.flatten().map(|entry| entry.path()).collect();
-    assert_eq!(agents.len(), 1);
-    let objdump = |argument: &str| {
-        let output = Command::new("objdump")
-            .arg(argument)
-            .arg(&agents[0])
-            .output();
-        String::from_utf8(output.expect("objdump").stdout).expect("text")
-    };
-    let code = objdump("-d");
-    assert!(code.contains("syscall"), "the code is shown");
-    assert!(!code.contains("ud2"), "a panic is left");
-    assert!(!objdump("-p").contains("NEEDED"));
-    let strong = objdump("-T");
-    let strong: Vec<_> = strong
-        .lines()
-        .filter(|line| line.contains("*UND*") && !line.contains(" w "))
-        .collect();
-    assert!(strong.is_empty(), "{strong:?}");
-}
-
 /// `tomo` may be killed: the program does not notice.
 #[test]
 fn a_program_outlives_tomo() {

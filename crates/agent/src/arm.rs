@@ -19,7 +19,7 @@ use crate::door::{self, Closed};
 use crate::loader::Module;
 use crate::relocated::{Reserved, Settled};
 use crate::system::{self, Access, Errno, File, Protection};
-use crate::{emulator, forked, late, maps, own, relocated, slabs, tracer, trap};
+use crate::{emulator, forked, late, maps, own, relocated, slabs, symbols, tracer, trap};
 
 /// Why a module was not armed.
 struct Refused {
@@ -207,6 +207,9 @@ impl Wanted<'_> {
         }
         if tracer::is_debugger() {
             return Err(Reason::Traced.into());
+        }
+        if symbols::is_agent(self.module) {
+            return Err(Reason::Agent.into());
         }
         let Self {
             module,

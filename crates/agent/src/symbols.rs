@@ -12,6 +12,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use crate::listed;
 use crate::loader::{self, Module, weak};
 
+/// Of the dynamic section: the module's own name, and the table in which that is.
+const NAME: u64 = 14;
 const STRINGS: u64 = 5;
 const SYMBOLS: u64 = 6;
 const HASHES: u64 = 4;
@@ -129,6 +131,26 @@ impl OfGlibc {
 
 /// A function of the C library is nearer to any other of it; a program's is not, since programs lie far from libraries.
 const NEAR: usize = 2 << 20;
+
+/// Whether `module` is this agent, or another build of it: an agent cannot observe what it is itself made of, and another one is in
+/// the same places as this.
+pub(crate) fn is_agent(module: &Module<'_>) -> bool {
+    let is_ours = module.holds(Table::of as *const () as usize);
+    is_ours || own_name(module) == Some(AGENT)
+}
+
+/// What agents are called, wherever their files are.
+const AGENT: &CStr = c"libtomo_agent.so";
+
+/// What the module calls itself.
+fn own_name<'m>(module: &Module<'m>) -> Option<&'m CStr> {
+    let start = module.told_address(STRINGS)?;
+    let name = start.wrapping_add(module.told(NAME)? as usize);
+    // SAFETY: a string of the table that the loader uses for each symbol that it binds; it ends with a zero byte.
+    module
+        .holds(name)
+        .then(|| unsafe { CStr::from_ptr(name as *const _) })
+}
 
 /// The symbols that a module offers to others.
 struct Table {

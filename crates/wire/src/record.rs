@@ -131,6 +131,8 @@ pub enum Reason {
     Early = 17,
     /// The module's file was touched since its image was made, and it has no build id that would tell whether it is another one.
     Touched = 18,
+    /// The module is an agent, this one or another: what observes.
+    Agent = 19,
 }
 
 impl Reason {
@@ -143,7 +145,7 @@ impl Reason {
     }
 
     /// All reasons.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::NoImage,
         Self::ImageNotPrivate,
         Self::ImageRefused,
@@ -162,6 +164,7 @@ impl Reason {
         Self::Patched,
         Self::Early,
         Self::Touched,
+        Self::Agent,
     ];
 
     /// How many processes there were of which so many were armed, and so many refused for this reason: those that have their text
@@ -202,6 +205,7 @@ impl Reason {
             Self::Touched => {
                 "its file was touched since its image was made, and it has no build id; observe it anew"
             }
+            Self::Agent => "it is tomo's own agent, which observes",
             Self::Early => "another library starts threads before the agent can begin",
             Self::NotSeparate => "it could have no record of its own, and adds to its parent's",
         }
