@@ -5,14 +5,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
+use tomo_export::words::some_of;
 use tomo_launch::{
     Choice, Chosen, Forks, Found, How, Images, Observed, Target, is_path, is_sanitized, modules,
 };
 use tomo_program::Cache;
 use tomo_weave::Placement;
 use tomo_wire::plan::Level;
-
-use crate::session::some_of;
 
 /// What to observe, and where probes go.
 #[derive(Args)]

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
-use tomo_export::words::counted;
+use tomo_export::words::{counted, some_of};
 use tomo_export::{Located, locate};
 use tomo_launch::{Agent, Arming, Ended, Observed, Pool, Run, RunFolder, Target, read_live};
 use tomo_program::{Cache, Progress};
@@ -330,26 +330,6 @@ fn named(paths: &[PathBuf]) -> String {
         name.to_string_lossy().into_owned()
     };
     some_of(paths, name)
-}
-
-/// What these are called, as far as a line has room for them.
-pub(crate) fn some_of<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
-    /// So many are named.
-    const MOST: usize = 4;
-    // One name is no longer than "1 other".
-    let shown = if all.len() == MOST + 1 {
-        MOST + 1
-    } else {
-        MOST
-    };
-    let mut names: Vec<String> = all.iter().take(shown).map(name).collect();
-    if all.len() > shown {
-        names.push(format!("{} others", all.len() - shown));
-    }
-    match names.split_last() {
-        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
-        _ => names.concat(),
-    }
 }
 
 /// The modules of a run that its program loads after its start, if at all.

@@ -91,8 +91,7 @@ impl Findings {
             return Err(UnitError::Analysis { found });
         }
         self.level = self.level.max(plan.level);
-        if group.marks.live.armed == 0 && !group.marks.hits.contains(&true) {
-            // Nobody looked, so silence says nothing.
+        if group.is_unseen() {
             return Ok(());
         }
         self.begin();

@@ -57,6 +57,14 @@ pub struct Group {
     pub records: BTreeSet<([u8; 16], i64)>,
 }
 
+impl Group {
+    /// Whether no process has been observed, so that silence says nothing.
+    #[must_use]
+    pub fn is_unseen(&self) -> bool {
+        self.marks.live.armed == 0 && !self.marks.hits.contains(&true)
+    }
+}
+
 /// What folders hold.
 #[derive(Clone, Debug, Default)]
 pub struct Collected {

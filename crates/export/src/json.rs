@@ -81,6 +81,7 @@ written! {
         "created": it.0.created,
         "totals": it.0.totals(),
         "modules": it.0.modules,
+        "unseen": it.0.unseen.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
         "files": it.0.files,
     }
     Totals as it: {

@@ -30,6 +30,8 @@ pub use tally::{Row, Tally, Totals};
 pub struct Picture {
     /// The modules, by path.
     pub modules: Vec<Module>,
+    /// The files of those that are not among them, since no process was observed in them, but in others.
+    pub unseen: Vec<PathBuf>,
     /// Source files that are shown, by path.
     pub files: Vec<File>,
     /// What belongs to no line with code of any file that is known.

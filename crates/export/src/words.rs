@@ -70,6 +70,27 @@ impl Tally {
     }
 }
 
+/// What these are called, as far as a line has room for them.
+#[must_use]
+pub fn some_of<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
+    /// So many are named.
+    const MOST: usize = 4;
+    // One name is no longer than "1 other".
+    let shown = if all.len() == MOST + 1 {
+        MOST + 1
+    } else {
+        MOST
+    };
+    let mut names: Vec<String> = all.iter().take(shown).map(name).collect();
+    if all.len() > shown {
+        names.push(format!("{} others", all.len() - shown));
+    }
+    match names.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// The level's name.
 #[must_use]
 pub fn level_name(level: Level) -> &'static str {
@@ -179,17 +200,29 @@ impl Picture {
         if whole > 1 {
             remarks.push(format!("{WHOLE} in {} modules.", grouped(whole as u64)));
         }
+        remarks.extend(self.unseen_modules());
         remarks
     }
 
     /// The same without what is as it should be: what is to be said elsewhere of formats that have no place for it.
     #[must_use]
     pub fn reservations(&self) -> Vec<String> {
-        self.of_modules(|module| {
+        let mut remarks = self.of_modules(|module| {
             let mut remarks = Vec::from_iter(module.not_observed());
             remarks.extend(module.other_remarks());
             remarks
-        })
+        });
+        remarks.extend(self.unseen_modules());
+        remarks
+    }
+
+    /// Said of modules that are left out.
+    fn unseen_modules(&self) -> Option<String> {
+        let count = counted(self.unseen.len() as u64, "more module", "more modules");
+        let names = some_of(&self.unseen, |path| path.display().to_string());
+        let what =
+            format!("No process was observed in {count}, so nothing is known there: {names}.");
+        (!self.unseen.is_empty()).then_some(what)
     }
 
     /// What is said of each module, behind its path.

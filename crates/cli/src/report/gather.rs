@@ -72,7 +72,8 @@ impl<'g> Gatherer<'g> {
     pub(super) fn picture(&mut self, collected: &Collected) -> Result<Option<Picture>> {
         let mut observed = Vec::new();
         let mut used: Vec<&Group> = Vec::new();
-        for module in modules(collected) {
+        let (modules, unseen) = modules(collected);
+        for module in modules {
             let groups: Vec<&Group> = of_module(collected, module);
             match self.read(module, &groups) {
                 Ok((read, fitting)) => {
@@ -90,6 +91,7 @@ impl<'g> Gatherer<'g> {
             .flatten()
             .for_each(|words| self.say(words));
         let mut picture = Picture::of(observed, self.paths, self.bar)?;
+        picture.unseen = unseen;
         picture.records = used.iter().map(|group| group.records.len()).sum();
         let created = used.iter().map(|group| group.marks.created);
         picture.created = created.min().unwrap_or(0);
@@ -169,15 +171,26 @@ pub(crate) fn say_refused(collected: &Collected) {
     }
 }
 
-/// The modules that were observed, each once.
-fn modules(collected: &Collected) -> Vec<ModuleId> {
-    let mut modules = Vec::new();
+/// The modules that were to be observed, each once; and the files of those of which there is nothing to be said but that no process
+/// was, as of most in a folder of plugins or of builds, unless it is so of all.
+fn modules(collected: &Collected) -> (Vec<ModuleId>, Vec<PathBuf>) {
+    let (mut modules, mut seen) = (Vec::new(), Vec::new());
     for group in &collected.groups {
         if !modules.contains(&group.module) {
             modules.push(group.module);
         }
+        if !(group.is_unseen() && group.marks.live.refused.0 == 0) {
+            seen.push(group.module);
+        }
     }
-    modules
+    if seen.is_empty() {
+        return (modules, Vec::new());
+    }
+    let unseen = collected.groups.iter();
+    let unseen = unseen.filter(|group| !seen.contains(&group.module));
+    let files: BTreeSet<PathBuf> = unseen.map(file_of).collect();
+    modules.retain(|module| seen.contains(module));
+    (modules, files.into_iter().collect())
 }
 
 fn of_module(collected: &Collected, module: ModuleId) -> Vec<&Group> {
@@ -220,8 +233,11 @@ fn without(group: &Group) -> Option<String> {
 
 /// What the module of these records is called.
 fn name_of(group: &Group) -> String {
-    match group.paths.first() {
-        Some(path) => path.display().to_string(),
-        None => hexadecimal(group.module.name()),
-    }
+    file_of(group).display().to_string()
+}
+
+/// Its file, or its build id where no manifest names it.
+fn file_of(group: &Group) -> PathBuf {
+    let path = group.paths.first().cloned();
+    path.unwrap_or_else(|| hexadecimal(group.module.name()).into())
 }

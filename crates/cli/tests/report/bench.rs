@@ -13,7 +13,7 @@ use tomo_program::{
 };
 use tomo_wire::ModuleId;
 use tomo_wire::plan::{Entry, Level, Plan, Tactic};
-use tomo_wire::record::{MARKS, Record};
+use tomo_wire::record::{LIVE, MARKS, Record};
 use zerocopy::IntoBytes as _;
 
 /// How a program is built of nothing but what is there.
@@ -251,6 +251,14 @@ impl Bench {
             "outcome": { "exit": 0 },
         });
         fs::write(run.join("run.json"), document.to_string()).expect("written");
+    }
+
+    /// As if no process had been observed in a run.
+    pub(crate) fn forget_processes(&self, run: &str) {
+        let path = self.path(run).join("m.record");
+        let mut record = fs::read(&path).expect("there");
+        record[LIVE as usize] = 0;
+        fs::write(&path, record).expect("written");
     }
 
     /// The record of a single process beside that of [`Bench::run`].

@@ -5,7 +5,6 @@ use serde_json::Value;
 use crate::bench::{Bench, RAN, Seen};
 use crate::formats::json;
 use tomo_wire::plan::Level;
-use tomo_wire::record::LIVE;
 
 /// The runs of a fleet carry parts of the probes. An edge without one did not run if an end of it was watched and never ran.
 #[test]
@@ -34,10 +33,7 @@ fn a_module_that_nobody_observed_is_unknown() {
     let bench = Bench::new();
     let program = bench.sample();
     bench.run("out", 1, &program, &Seen::blocks(&[]));
-    let path = bench.path("out/run-1/m.record");
-    let mut record = std::fs::read(&path).expect("there");
-    record[LIVE as usize] = 0;
-    std::fs::write(&path, record).expect("written");
+    bench.forget_processes("out/run-1");
     let told = |format: &str| {
         let said = bench.tomo(&["report", "out", "--format", format]);
         assert_eq!(said.code, Some(0), "{}", said.err);
@@ -71,6 +67,37 @@ fn a_module_that_nobody_observed_is_unknown() {
     bench.run("alone", 1, &program, &Seen::blocks(&RAN));
     let of = |folder: &str| json(&bench, &[folder])["totals"].clone();
     assert_eq!(of("out"), of("alone"));
+}
+
+/// As of most in a folder of plugins or of builds, of which each report would say nothing at length.
+#[test]
+fn modules_that_nobody_observed_are_named_together_beside_one_that_was() {
+    let bench = Bench::new();
+    bench.run("out", 1, &bench.sample(), &Seen::blocks(&RAN));
+    let flags = ["-g", "-O0"];
+    for number in 2..=8 {
+        let source = format!("int main(void) {{ return {number}; }}\n");
+        let name = format!("other-{number}");
+        let other = bench.build(&name, "other.c", &source, &flags);
+        bench.run("out", number, &other, &Seen::blocks(&[]));
+        bench.forget_processes(&format!("out/run-{number}"));
+    }
+    let document = json(&bench, &["out"]);
+    let count = |what: &str| document[what].as_array().expect("a list").len();
+    assert_eq!((count("modules"), count("unseen")), (1, 7));
+    let alone = json(&bench, &["out/run-1"]);
+    assert_eq!(document["files"], alone["files"]);
+    let said = bench.tomo(&["report", "out"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+    let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let at = |number| bench.path(format!("other-{number}")).display().to_string();
+    let names = [2, 3, 4, 5].map(at).join(", ");
+    let told = format!(
+        "No process was observed in 7 more modules, so nothing is known there: {names} and 3 others."
+    );
+    assert!(words.ends_with(&told), "{words}");
+    let lcov = bench.tomo(&["report", "out", "--format", "lcov"]);
+    assert!(lcov.err.contains(&told), "{}", lcov.err);
 }
 
 /// The loader calls resolvers before anything can be armed, so that their silence says nothing.
