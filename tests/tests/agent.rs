@@ -80,3 +80,25 @@ fn agents_are_not_observed() {
         runs_and_leaves_alone(&folder, command, &other, &other.to_string_lossy());
     }
 }
+
+/// As where what is observed runs `tomo`: both agents are in the program that this observes.
+#[test]
+fn a_second_agent_leaves_the_program_to_the_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let other = agent(&folder);
+    for command in ["cover", "count", "chains", "predicates"] {
+        let mut tomo = Command::new(tomo::path().expect("tomo"));
+        tomo.env("TOMO_CACHE_DIR", folder.path().join("cache"))
+            .env("LD_PRELOAD", &other)
+            .args([command, "-o"])
+            .arg(folder.path().join(command))
+            .arg("--")
+            .arg(program())
+            .arg("exit");
+        let output = complete(tomo, b"").expect("run");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(6), "{command}: {said}");
+        assert!(output.stdout.starts_with(b"exit "), "{command}: {said}");
+        assert!(!said.contains("not observed"), "{command}: {said}");
+    }
+}

@@ -10,7 +10,7 @@ use tomo_wire::roster::RosterView;
 use crate::loader::{self, Module, weak};
 use crate::system::{self, Access, Protection};
 use crate::{
-    arm, door, fatal, forked, kept, late, offered, preloaded, signals, slabs, tracer, trap,
+    arm, door, fatal, forked, kept, late, offered, preloaded, signals, slabs, symbols, tracer, trap,
 };
 
 /// Largest roster that is looked at, in bytes.
@@ -40,7 +40,8 @@ unsafe extern "C" fn start(_: c_int, _: *const *const c_char, environment: *cons
     // While no lock of the loader is held and nothing is armed; those that stand before the C library's functions are there in any case.
     signals::look_up();
     // SAFETY: a list of strings that ends with null, from the loader or the C library.
-    if let Some(path) = unsafe { value_of(environment, environment::ROSTER.as_bytes()) } {
+    let roster = unsafe { value_of(environment, environment::ROSTER.as_bytes()) };
+    if let Some(path) = roster.filter(|_| symbols::is_first_agent()) {
         slabs::start();
         let _ = arm_all(path);
     }

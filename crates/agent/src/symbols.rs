@@ -62,7 +62,7 @@ pub(crate) fn after_ours<const COUNT: usize>(
     let mut left = [true; COUNT];
     let mut behind = false;
     loader::for_each(|module| {
-        if module.holds(Table::of as *const () as usize) {
+        if is_here(&module) {
             behind = true;
             return;
         }
@@ -132,11 +132,27 @@ impl OfGlibc {
 /// A function of the C library is nearer to any other of it; a program's is not, since programs lie far from libraries.
 const NEAR: usize = 2 << 20;
 
+/// Whether no other agent is loaded before this one. Where `tomo` is run by what is observed there are two, each from a file of its
+/// own, and one roster, that of the inner `tomo`, whose agent comes first: both would put their probes into the same text.
+pub(crate) fn is_first_agent() -> bool {
+    let mut first = None;
+    loader::for_each(|module| {
+        if first.is_none() && is_agent(&module) {
+            first = Some(is_here(&module));
+        }
+    });
+    first != Some(false)
+}
+
+/// Whether `module` is the file in which this is.
+fn is_here(module: &Module<'_>) -> bool {
+    module.holds(Table::of as *const () as usize)
+}
+
 /// Whether `module` is this agent, or another build of it: an agent cannot observe what it is itself made of, and another one is in
 /// the same places as this.
 pub(crate) fn is_agent(module: &Module<'_>) -> bool {
-    let is_ours = module.holds(Table::of as *const () as usize);
-    is_ours || own_name(module) == Some(AGENT)
+    is_here(module) || own_name(module) == Some(AGENT)
 }
 
 /// What agents are called, wherever their files are.
