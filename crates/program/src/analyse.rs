@@ -23,6 +23,7 @@ mod foreign;
 mod fragment;
 mod hidden;
 mod landmarks;
+mod moved;
 mod names;
 mod orphans;
 mod padding;
@@ -71,12 +72,13 @@ pub fn analyse(
     data: &[u8],
     progress: &dyn Progress,
 ) -> Result<(Vec<Function>, Facts), AnalyseError> {
-    analyse_with(data, &dwarf::Sections::read(data), progress)
+    analyse_with(data, &dwarf::Sections::read(data), None, progress)
 }
 
-/// The same for the program at `path`. Where it has no debug information itself, that is taken from a
-/// file of its own, if there is one in its place or in one of `directories` (see [`debug_file`]). A
-/// debug file that is broken or of another build costs what it would have given, with a warning.
+/// The same for the program at `path`. Where it has no debug information itself, names and lines are taken from the
+/// file that it was moved to, if there is one in its place or in one of `directories` (see [`debug_file`]), and nothing
+/// else is: what was observed with or without that file is of the same functions and blocks. A debug file that is broken or
+/// of another build costs what it would have given, with a warning.
 ///
 /// # Errors
 /// Where the file is no x86-64 program.
@@ -88,11 +90,10 @@ pub fn analyse_file(
 ) -> Result<(Vec<Function>, Facts), AnalyseError> {
     let own = dwarf::Sections::read_at(data, path);
     if !own.is_empty() {
-        return analyse_with(data, &own, progress);
+        return analyse_with(data, &own, None, progress);
     }
     let found = debug_file::find(path, data, directories);
-    let moved = found.file.as_ref().map(DebugFile::sections);
-    let (functions, mut facts) = analyse_with(data, moved.as_ref().unwrap_or(&own), progress)?;
+    let (functions, mut facts) = analyse_with(data, &own, found.file.as_ref(), progress)?;
     facts
         .warnings
         .extend(found.warnings.iter().map(ToString::to_string));
@@ -102,6 +103,7 @@ pub fn analyse_file(
 fn analyse_with(
     data: &[u8],
     sections: &dwarf::Sections<'_>,
+    moved: Option<&DebugFile>,
     progress: &dyn Progress,
 ) -> Result<(Vec<Function>, Facts), AnalyseError> {
     let begun = Instant::now();
@@ -116,10 +118,14 @@ fn analyse_with(
         has_foreign: foreign::is_in(&binary, &code, &unwind),
         restartable: restartable::ranges(&binary, &code),
     };
-    let functions = functions(&stated, progress);
+    let mut functions = functions(&stated, progress);
     let mut facts = facts(&stated, data, &functions);
     progress.stage("reading line tables", 0);
-    facts.lines = lines(sections, &debug, &functions);
+    facts.described = moved.is_some() || !sections.is_empty();
+    match moved {
+        Some(file) => moved::describe(file, &mut functions, &mut facts),
+        None => facts.lines = lines(sections, &debug, &functions),
+    }
     facts
         .warnings
         .extend(facts.lines.warnings.iter().map(ToString::to_string));

@@ -14,7 +14,9 @@ use crate::dwarf::Sections;
 use object::LittleEndian;
 use object::elf::{FileHeader64, NT_GNU_BUILD_ID};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
+use object::read::{ReadCache, ReadRef};
 use std::ffi::{CStr, OsStr};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -69,6 +71,19 @@ pub struct Found {
 /// Looks for the debug file of the program at `program`, whose bytes are `data`.
 #[must_use]
 pub fn find(program: &Path, data: &[u8], directories: &Directories) -> Found {
+    find_for(program, data, directories)
+}
+
+/// Whether there is a debug file of the program at `program`, of which no more is read than it takes to tell.
+pub(crate) fn exists(program: &Path, directories: &Directories) -> bool {
+    let Ok(file) = File::open(program) else {
+        return false;
+    };
+    let read = ReadCache::new(file);
+    find_for(program, &read, directories).file.is_some()
+}
+
+fn find_for<'data>(program: &Path, data: impl ReadRef<'data>, directories: &Directories) -> Found {
     let build_id = build_id(data);
     let link = link(data);
     let mut found = Found::default();
@@ -87,7 +102,7 @@ pub fn find(program: &Path, data: &[u8], directories: &Directories) -> Found {
             found.missed.push(path);
             continue;
         };
-        match mismatch(&data, build_id, crc) {
+        match mismatch(&data[..], build_id, crc) {
             None => {
                 found.file = Some(DebugFile { path, data });
                 break;
@@ -161,7 +176,7 @@ struct Link<'data> {
 }
 
 /// A file's `.gnu_debuglink`: a name, its end, padding to four bytes, and a CRC-32.
-fn link(data: &[u8]) -> Option<Link<'_>> {
+fn link<'data>(data: impl ReadRef<'data>) -> Option<Link<'data>> {
     let header = FileHeader64::<LittleEndian>::parse(data).ok()?;
     let sections = header.sections(ENDIAN, data).ok()?;
     let (_, section) = sections.section_by_name(ENDIAN, b".gnu_debuglink")?;
@@ -179,7 +194,7 @@ fn link(data: &[u8]) -> Option<Link<'_>> {
 }
 
 /// A file's build id, from its note sections, else its note segments.
-pub(crate) fn build_id(data: &[u8]) -> Option<&[u8]> {
+pub(crate) fn build_id<'data>(data: impl ReadRef<'data>) -> Option<&'data [u8]> {
     let header = FileHeader64::<LittleEndian>::parse(data).ok()?;
     let sections = header.sections(ENDIAN, data).ok();
     let sections = sections.iter().flat_map(|table| table.iter());

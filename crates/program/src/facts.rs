@@ -25,6 +25,8 @@ pub struct Facts {
     pub imports: Vec<String>,
     /// What could not be read or was strange, one sentence each.
     pub warnings: Vec<String>,
+    /// Whether there was debug information, in the program's file or in one that it was moved to.
+    pub described: bool,
     /// Source positions of all blocks.
     pub lines: Lines,
     /// How long the first instruction of each block is, in the order of the blocks' addresses;
@@ -48,6 +50,7 @@ impl Default for Facts {
             padding_bytes: 0,
             imports: Vec::new(),
             warnings: Vec::new(),
+            described: false,
             lines: Lines::default(),
             first_instructions: Vec::new(),
             seconds: 0.0,

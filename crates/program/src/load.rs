@@ -9,7 +9,7 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use crate::analyse::analyse_file;
-use crate::debug_file::Directories;
+use crate::debug_file::{self, Directories};
 use crate::identity::{Headers, Identity};
 use crate::{Cache, Facts, Function, Model, Progress};
 
@@ -236,6 +236,11 @@ fn find(
             return None;
         }
     };
+    // Names and lines are missing that a debug file gives which was installed since.
+    let is_bare = found.summary().described == 0;
+    if is_bare && debug_file::exists(request.path, &Directories::from_environment()) {
+        return None;
+    }
     if request.whole
         && let Err(error) = found.graphs()
     {

@@ -275,18 +275,9 @@ pub(crate) fn stated(tables: &Tables<'_>) -> Vec<Fragment> {
 
 fn symbol_starts(code: &Code<'_>, starts: &mut Vec<Start>) {
     for (index, symbol) in code.binary.symbols().iter().enumerate() {
-        if symbol.kind == SymbolKind::IndirectFunction || names_code(symbol) {
+        if symbol.kind == SymbolKind::IndirectFunction || names::names_code(symbol) {
             starts.extend(symbol_start(code, index, symbol));
         }
-    }
-}
-
-/// Whether it is the symbol of a function or of a part of one. To parts in sections of their own LLVM gives no type.
-fn names_code(symbol: &Symbol<'_>) -> bool {
-    match symbol.kind {
-        SymbolKind::Function => true,
-        SymbolKind::Untyped => names::is_split_part(symbol.name),
-        SymbolKind::IndirectFunction | SymbolKind::Object => false,
     }
 }
 
@@ -315,7 +306,7 @@ fn untyped_starts(code: &Code<'_>, starts: &mut Vec<Start>) {
     let covered = merged_extents(starts);
     for (index, symbol) in code.binary.symbols().iter().enumerate() {
         if symbol.kind != SymbolKind::Untyped
-            || names_code(symbol)
+            || names::names_code(symbol)
             || symbol.name.starts_with('$')
             || symbol.name.starts_with(".L")
         {
@@ -381,7 +372,7 @@ struct SymbolPlaces {
 impl SymbolPlaces {
     fn of(code: &Code<'_>) -> Self {
         let symbols = code.binary.symbols().iter();
-        let functions = symbols.filter(|symbol| names_code(symbol));
+        let functions = symbols.filter(|symbol| names::names_code(symbol));
         let (parts, whole): (Vec<_>, Vec<_>) =
             functions.partition(|symbol| names::is_split_part(symbol.name));
         let places = |symbols: Vec<&Symbol<'_>>| {

@@ -6,7 +6,7 @@
 //! so functions that return in some cases (`warn`) are not here. In which cases is known of those that end the process by the
 //! status that they are given first, unless that is 0.
 
-use crate::elf::Import;
+use crate::elf::{Import, Symbol, SymbolKind};
 
 /// By name without version, sorted.
 const NEVER_RETURN: &[&str] = &[
@@ -125,6 +125,15 @@ pub(crate) fn own_never_returns(name: &str) -> bool {
 /// BOLT's `f.warm`).
 pub(crate) fn is_split_part(name: &str) -> bool {
     parent_name(name).is_some()
+}
+
+/// Whether it is the symbol of a function or of a part of one. To parts in sections of their own LLVM gives no type.
+pub(super) fn names_code(symbol: &Symbol<'_>) -> bool {
+    match symbol.kind {
+        SymbolKind::Function => true,
+        SymbolKind::Untyped => is_split_part(symbol.name),
+        SymbolKind::IndirectFunction | SymbolKind::Object => false,
+    }
 }
 
 /// The name of the function that the part called `name` was split off from.

@@ -27,7 +27,7 @@ pub(super) fn texts(elf: &[u8], path: &Path) -> Result<Vec<u8>, Warning> {
         _ => None,
     };
     let data = data.ok_or_else(|| trouble("was not found: names that are in it are missing"))?;
-    if build_id(&data) != expected {
+    if build_id(&data[..]) != expected {
         return Err(trouble(
             "is of another build (its build id differs), not used",
         ));

@@ -10,6 +10,7 @@ use object::endian::LittleEndian as LE;
 use rayon::slice::ParallelSliceMut;
 
 use super::dynamic::{DynamicSymbols, slice_of};
+use super::header;
 use super::sections::Sections;
 use super::{Symbol, SymbolKind};
 use crate::{Address, Warning};
@@ -99,6 +100,14 @@ pub(crate) fn defined<'data>(
         same
     });
     symbols
+}
+
+/// What `.symtab` of the file that these bytes are defines, by (address, larger first, name); empty where it cannot be read.
+pub(crate) fn symbols_of(data: &[u8]) -> Vec<Symbol<'_>> {
+    let none = &mut Vec::new();
+    let sections = header::read(data).and_then(|header| Sections::read(header, data, none));
+    let sections = sections.unwrap_or_default();
+    defined(data, &sections, DynamicSymbols::default(), none)
 }
 
 fn static_table<'data>(

@@ -107,6 +107,8 @@ summary! {
     blocks_trap,
     /// Blocks that can carry no probe.
     blocks_unpatchable,
+    /// 1 if there was debug information, in the program's file or in one that it was moved to; else 0.
+    described,
     /// Blocks with a known source position.
     blocks_with_lines,
     /// Source files.
@@ -158,6 +160,7 @@ impl Summary {
             text_bytes: facts.text_bytes,
             text_bytes_exact: facts.text_bytes_exact,
             padding_bytes: facts.padding_bytes,
+            described: facts.described.into(),
             files: facts.lines.files.len() as u64,
             imports: facts.imports.len() as u64,
             blocks_with_lines: facts.lines.at.iter().flatten().count() as u64,

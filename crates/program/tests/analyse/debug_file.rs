@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use tomo_program::debug_file::Directories;
-use tomo_program::{Facts, Function, analyse, analyse_file};
+use tomo_program::{Cache, Facts, Function, Loaded, Request, analyse, analyse_file, load};
 
 use crate::build::run;
 
@@ -14,6 +14,8 @@ int main(int count, char **words) {
     return words ? twice(count)
                  : 1;
 }
+void nothing(void) {}
+void caller(void) { nothing(); nothing(); }
 ";
 
 /// A program with debug information, the same without, and the file that this was moved to.
@@ -125,4 +127,67 @@ fn without_a_debug_file_there_is_nothing_to_say() {
     let (_, facts) = moved.analyse_bare();
     assert!(facts.lines.at.iter().all(Option::is_none));
     assert_eq!(facts.warnings, Vec::<String>::new());
+}
+
+/// Calls to what returns nothing have no result to observe, and only debug information says that there is none.
+#[test]
+fn a_debug_file_changes_neither_functions_nor_blocks() {
+    let moved = moved();
+    let (described, _) = moved.analyse_bare();
+    fs::remove_file(&moved.debug).expect("it is removed");
+    let (bare, _) = moved.analyse_bare();
+    let unnamed = |function: &Function| Function {
+        name: None,
+        ..function.clone()
+    };
+    let described: Vec<Function> = described.iter().map(unnamed).collect();
+    let bare: Vec<Function> = bare.iter().map(unnamed).collect();
+    assert!(described == bare, "{described:?}\n{bare:?}");
+}
+
+/// What the symbols of a program say goes with its debug information, whether there is any or not.
+#[test]
+fn symbols_that_were_moved_name_functions() {
+    let moved = moved();
+    let debug = moved.debug.to_str().expect("UTF-8");
+    run("objcopy", &["--strip-debug", debug]);
+    let link = format!("--add-gnu-debuglink={debug}");
+    let bare = moved.bare.to_str().expect("UTF-8");
+    run("objcopy", &["--remove-section=.gnu_debuglink", bare]);
+    run("objcopy", &[&link, bare]);
+    let (functions, _) = moved.analyse_bare();
+    let names: Vec<&str> = functions
+        .iter()
+        .filter_map(|it| it.name.as_deref())
+        .collect();
+    for name in ["main", "twice", "_start"] {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+}
+
+#[test]
+fn a_debug_file_that_is_installed_later_is_used() {
+    let moved = moved();
+    let cache = Cache::at(moved.bare.with_file_name("cache"));
+    let request = Request {
+        path: &moved.bare,
+        cache: Some(&cache),
+        refresh: false,
+        whole: true,
+    };
+    let loaded = || load(&request, &()).expect("a model");
+    let knows_main = |loaded: &Loaded| {
+        let graphs = loaded.model.graphs().expect("sound");
+        graphs.functions().any(|it| it.name() == Some("main"))
+    };
+    let away = moved.debug.with_extension("away");
+    fs::rename(&moved.debug, &away).expect("it is taken away");
+    let before = [loaded(), loaded()].map(|it| (it.cached, knows_main(&it)));
+    assert_eq!(before, [(false, false), (true, false)]);
+    fs::rename(&away, &moved.debug).expect("it is installed");
+    let behind = [loaded(), loaded()].map(|it| (it.cached, knows_main(&it)));
+    assert_eq!(behind, [(false, true), (true, true)]);
+    fs::rename(&moved.debug, &away).expect("it is removed");
+    let at_last = loaded();
+    assert!(at_last.cached && knows_main(&at_last));
 }
