@@ -6,6 +6,9 @@
 //!
 //! The package of a program is beside it and has its name with `.dwp` behind; the files are where the skeleton says,
 //! which is where they were made, or beside the program. A unit is taken only if it has the number that the skeleton states.
+//!
+//! A large program has thousands of such files. So each is read twice, to see that it is the one and when its unit is read,
+//! and kept in memory at neither time.
 
 use super::sections::{Sections, Slice, named};
 use super::troubles::Troubles;
@@ -40,7 +43,7 @@ const WANTED: [SectionId; 13] = [
 pub struct Apart {
     package: Option<File>,
     /// By the number of the unit that each was found for.
-    files: FxHashMap<u64, File>,
+    files: FxHashMap<u64, PathBuf>,
     units: usize,
     missing: Vec<PathBuf>,
 }
@@ -79,10 +82,11 @@ impl Apart {
         let read = |it: &&Skeleton| {
             let mut places = vec![it.stated.clone()];
             places.extend(beside.iter().map(|file| file.with_file_name(&it.name)));
-            let mut files = places.iter().filter_map(|place| File::read(place));
-            files.find(|file| file.has(it.number))
+            let has_it =
+                |place: &PathBuf| File::read(place).is_some_and(|file| file.has(it.number));
+            places.into_iter().find(has_it)
         };
-        let read: Vec<Option<File>> = alone.par_iter().map(read).collect();
+        let read: Vec<Option<PathBuf>> = alone.par_iter().map(read).collect();
         for (file, skeleton) in read.into_iter().zip(alone) {
             match file {
                 Some(file) => drop(found.files.insert(skeleton.number.0, file)),
@@ -99,19 +103,23 @@ impl Apart {
         Some((self.missing.len(), self.units, first))
     }
 
-    /// What is in other files of a unit of `context`, if it was found.
-    pub(super) fn unit<'a>(
-        &'a self,
-        context: &Context<'a>,
-        skeleton: &OpenUnit<'a>,
-    ) -> Option<(Context<'a>, OpenUnit<'a>)> {
+    /// What `read` makes of what is in other files of a unit of `context`, if it was found.
+    pub(super) fn read_unit<T>(
+        &self,
+        context: &Context<'_>,
+        skeleton: &OpenUnit<'_>,
+        read: impl for<'u> FnOnce(&Context<'u>, &OpenUnit<'u>) -> T,
+    ) -> Option<T> {
         let number = skeleton.unit.dwo_id.filter(|_| skeleton.is_split)?;
-        let dwarf = self.packaged(&context.dwarf, number);
-        let dwarf = dwarf.or_else(|| Some(self.files.get(&number.0)?.dwarf(&context.dwarf)))?;
+        let file = self.files.get(&number.0).and_then(|path| File::read(path));
+        let dwarf = match &file {
+            Some(file) => file.dwarf(&context.dwarf),
+            None => self.packaged(&context.dwarf, number)?,
+        };
         let context = Context::of(dwarf, &mut Troubles::default());
         let mut open = numbered(&context, number)?;
         open.unit.copy_relocated_attributes(&skeleton.unit);
-        Some((context, open))
+        Some(read(&context, &open))
     }
 
     /// What the package has of a unit.

@@ -189,7 +189,7 @@ fn begin(
 /// Runs one program, for the blocks' ends and for all rows at once, and reads which calls were inlined.
 fn read<'a>(
     context: &Context<'a>,
-    apart: &'a Apart,
+    apart: &Apart,
     program: &Program<'a>,
     blocks: &[Range],
     ends: &[Address],
@@ -209,8 +209,11 @@ fn read<'a>(
             .extend(found.filter(|it| it.1).map(|it| it.0));
     };
     let mut inlined = calls(context, &program.open, &mut pass);
-    if let Some((context, open)) = apart.unit(context, &program.open) {
-        inlined = inlined.and(calls(&context, &open, pass));
+    let other = apart.read_unit(context, &program.open, |context, open| {
+        calls(context, open, pass)
+    });
+    if let Some(other) = other {
+        inlined = inlined.and(other);
     }
     Ok((covered.finish(&path), statements.finish(&path), inlined))
 }
