@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tomo_export::words::counted;
 use tomo_export::{Place, places};
 use tomo_launch::{CRASHES, Crash, CrashedModule, End, Frame};
+use tomo_program::read_regular;
 
 /// Show where runs crashed: what each thread that got a fatal signal was doing, with source lines.
 ///
@@ -42,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut text = String::new();
     let mut left = 0;
     for run in &runs {
-        let about = fs::read(run.join("run.json")).unwrap_or_default();
+        let about = read_regular(&run.join("run.json")).unwrap_or_default();
         let about: Value = serde_json::from_slice(&about).unwrap_or_default();
         let program = PathBuf::from(about["program"].as_str().unwrap_or_default());
         let crashes = match tomo_launch::crashes(&run.join(CRASHES), &program, &[]) {
@@ -82,14 +83,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 /// The runs in a folder, or the folder itself, that kept their crashes.
 fn runs_in(folder: &Path) -> Result<Vec<PathBuf>> {
-    if folder.join(CRASHES).is_file() {
+    if is_there(folder) {
         return Ok(vec![folder.to_path_buf()]);
     }
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut runs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    runs.retain(|run| run.join(CRASHES).is_file());
+    runs.retain(|run| is_there(run));
     runs.sort();
     Ok(runs)
+}
+
+/// Whether a run has something that is called as the file of crashes is; what is no file is left out by name.
+fn is_there(run: &Path) -> bool {
+    run.join(CRASHES).exists()
 }
 
 /// Where the frames are, in their order.

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use tomo_export::words::{counted, some_of};
 use tomo_export::{Located, locate};
 use tomo_launch::{Agent, Arming, Ended, Observed, Pool, Run, RunFolder, Target, read_live};
-use tomo_program::{Cache, Progress};
+use tomo_program::{Cache, Progress, read_regular};
 use tomo_wire::environment;
 use tomo_wire::record::{Live, Reason};
 
@@ -263,7 +263,7 @@ pub(crate) fn file_of(run: &Path, module: &Observed, kind: &str) -> Result<Vec<u
 }
 
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).with_context(|| path.display().to_string())
+    read_regular(path).with_context(|| path.display().to_string())
 }
 
 /// `module` as it is shown, with its model from the store.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use tomo_profile::merge::Marks;
 use tomo_profile::records::{Kind, RecordError, Sighting, read_plan, read_record};
-use tomo_program::Progress;
+use tomo_program::{Progress, open_regular};
 use tomo_wire::ModuleId;
 use tomo_wire::plan::Plan as Header;
 use tomo_wire::record::{ENDING, MARKS, Record, stem_of};
@@ -162,10 +162,7 @@ pub(crate) fn files(
 /// The content of a file as far as it goes, which `length` tells by the page that it begins with: it may have been made as
 /// long as somebody likes. What only has the name of a file, as a pipe that nobody writes to, is not waited for.
 fn content(path: &Path, length: impl Fn(&[u8]) -> u64) -> std::io::Result<Vec<u8>> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("it is no file"));
-    }
-    let mut file = fs::File::open(path)?;
+    let mut file = open_regular(path)?;
     let mut bytes = Vec::new();
     file.by_ref().take(MARKS).read_to_end(&mut bytes)?;
     let rest = length(&bytes).saturating_sub(bytes.len() as u64);

@@ -8,7 +8,7 @@ use std::path::Path;
 use tomo_program::debug_file::{self, Directories};
 use tomo_program::dwarf::{Frame, Sections, frames};
 use tomo_program::elf::SymbolKind;
-use tomo_program::{Binary, demangle};
+use tomo_program::{Binary, demangle, read_regular};
 
 use crate::predicates::Line;
 
@@ -28,7 +28,7 @@ pub struct Place {
 /// that of `build_id`.
 #[must_use]
 pub fn places(path: &Path, build_id: &[u8], addresses: &[u64]) -> Vec<Vec<Place>> {
-    let known = std::fs::read(path).ok();
+    let known = read_regular(path).ok();
     let known = known.and_then(|bytes| known_places(path, &bytes, build_id, addresses));
     known.unwrap_or_else(|| vec![vec![Place::default()]; addresses.len()])
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tomo_program::{hexadecimal, text_of};
+use tomo_program::{hexadecimal, read_regular, text_of};
 use tomo_wire::record::MARKS;
 
 use crate::folder::{files, plain};
@@ -76,7 +76,7 @@ pub fn write_merged(collected: &Collected, out: &Path) -> Result<(), MergeError>
     let records = records.map(|group| group.marks.to_record(group.module, group.kind.plan));
     let records: Vec<Vec<u8>> = records.collect();
     for (record, stem) in records.iter().zip(&stems) {
-        let before = fs::read(out.join(format!("{stem}.record"))).unwrap_or_default();
+        let before = read_regular(&out.join(format!("{stem}.record"))).unwrap_or_default();
         if loses(&before, record) {
             return Err(MergeError::Lost(out.into()));
         }

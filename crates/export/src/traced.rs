@@ -21,13 +21,12 @@ mod packed;
 mod taking;
 mod tree;
 
-use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tomo_profile::tracing::{Atlas, AtlasError, Ended, Lane, Sink, Thread, walk};
-use tomo_program::{Cache, Progress};
+use tomo_program::{Cache, Progress, open_regular, read_regular};
 use tomo_wire::Refusal;
 use tomo_wire::record::{Live, MARKS, Reason};
 use tomo_wire::tracing::ChartView;
@@ -301,10 +300,10 @@ const PACKED: &str = "tracks.zst";
 /// What stands before the marks of a record.
 fn head(record: &Path) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    File::open(record)?.take(MARKS).read_to_end(&mut head)?;
+    open_regular(record)?.take(MARKS).read_to_end(&mut head)?;
     Ok(head)
 }
 
 fn file(path: &Path) -> Result<Vec<u8>, TraceError> {
-    fs::read(path).map_err(|error| TraceError::Io(path.into(), error))
+    read_regular(path).map_err(|error| TraceError::Io(path.into(), error))
 }

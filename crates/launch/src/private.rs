@@ -114,12 +114,12 @@ pub(crate) fn keep_in_place(file: &File) {
     }
 }
 
-/// Opens a file of this user's, which is no symbolic link.
+/// Opens a file of this user's, which is no symbolic link. Of a pipe it is not waited for who writes into it.
 pub(crate) fn open(path: &Path, write: bool) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(write)
-        .custom_flags(nix::libc::O_NOFOLLOW)
+        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
         .open(path)?;
     if is_private(&file.metadata()?) {
         Ok(file)

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use framehop::x86_64::{CacheX86_64, Reg, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
-use tomo_program::{Address, Binary, unwind};
+use tomo_program::{Address, Binary, open_regular, read_regular, unwind};
 use tomo_wire::Refusal;
 use tomo_wire::crash::{self, Loaded, register};
 use tomo_wire::moved::{self, Moved};
@@ -124,7 +124,7 @@ pub fn crashes(file: &Path, program: &Path, images: &[PathBuf]) -> Result<Crashe
 /// The content of a file of crashes. It may have been made as long as somebody likes.
 fn kept(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let file = fs::File::open(file)?;
+    let file = open_regular(file)?;
     file.take(crash::LENGTH).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
@@ -216,7 +216,7 @@ impl<'r> Reading<'r> {
     /// Reads the tables of a module, unless its file is another one by now.
     fn read(&mut self, number: usize) -> Option<Tables> {
         let loaded = self.slot.modules.get(number)?;
-        let bytes = fs::read(self.paths.get(number)?).ok()?;
+        let bytes = read_regular(self.paths.get(number)?).ok()?;
         let binary = Binary::parse(&bytes).ok()?;
         (binary.build_id().unwrap_or_default() == loaded.id()).then_some(())?;
         let section = |name: &str| binary.section(name);
@@ -297,7 +297,7 @@ impl<'r> Reading<'r> {
         let is_wild = self.slot.head.address.get() == pointer && self.module_of(pointer).is_none();
         let behind = self.slot.word(registers.sp()).filter(|_| is_wild)?;
         let (number, stated) = self.module_of(behind)?;
-        let bytes = fs::read(self.paths.get(number)?).ok()?;
+        let bytes = read_regular(self.paths.get(number)?).ok()?;
         let binary = Binary::parse(&bytes).ok()?;
         let before = |length: u64| {
             let code = binary.code_at(Address(stated.checked_sub(length)?))?;

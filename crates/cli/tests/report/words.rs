@@ -1,5 +1,10 @@
 //! What commands other than `tomo report` say of runs that are real ones.
 
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
 use crate::bench::Bench;
 
 /// One folder that is not there does not cost the crashes of another.
@@ -20,6 +25,69 @@ fn crashes_of_one_folder_are_shown_without_those_of_another() {
         "tomo: left out: nowhere: no such file or directory\n"
     );
     assert!(said.out.contains("SIGILL"), "{}", said.out);
+}
+
+/// A program that crashes, and two runs of it.
+fn two_crashes() -> (Bench, [PathBuf; 2]) {
+    let bench = Bench::new();
+    let source = "int main(void) { __builtin_trap(); }";
+    bench.build("prog", "prog.c", source, &["-g"]);
+    let runs = ["one", "other"].map(|out| {
+        bench.tomo(&["cover", "--crashes", "-o", out, "--", "./prog"]);
+        let mut runs = fs::read_dir(bench.path(out)).expect("a folder");
+        let run = runs.next().expect("a run").expect("an entry").path();
+        let run = run.strip_prefix(bench.path("")).expect("below");
+        run.to_owned()
+    });
+    (bench, runs)
+}
+
+/// What waits for ever, or never ends, is named and left out.
+#[test]
+fn crashes_that_are_no_files_are_left_out() {
+    let (bench, [one, other]) = two_crashes();
+    let made = |path: &Path| Command::new("mkfifo").arg(path).status().expect("mkfifo");
+    let crashes = bench.path(&one).join("crashes");
+    fs::remove_file(&crashes).expect("there");
+    assert!(made(&crashes).success());
+    let description = bench.path(&other).join("run.json");
+    fs::remove_file(&description).expect("there");
+    assert!(made(&description).success());
+    let said = bench.tomo(&["crashes", "one", "other"]);
+    let left_out = format!("tomo: left out: {}/crashes: it is no file\n", one.display());
+    assert_eq!((said.code, said.err), (Some(0), left_out));
+    assert!(said.out.contains("SIGILL"), "{}", said.out);
+    fs::remove_file(&crashes).expect("there");
+    std::os::unix::fs::symlink("/dev/zero", &crashes).expect("made");
+    let said = bench.tomo(&["crashes", "one"]);
+    assert!(said.err.contains("crashes: it is no file"), "{}", said.err);
+    assert_eq!(said.code, Some(2));
+}
+
+/// The same of counts.
+#[test]
+fn runs_whose_files_are_none_are_not_waited_for() {
+    let bench = Bench::new();
+    bench.build("prog", "prog.c", "int main(void) { return 0; }", &["-g"]);
+    for file in ["slabs", "run.json", ".record"] {
+        bench.tomo(&["count", "-o", file, "--", "./prog"]);
+        let mut runs = fs::read_dir(bench.path(file)).expect("a folder");
+        let run = runs.next().expect("a run").expect("an entry").path();
+        let files = fs::read_dir(&run).expect("a folder");
+        let mut files = files.map(|file| file.expect("an entry").path());
+        let found = files.find(|path| path.as_os_str().as_bytes().ends_with(file.as_bytes()));
+        let found = found.expect("the run has it");
+        fs::remove_file(&found).expect("there");
+        let made = Command::new("mkfifo").arg(&found).status();
+        assert!(made.expect("mkfifo").success());
+        let run = run.to_str().expect("UTF-8");
+        let said = bench.tomo(&["count", "--show", run]);
+        let words = match file {
+            ".record" => "may not have been observed: ",
+            _ => "it is no file",
+        };
+        assert!(said.err.contains(words), "{file}: {}", said.err);
+    }
 }
 
 /// Where a name that is asked for is none of a chain, that is not left to be guessed.

@@ -1,12 +1,11 @@
 //! What the threads of a run noted, read from their slabs.
 
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use tomo_profile::chains::{Chains, Meaning};
-use tomo_program::{Address, ModelError};
+use tomo_program::{Address, ModelError, open_regular};
 use tomo_wire::Refusal;
 use tomo_wire::chains::{FIRST, Functions, Node, nodes, used};
 use tomo_wire::counting::{Contents, LOST, MOST_SLABS, Slabs, USED};
@@ -70,7 +69,7 @@ pub fn read(located: Located, functions: &[u8], slabs: &Path) -> Result<Called, 
 /// Where it is damaged or cannot be read.
 pub fn trees(slabs: &Path, mut take: impl FnMut(&[Node])) -> Result<u64, ReadError> {
     let refused = |error| ReadError::Refused("slabs", error);
-    let file = File::open(slabs)?;
+    let file = open_regular(slabs)?;
     let mut head = vec![0; usize::try_from(Slabs::head()).unwrap_or(0)];
     file.read_exact_at(&mut head, 0)?;
     let header = Slabs::read(&head, file.metadata()?.len()).map_err(refused)?;
