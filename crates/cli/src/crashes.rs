@@ -10,6 +10,7 @@ use tomo_export::words::counted;
 use tomo_export::{Place, places};
 use tomo_launch::{CRASHES, Crash, CrashedModule, End, Frame};
 use tomo_program::read_regular;
+use tomo_wire::{Refusal, of_schema};
 
 /// Show where runs crashed: what each thread that got a fatal signal was doing, with source lines.
 ///
@@ -45,6 +46,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for run in &runs {
         let about = read_regular(&run.join("run.json")).unwrap_or_default();
         let about: Value = serde_json::from_slice(&about).unwrap_or_default();
+        let schema = about["schema"].as_str().unwrap_or_default();
+        if let Err(version @ Refusal::Version { .. }) = of_schema(schema, "tomo.run/1") {
+            say!("tomo: left out: {}: {version}", run.display());
+            left += 1;
+            continue;
+        }
         let program = PathBuf::from(about["program"].as_str().unwrap_or_default());
         let crashes = match tomo_launch::crashes(&run.join(CRASHES), &program, &[]) {
             Ok(crashes) => crashes,

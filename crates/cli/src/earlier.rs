@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tomo_export::{Located, locate};
 use tomo_launch::Observed;
 use tomo_program::{Cache, path_of};
-use tomo_wire::ModuleId;
+use tomo_wire::{ModuleId, of_schema};
 
 use crate::observe::Store;
 use crate::session::{bytes, not_observed, tell_not_observed};
@@ -36,6 +36,8 @@ pub(crate) fn runs(output: &Path, module: &Observed, kind: &str) -> Vec<PathBuf>
 /// What is read of the description of a run (schema tomo.run/1).
 #[derive(Deserialize)]
 struct Description {
+    #[serde(default)]
+    schema: String,
     #[serde(default)]
     command: Vec<String>,
     modules: Vec<Module>,
@@ -96,8 +98,9 @@ impl<'a> Told<'a> {
             bail!("{}; a run's folder is called run-…", foreign());
         }
         let text = bytes(&description)?;
-        let description: Description =
-            serde_json::from_slice(&text).with_context(|| description.display().to_string())?;
+        let place = || description.display().to_string();
+        let description: Description = serde_json::from_slice(&text).with_context(place)?;
+        of_schema(&description.schema, "tomo.run/1").with_context(place)?;
         let mut modules = description.modules.into_iter();
         let is_there = |module: &Module| folder.join(format!("{}.{kind}", module.stem)).is_file();
         Ok(Self {

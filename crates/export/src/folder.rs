@@ -21,7 +21,7 @@ use tomo_wire::ModuleId;
 use tomo_wire::plan::Plan as Header;
 use tomo_wire::record::{ENDING, MARKS, Record, stem_of};
 
-use manifest::Manifest;
+use manifest::{Manifest, Wrong};
 
 /// Records that are read before they are merged and their memory is freed.
 const BATCH: usize = 16;
@@ -255,22 +255,31 @@ impl Collector {
         };
         let is_record = |name: &str| name.ends_with(ENDING);
         let mut places = Vec::new();
+        let mut any = false;
         for folder in [given.to_path_buf()].into_iter().chain(runs) {
             match files(&folder, is_record) {
-                Ok(records) => places.push(self.place(&folder, records)),
+                Ok(records) => {
+                    any |= !records.is_empty();
+                    places.push(self.place(&folder, records));
+                }
                 Err(error) => self.refuse(&folder, plain(&error)),
             }
         }
-        if places.iter().all(|place| place.records.is_empty()) {
+        if !any {
             self.refuse(given, "holds no records");
         }
         places
     }
 
-    fn place(&mut self, folder: &Path, records: Vec<PathBuf>) -> Place {
+    fn place(&mut self, folder: &Path, mut records: Vec<PathBuf>) -> Place {
         let (manifest, problem) = Manifest::read(folder);
-        if let Some((path, why)) = problem {
-            self.refuse(&path, why);
+        match problem {
+            Some((path, Wrong::Lost(why))) => self.refuse(&path, why),
+            Some((path, Wrong::Version(why))) => {
+                self.refuse(&path, format!("{why}; records beside it are left out"));
+                records.clear();
+            }
+            None => {}
         }
         Place { records, manifest }
     }

@@ -27,9 +27,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tomo_profile::tracing::{Atlas, AtlasError, Ended, Lane, Sink, Thread, walk};
 use tomo_program::{Cache, Progress, open_regular, read_regular};
-use tomo_wire::Refusal;
 use tomo_wire::record::{Live, MARKS, Reason};
 use tomo_wire::tracing::ChartView;
+use tomo_wire::{Refusal, of_schema};
 
 use crate::{Located, ModuleError, locate};
 
@@ -148,8 +148,15 @@ impl Traced {
         let none = || TraceError::NoTrace(document.clone());
         let text = file(&document)?;
         let stated: Value = serde_json::from_slice(&text).map_err(|_| none())?;
-        if stated["schema"] != "tomo.trace/1" {
-            return Err(none());
+        match of_schema(
+            stated["schema"].as_str().unwrap_or_default(),
+            "tomo.trace/1",
+        ) {
+            Ok(()) => {}
+            Err(version @ Refusal::Version { .. }) => {
+                return Err(TraceError::Refused(document, version));
+            }
+            Err(_) => return Err(none()),
         }
         let stem = stated["stem"].as_str().ok_or_else(none)?;
         let module = stated["module"].as_str();

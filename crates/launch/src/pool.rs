@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::statvfs::{FsFlags, statvfs};
 use serde_json::{Value, json};
-use tomo_program::{Progress, hexadecimal, text_of};
+use tomo_program::{Progress, hexadecimal, read_regular, text_of};
 use tomo_wire::image::Image;
 use tomo_wire::record::Record;
 use tomo_wire::roster::RosterView;
+use tomo_wire::{Refusal, of_schema};
 
 use crate::folder::{Files, Listed, roster_bytes, write_record};
 use crate::images::Baked;
@@ -52,6 +53,9 @@ pub enum PoolError {
         .0.display(), .1.display()
     )]
     Different(PathBuf, PathBuf),
+    /// What it says of itself is of another version.
+    #[error("{path}: {1}; choose another pool", path = .0.display())]
+    Version(PathBuf, Refusal),
     /// Its processes are kept together, and are to be kept apart, or the other way round.
     #[error("{}: was made with --fork {}; choose another pool, or remove this one", .0.display(), .1.name())]
     OtherForks(PathBuf, Forks),
@@ -187,7 +191,8 @@ impl Pool {
         let _lock = Flock::lock(file, FlockArg::LockExclusive)
             .map_err(|(_, error)| PoolError::Io(lock.clone(), error.into()))?;
         let json_path = self.path.join("pool.json");
-        let Described { mut known, forks } = described(&json_path);
+        let Described { mut known, forks } = described(&json_path)
+            .map_err(|refusal| PoolError::Version(json_path.clone(), refusal))?;
         if !known.is_empty() && forks != self.forks {
             return Err(PoolError::OtherForks(self.path.clone(), forks));
         }
@@ -212,7 +217,7 @@ impl Pool {
         }
         self.write_roster(&known)?;
         let document = json!({
-            "schema": "tomo.pool/1",
+            "schema": SCHEMA,
             "forks": self.forks.name(),
             "modules": known,
         });
@@ -243,6 +248,9 @@ impl Pool {
     }
 }
 
+/// The form of `pool.json`.
+const SCHEMA: &str = "tomo.pool/1";
+
 /// What `pool.json` says.
 struct Described {
     /// The modules.
@@ -250,17 +258,25 @@ struct Described {
     forks: Forks,
 }
 
-fn described(path: &Path) -> Described {
-    let document = fs::read(path).ok();
+/// What is said at `path`; of what cannot be read, nothing.
+///
+/// # Errors
+/// Where it is of another version.
+fn described(path: &Path) -> Result<Described, Refusal> {
+    let document = read_regular(path).ok();
     let document: Option<Value> = document.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let mut document = document.unwrap_or_default();
+    let schema = document["schema"].as_str().unwrap_or_default();
+    if let Err(version @ Refusal::Version { .. }) = of_schema(schema, SCHEMA) {
+        return Err(version);
+    }
     let separate = document["forks"] == Forks::Separate.name();
     let modules = document["modules"].as_array_mut().map(std::mem::take);
-    Described {
+    Ok(Described {
         known: modules.unwrap_or_default(),
         forks: match separate {
             true => Forks::Separate,
             false => Forks::Shared,
         },
-    }
+    })
 }

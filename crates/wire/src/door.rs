@@ -61,6 +61,24 @@ impl fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
+/// Whether a document of the schema `stated` (`tomo.run/1`) can be read by who knows the schema `known`.
+///
+/// # Errors
+/// Where it is another version, or something else.
+pub fn of_schema(stated: &str, known: &str) -> Result<(), Refusal> {
+    fn parts(schema: &str) -> Option<(&str, u32)> {
+        let (kind, version) = schema.rsplit_once('/')?;
+        Some((kind, version.parse().ok()?))
+    }
+    match (parts(stated), parts(known)) {
+        (Some(stated), Some(known)) if stated == known => Ok(()),
+        (Some((stated, found)), Some((kind, known))) if stated == kind => {
+            Err(Refusal::Version { found, known })
+        }
+        _ => Err(Refusal::Foreign),
+    }
+}
+
 /// What every header starts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]

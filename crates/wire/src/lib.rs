@@ -49,7 +49,7 @@ pub mod roster;
 pub mod tally;
 pub mod tracing;
 
-pub use door::{Refusal, checksum};
+pub use door::{Refusal, checksum, of_schema};
 pub use module::{FileStamp, LONGEST_BUILD_ID, ModuleId};
 
 /// Bytes of a page on x86-64; every part of a file that is mapped starts at a multiple of it.

@@ -19,7 +19,7 @@ use tomo_wire::predicates::{self, Kind, Predicates, Recorded, Sinks, Told, Width
 use tomo_wire::record::{MARKS, Record, RecordView, stem_of};
 use tomo_wire::report::{Outcome, Report, ReportView, name_of_plans};
 use tomo_wire::roster::RosterView;
-use tomo_wire::{PAGE, Refusal, checksum};
+use tomo_wire::{PAGE, Refusal, checksum, of_schema};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Where trampolines may lie, in bytes from the text of a sample.
@@ -94,6 +94,24 @@ fn who_can_read_another_version_is_said() {
     let said = |found| Refusal::Version { found, known: 5 }.to_string();
     assert!(said(4).ends_with("make it anew with this version of tomo"));
     assert!(said(6).ends_with("a newer tomo has made it, and can read it"));
+}
+
+#[test]
+fn documents_of_other_versions_are_refused() {
+    let version = |found| Err(Refusal::Version { found, known: 3 });
+    assert_eq!(of_schema("tomo.run/3", "tomo.run/3"), Ok(()));
+    assert_eq!(of_schema("tomo.run/4", "tomo.run/3"), version(4));
+    assert_eq!(of_schema("tomo.run/2", "tomo.run/3"), version(2));
+    for other in [
+        "",
+        "tomo.run",
+        "tomo.run/",
+        "tomo.run/x",
+        "tomo.pool/3",
+        "/3",
+    ] {
+        assert_eq!(of_schema(other, "tomo.run/3"), Err(Refusal::Foreign));
+    }
 }
 
 #[test]

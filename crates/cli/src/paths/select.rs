@@ -12,6 +12,7 @@ use tomo_export::{Followed, FunctionPaths, PathBreak, PathEnd, RanPath};
 use tomo_launch::{ChosenPaths, Observed};
 use tomo_program::{Address, Graphs};
 use tomo_weave::{NamedPath, PathEnds, PathsOf};
+use tomo_wire::of_schema;
 
 /// What `--select` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -249,10 +250,7 @@ fn of_document(
 ) -> Result<BTreeMap<u64, PathsOf>> {
     let document: Document = serde_json::from_slice(text)?;
     let schema = document.schema;
-    ensure!(
-        schema == "tomo.paths/1",
-        "its schema is {schema:?}, not \"tomo.paths/1\""
-    );
+    of_schema(&schema, "tomo.paths/1").with_context(|| format!("its schema is {schema:?}"))?;
     if let Some(other) = document.module.filter(|other| *other != module.stem) {
         let (path, stem) = (module.path.display(), &module.stem);
         bail!("it is of the build {other}; {path} is {stem}");

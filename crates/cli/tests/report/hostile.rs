@@ -260,6 +260,36 @@ fn tabs_and_line_breaks_of_names_are_those_of_files_in_cobertura_too() {
     );
 }
 
+/// What a newer tomo says of records may change what they mean.
+#[test]
+fn documents_of_a_newer_version_are_told() {
+    let bench = Bench::with_a_run();
+    let program = bench.sample();
+    bench.run("out", 1, &program, &Seen::blocks(&RAN));
+    let expected = bench.tomo(&["report", "out", "--format", "lcov"]).well();
+    bench.run("out", 2, &program, &Seen::blocks(&[0x1010]));
+    let path = bench.path("out/run-2/run.json");
+    let text = fs::read_to_string(&path).expect("there");
+    fs::write(&path, text.replace("tomo.run/1", "tomo.run/99")).expect("written");
+    let said = bench.tomo(&["report", "out", "--format", "lcov"]);
+    assert_eq!((said.code, said.out), (Some(0), expected));
+    let words = "tomo: out/run-2/run.json: it has format version 99, and this program knows version 1: a newer tomo has made it, and can read it; records beside it are left out\n";
+    assert_eq!(said.err, words);
+    bench.tomo(&["merge", "-o", "both", "out"]);
+    let path = bench.path("both/pool.json");
+    let text = fs::read_to_string(&path).expect("there");
+    fs::write(&path, text.replace("tomo.pool/1", "tomo.pool/99")).expect("written");
+    for words in [&["report", "both"][..], &["merge", "-o", "again", "both"]] {
+        let said = bench.tomo(words);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
+        assert!(
+            said.err
+                .starts_with("tomo: both/pool.json: it has format version 99")
+        );
+        assert_eq!(said.err.lines().count(), 2, "{}", said.err);
+    }
+}
+
 /// A pipe to which nobody writes would be waited for for ever.
 #[test]
 fn what_is_no_file_is_named_and_not_waited_for() {

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use tomo_wire::{Refusal, of_schema};
 
 use super::{content, plain};
 
@@ -12,11 +13,22 @@ use super::{content, plain};
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Manifest {
     #[serde(default)]
+    schema: String,
+    #[serde(default)]
     modules: Vec<Entry>,
     #[serde(default)]
     outcome: Option<Outcome>,
     #[serde(default)]
     by_parts: bool,
+}
+
+/// What is wrong with a document.
+#[derive(Debug)]
+pub(super) enum Wrong {
+    /// It is of another version: what it says of the records beside it may change what they mean.
+    Version(Refusal),
+    /// It cannot be read, so what it would have said is not known.
+    Lost(String),
 }
 
 #[derive(Debug, Deserialize)]
@@ -32,23 +44,27 @@ struct Outcome {
     signal: Option<u32>,
 }
 
-const NAMES: [&str; 2] = ["run.json", "pool.json"];
+const NAMES: [(&str, &str); 2] = [("run.json", "tomo.run/1"), ("pool.json", "tomo.pool/1")];
 /// Bytes that are read of such a document: more than all modules of a system need.
 const LONGEST: u64 = 64 << 20;
 
 impl Manifest {
     /// The document in `folder`, or an empty one; and what is wrong with the one that is there.
-    pub(super) fn read(folder: &Path) -> (Self, Option<(PathBuf, String)>) {
-        for path in NAMES.map(|name| folder.join(name)) {
+    pub(super) fn read(folder: &Path) -> (Self, Option<(PathBuf, Wrong)>) {
+        for (path, schema) in NAMES.map(|(name, schema)| (folder.join(name), schema)) {
             let bytes = match content(&path, |_| LONGEST) {
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => return (Self::default(), Some((path, plain(&error)))),
+                Err(error) => return (Self::default(), Some((path, Wrong::Lost(plain(&error))))),
             };
-            return match serde_json::from_slice(&bytes) {
-                Ok(manifest) => (manifest, None),
-                Err(error) => (Self::default(), Some((path, error.to_string()))),
+            let read = serde_json::from_slice::<Self>(&bytes);
+            let wrong = match read.map(|it| (of_schema(&it.schema, schema), it)) {
+                Ok((Ok(()), manifest)) => return (manifest, None),
+                Ok((Err(version @ Refusal::Version { .. }), _)) => Wrong::Version(version),
+                Ok((Err(refusal), _)) => Wrong::Lost(refusal.to_string()),
+                Err(error) => Wrong::Lost(error.to_string()),
             };
+            return (Self::default(), Some((path, wrong)));
         }
         (Self::default(), None)
     }
