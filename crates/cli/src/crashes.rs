@@ -62,6 +62,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             }
         };
         let ended = about["outcome"]["signal"].as_i64();
+        if runs.len() > 1 && !crashes.kept.is_empty() {
+            text += &format!("{}\n", run.display());
+        }
         for crash in &crashes.kept {
             let places = placed(crash);
             text += &described(crash, &places, ended);

@@ -42,6 +42,24 @@ fn two_crashes() -> (Bench, [PathBuf; 2]) {
     (bench, runs)
 }
 
+#[test]
+fn of_several_runs_it_is_said_which_crashed() {
+    let (bench, runs) = two_crashes();
+    let said = bench.tomo(&["crashes", "one", "other"]).well();
+    let mut lines = said.lines();
+    for run in &runs {
+        let run = run.display().to_string();
+        assert!(lines.any(|line| line == run), "{run} in order in {said}");
+        assert!(
+            lines
+                .next()
+                .is_some_and(|line| line.starts_with("process "))
+        );
+    }
+    let said = bench.tomo(&["crashes", "one"]).well();
+    assert!(said.starts_with("process "), "{said}");
+}
+
 /// What waits for ever, or never ends, is named and left out.
 #[test]
 fn crashes_that_are_no_files_are_left_out() {
