@@ -140,10 +140,14 @@ pub(crate) fn direction(towards: Towards) -> Direction {
     }
 }
 
+/// How what must be the same begins: with the command.
+pub(crate) fn command_asked(options: &Options) -> String {
+    format!("{:?} ", options.command)
+}
+
 /// What must be the same when a search goes on.
 pub(crate) fn asked_for(options: &Options) -> String {
     let Options {
-        command,
         towards,
         score,
         seed,
@@ -156,7 +160,8 @@ pub(crate) fn asked_for(options: &Options) -> String {
         ..
     } = options;
     format!(
-        "{command:?} {towards:?} {score:?} {seed} {most} {start:?} {focus:?} {exclude:?} {runs} {survey}"
+        "{}{towards:?} {score:?} {seed} {most} {start:?} {focus:?} {exclude:?} {runs} {survey}",
+        command_asked(options)
     )
 }
 

@@ -17,7 +17,7 @@ use tomo_program::{Address, Cache, demangle};
 use tomo_weave::Asked;
 
 use crate::answer::{self, Answer, Finding};
-use crate::asked::{IsolateError, Options, Score, Towards, allowed, asked_for};
+use crate::asked::{IsolateError, Options, Score, Towards, allowed, asked_for, command_asked};
 use crate::cases::{Case, Success};
 use crate::hunt::{Beginning, Judge, Surveyed, due, score, share};
 use crate::many::each;
@@ -121,18 +121,32 @@ impl Session {
             let watched = number.is_some_and(|number| session.allowed[number]);
             session.map.icdg.kind(site) == SiteKind::Branch && !watched
         });
-        session.compare()?;
-        match State::read(&session.folder).map_err(io_at(&session.folder))? {
-            Some(state) => session.resume(state, watch)?,
-            None => session.begin(watch)?,
-        }
+        session.take_up(watch)?;
         Ok(session)
+    }
+
+    /// Goes on with what is in its folder, or begins. What is another search's is refused before anything runs.
+    fn take_up(&mut self, watch: &mut dyn Watch) -> Result<(), IsolateError> {
+        let state = State::read(&self.folder);
+        let state = state.map_err(|error| IsolateError::Io(self.folder.clone(), error))?;
+        let is_new = state.is_none();
+        if let Some(state) = state {
+            self.resume(state, watch)?;
+        }
+        self.compare()?;
+        match is_new {
+            true => self.begin(watch),
+            false => Ok(()),
+        }
     }
 
     fn resume(&mut self, state: State, watch: &mut dyn Watch) -> Result<(), IsolateError> {
         let other = |what| Err(IsolateError::Other(self.folder.clone(), what));
         if state.version != state::VERSION {
             return other("of another version of tomo");
+        }
+        if !state.asked.starts_with(&command_asked(&self.options)) {
+            return other("of another program, or with other arguments");
         }
         if state.module != self.state.module {
             return Err(IsolateError::Changed(self.module.path.clone()));

@@ -108,6 +108,29 @@ fn runs_whose_files_are_none_are_not_waited_for() {
     }
 }
 
+/// Of another program's search nothing is used, and nothing is run to find that out.
+#[test]
+fn a_search_is_not_begun_where_another_programs_is() {
+    let bench = Bench::new();
+    let source = "int main(int n, char **v) { if (v[1][0] == 'x') return 1; return 0; }";
+    for name in ["one", "other"] {
+        bench.build(name, &format!("{name}.c"), source, &["-g"]);
+    }
+    fs::write(bench.path("cases"), "x\na\nb\n").expect("written");
+    let search = |cases: &str, program: &str| {
+        let words = ["isolate", "--cases", cases, "-o", "search", "--", program];
+        bench.tomo(&words)
+    };
+    assert_eq!(search("cases", "./one").code, Some(0));
+    let like = "x\na\nb => like sh -c 'touch ran'\n";
+    fs::write(bench.path("others"), like).expect("written");
+    let said = search("others", "./other");
+    assert_eq!(said.code, Some(2));
+    let words = "search holds another search (of another program, or with other arguments): go on with its own, or choose another folder (-o)";
+    assert!(said.err.contains(words), "{}", said.err);
+    assert!(!bench.path("ran").exists());
+}
+
 /// Where a name that is asked for is none of a chain, that is not left to be guessed.
 #[test]
 fn chains_that_nobody_has_are_told() {
