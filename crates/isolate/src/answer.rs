@@ -17,6 +17,9 @@ const DEVIATIONS: f64 = 1.96;
 /// Lines of the source that are shown before and behind.
 const AROUND: u32 = 2;
 
+/// What is said where nothing was found and each failure may have a reason of its own.
+const LONE: &str = " What is true in one failure of several does not count: if they have different reasons, search them one by one.";
+
 /// What names a predictor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
@@ -82,6 +85,8 @@ pub struct Answer {
     pub complete: bool,
     /// Whether no run failed while it was observed.
     pub vanished: bool,
+    /// Whether something was true in one of several failures and in few successes. Its Importance is 0, since log 1 is.
+    pub lone: bool,
     /// The program.
     pub module: PathBuf,
 }
@@ -110,6 +115,14 @@ pub(crate) fn is_perfect(known: &Known) -> bool {
     let predicts = known.failed_true == known.failed && known.passed_true == 0;
     let is_met = known.passed_seen == known.passed;
     known.failed > 0 && known.passed > 0 && predicts && is_met
+}
+
+/// Whether a predicate that tells failure from success was true in one of several failing runs only: as where each fails for
+/// a reason of its own. How much a predictor accounts for is log F / log NumF (ABI §4.3), so nothing here.
+pub(crate) fn has_lone(known: &BTreeMap<usize, Known>) -> bool {
+    let is_lone = |known: &Known| known.failed > 1 && known.failed_true == 1;
+    let mut lone = known.values().filter(|known| is_lone(known));
+    lone.any(|known| increase(&known.tally()) > 0.0)
 }
 
 /// Rows that predict failure at all, the best first; of equals that which more successful runs could have met.
@@ -180,10 +193,14 @@ impl Answer {
         }
         let Some(best) = self.findings.first() else {
             return format!(
-                "Nothing that was watched predicts the failure{searched}: {} of {} sites were watched in {} steps.",
+                "Nothing that was watched predicts the failure{searched}: {} of {} sites were watched in {} steps.{}",
                 self.seen,
                 self.sites,
-                self.steps.len()
+                self.steps.len(),
+                match self.lone {
+                    true => LONE,
+                    false => "",
+                }
             );
         };
         match best.importance.low > 0.0 || self.failures == 1 {

@@ -43,6 +43,7 @@ pub fn fleet_answer(sites: &Sites, module: PathBuf, group: &Group, all: u32) -> 
         sites: all as usize,
         complete: group.done,
         vanished: false,
+        lone: answer::has_lone(&known),
         module,
     }
 }

@@ -571,6 +571,7 @@ impl Session {
             sites: self.sites.sites.len(),
             complete: self.state.done,
             vanished,
+            lone: answer::has_lone(&self.state.known),
             module: self.module.path.clone(),
         })
     }

@@ -131,6 +131,27 @@ fn a_search_is_not_begun_where_another_programs_is() {
     assert!(!bench.path("ran").exists());
 }
 
+/// Each failing case has a reason of its own, so none of them predicts more than one failure.
+#[test]
+fn failures_of_different_reasons_are_told_to_be_searched_one_by_one() {
+    let bench = Bench::new();
+    let source = "int main(int n, char **v) {
+    if (v[1][0] == 'x') return 1;
+    if (v[1][0] == 'y') return 1;
+    return 0;
+}";
+    bench.build("prog", "prog.c", source, &["-g"]);
+    let passing = "abcdefghijklmnop"
+        .chars()
+        .map(|letter| format!("{letter}\n"));
+    let cases = format!("x\ny\n{}", passing.collect::<String>());
+    fs::write(bench.path("cases"), cases).expect("written");
+    let said = bench.tomo(&["isolate", "--cases", "cases", "--", "./prog"]);
+    assert_eq!(said.code, Some(1), "{}", said.out);
+    let words = "What is true in one failure of several does not count: if they have different reasons, search them one by one.";
+    assert!(said.out.contains(words), "{}", said.out);
+}
+
 /// Where a name that is asked for is none of a chain, that is not left to be guessed.
 #[test]
 fn chains_that_nobody_has_are_told() {
