@@ -24,6 +24,7 @@ use crate::saying;
 /// Causes are told apart by where runs crashed, by their signal or exit code, or by what the program said of
 /// itself. Each has a search of its own. The search goes on first, as far as what is known leads it.
 #[derive(Args)]
+#[command(after_help = EXIT_CODES)]
 pub(super) struct Isolate {
     /// The campaign, or how its name begins.
     campaign: String,
@@ -32,6 +33,10 @@ pub(super) struct Isolate {
     #[arg(long)]
     json: bool,
 }
+
+const EXIT_CODES: &str = "\
+Exit code: 0 where something was found for some cause, 1 where nothing is known
+so far, as before anything has failed, 2 where nothing could be asked.";
 
 /// Shows it; the exit code says whether something was found.
 pub(super) fn run(client: &Client, asked: &Isolate) -> Result<ExitCode> {
@@ -121,8 +126,8 @@ fn as_text(found: &Found, answers: &[(&Group, Answer)], located: &Located) -> St
             counted(group.failures, "run", "runs"),
             counted(group.instances, "instance", "instances")
         );
-        text += &match group.steps.is_empty() && answer.findings.is_empty() {
-            true => "Nothing is known of it yet.\n".to_owned(),
+        text += &match group.steps.is_empty() && answer.findings.is_empty() && !group.done {
+            true => waits(group),
             false => text::write(answer, text::Of::Runs),
         };
         text.push('\n');
@@ -149,6 +154,15 @@ fn as_text(found: &Found, answers: &[(&Group, Answer)], located: &Located) -> St
     }
     text.push('\n');
     text
+}
+
+/// What is to be said of a search before its first step is over.
+fn waits(group: &Group) -> String {
+    format!(
+        "No step of its search is over yet: {} and {} were reported.\n",
+        counted(group.failures, "run that failed so", "runs that failed so"),
+        counted(group.successes, "that did not", "that did not")
+    )
 }
 
 fn as_json(

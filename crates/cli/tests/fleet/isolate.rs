@@ -110,6 +110,21 @@ fn programs_and_their_errors_say_how_runs_went() {
     assert!(!found.to_string().contains("disk"));
 }
 
+/// One run tells failures from nothing; that it was heard of is said.
+#[test]
+fn a_step_that_lasts_is_told() {
+    let fleet = Fleet::new("telling.c", &["campaign", "isolate"]);
+    fleet.prepare(0);
+    let output = fleet.tomo(0, &[], &["tells"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let shown = fleet.site.output(&["fleet", "isolate", &fleet.id]);
+    let text = String::from_utf8_lossy(&shown.stdout);
+    let words =
+        "No step of its search is over yet: 1 run that failed so and 0 that did not were reported.";
+    assert!(text.contains(words), "{text}");
+    assert_eq!(shown.status.code(), Some(1));
+}
+
 #[test]
 fn outcomes_are_told_from_scripts() {
     let folder = tempfile::tempdir().expect("a folder");
