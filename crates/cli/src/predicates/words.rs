@@ -1,5 +1,7 @@
 //! What a run showed of predicates, as a table for people and as a document for programs.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use tomo_export::predicates::{Id, Site, Sources, case_name};
 use tomo_export::words::{grouped, notes};
@@ -7,17 +9,27 @@ use tomo_wire::predicates::{Kind, Recorded, Told, Width};
 
 use super::Seen;
 
-/// Sites with one of their predicates true, a line each; below it what was not seen.
+/// Sites with one of their predicates true, a line each; below it what was not seen. Where several sites are at one line of
+/// the source each has its address with it.
 pub(crate) fn table(seen: &Seen) -> String {
     let mut sources = Sources::default();
     let mut text = String::new();
+    let mut at_lines: BTreeMap<String, usize> = BTreeMap::new();
+    for line in seen
+        .sites
+        .sites
+        .iter()
+        .filter_map(|site| site.line.as_ref())
+    {
+        *at_lines.entry(line.short()).or_default() += 1;
+    }
     for site in &seen.sites.sites {
         let values = values(seen, site);
         if values
             .iter()
             .any(|value| value.is_some_and(|value| value > 0))
         {
-            text += &line(seen, site, &mut sources);
+            text += &line(seen, site, &at_lines, &mut sources);
         }
     }
     text += &remarks(seen);
@@ -30,7 +42,12 @@ fn values<'s>(seen: &'s Seen, site: &Site) -> &'s [Option<u64>] {
 }
 
 /// A site: what was true of it, and where it is.
-fn line(seen: &Seen, site: &Site, sources: &mut Sources) -> String {
+fn line(
+    seen: &Seen,
+    site: &Site,
+    at_lines: &BTreeMap<String, usize>,
+    sources: &mut Sources,
+) -> String {
     let named = (0u8..).zip(values(seen, site));
     let cases: Vec<String> = named
         .filter_map(|(case, value)| {
@@ -43,9 +60,13 @@ fn line(seen: &Seen, site: &Site, sources: &mut Sources) -> String {
             }
         })
         .collect();
-    let place = match &site.line {
-        Some(line) => line.short(),
-        None => format!("{:#x}", site.address.0),
+    let address = format!("{:#x}", site.address.0);
+    let place = match site.line.as_ref().map(|line| line.short()) {
+        Some(line) if at_lines.get(&line).is_some_and(|sites| *sites > 1) => {
+            format!("{line} {address}")
+        }
+        Some(line) => line,
+        None => address,
     };
     let what = match (site.kind, &site.callee) {
         (Kind::Branch, _) => String::new(),

@@ -152,6 +152,23 @@ fn failures_of_different_reasons_are_told_to_be_searched_one_by_one() {
     assert!(said.out.contains(words), "{}", said.out);
 }
 
+/// Of two branches at one line the table says which is which, as the document calls them.
+#[test]
+fn branches_at_one_line_are_told_apart() {
+    let bench = Bench::new();
+    let source = "int main(int n, char **v) { if (n > 1) n++; if (n > 5) n++;
+    return n > 9; }";
+    bench.build("prog", "prog.c", source, &["-g", "-O0"]);
+    let table = bench.tomo(&["predicates", "--", "./prog"]).err;
+    let lines = table.lines().filter(|line| line.starts_with("prog.c:1 "));
+    let places: Vec<&str> = lines
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .collect();
+    assert_eq!(places.len(), 2, "{table}");
+    let addresses = places.iter().all(|place| place.starts_with("0x"));
+    assert!(addresses && places[0] != places[1], "{table}");
+}
+
 /// Where a name that is asked for is none of a chain, that is not left to be guessed.
 #[test]
 fn chains_that_nobody_has_are_told() {
