@@ -22,6 +22,7 @@ use crate::campaign;
 use crate::remote::Remote;
 use crate::report;
 use crate::saying;
+use crate::temporary::Temporary;
 
 /// Show what a fleet has seen.
 #[derive(Args)]
@@ -138,7 +139,7 @@ fn show_counted(
 fn show_report(client: &Client, asked: &Report) -> Result<ExitCode> {
     let campaign = campaign::campaign(client, &asked.campaign)?;
     let profile: Profile = client.get(&api::of_campaign(api::PROFILE, campaign.id))?;
-    let folder = tempfile::tempdir().context("a folder for the records")?;
+    let folder = Temporary::new().context("a folder for the records")?;
     if let Some(path) = &asked.units {
         let text = serde_json::to_string_pretty(&profile)?;
         fs::write(path, text + "\n").with_context(|| path.display().to_string())?;

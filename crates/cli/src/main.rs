@@ -36,6 +36,7 @@ mod saying;
 mod serve;
 mod session;
 mod study;
+mod temporary;
 mod trace;
 
 use std::ffi::OsString;

@@ -18,6 +18,7 @@ use crate::campaign;
 use crate::crashes::signal_name;
 use crate::isolate::{json as document, text};
 use crate::saying;
+use crate::temporary::Temporary;
 
 /// Show what predicts failure: for each cause the ranked answer, as `tomo isolate` tells it.
 ///
@@ -45,7 +46,7 @@ pub(super) fn run(client: &Client, asked: &Isolate) -> Result<ExitCode> {
     let [module] = campaign.modules.as_slice() else {
         bail!("a search observes one module");
     };
-    let folder = tempfile::tempdir().context("a folder for the program")?;
+    let folder = Temporary::new().context("a folder for the program")?;
     let Planned {
         plan,
         path,
