@@ -8,6 +8,7 @@ use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{IFlags, fstatfs, ioctl_getflags, ioctl_setflags};
 use tomo_program::{CLOSED, PASSABLE, make_folder};
@@ -28,6 +29,8 @@ pub enum NotPrivate {
 
 /// A file that its owner may write and everybody may read.
 const FOR_ALL: u32 = 0o644;
+/// How old a file is that nobody writes any more.
+const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
@@ -142,6 +145,7 @@ pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
 /// The same for what later runs execute, or rely on: it is on the disk before it has its name. A machine that stops
 /// just now would else leave a file of the right length, and zeros in it.
 pub(crate) fn install(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    sweep(path);
     by_way_of(path, |temporary| {
         write_all(temporary, parts)?.sync_data()?;
         fs::rename(temporary, path)
@@ -202,6 +206,33 @@ pub(crate) fn allocate(file: &File, length: u64) -> io::Result<()> {
     Ok(nix::fcntl::posix_fallocate(file, 0, length)?)
 }
 
+/// Removes what processes that were killed have left beside `path` of files that they wrote. That a process is gone is
+/// believed only after a day: it may be one that cannot be seen from here.
+fn sweep(path: &Path) {
+    let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok());
+    for entry in entries.into_iter().flatten().flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(writer) else {
+            continue;
+        };
+        let is_old = |found: &Metadata| {
+            let age = found.modified().ok().and_then(|time| time.elapsed().ok());
+            is_private(found) && age.is_some_and(|age| age > ABANDONED)
+        };
+        let is_gone = !Path::new("/proc").join(process.to_string()).exists();
+        if is_gone && entry.metadata().is_ok_and(|found| is_old(&found)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The process that writes the file that is called so for the time being: see [`temporary`].
+fn writer(name: &str) -> Option<u32> {
+    let mut parts = name.strip_prefix('.')?.rsplitn(3, '.');
+    let _: u64 = parts.next()?.parse().ok()?;
+    let process = parts.next()?.parse().ok()?;
+    parts.next().map(|_| process)
+}
+
 /// A name beside `path` that no other thread or process uses.
 fn temporary(path: &Path) -> PathBuf {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -209,4 +240,42 @@ fn temporary(path: &Path) -> PathBuf {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.{number}", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn what_the_killed_have_left_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut gone = std::process::Command::new("true").spawn().expect("run");
+        let dead = gone.id();
+        gone.wait().expect("gone");
+        let here = std::process::id();
+        let day = SystemTime::now() - 2 * ABANDONED;
+        let made = |name: String, time| {
+            let file = create(&folder.path().join(&name)).expect("made");
+            file.set_modified(time).expect("ours");
+            name
+        };
+        let left = [
+            made(format!(".a.image.{dead}.0"), SystemTime::now()),
+            made(format!(".a.image.{here}.0"), day),
+            made(format!("a.image.{dead}.0"), day),
+            made(".a.image".to_owned(), day),
+        ];
+        let swept = made(format!(".other.plan.{dead}.12"), day);
+        install(&folder.path().join("b.image"), &[b"it"]).expect("written");
+        assert!(!folder.path().join(swept).exists());
+        for name in left {
+            assert!(folder.path().join(&name).exists(), "{name}");
+        }
+        assert_eq!(
+            fs::read(folder.path().join("b.image")).expect("there"),
+            b"it"
+        );
+    }
 }
