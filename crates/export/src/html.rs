@@ -8,15 +8,15 @@ mod page;
 mod style;
 mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use tomo_program::Progress;
+use tomo_program::{Progress, open_regular};
 
-use crate::folder::plain;
+use crate::folder::{files, plain};
 use crate::markup::Text;
 use crate::words::{counted, level_name};
 use crate::{File, Picture};
@@ -59,6 +59,8 @@ pub fn write(
             &page::functions(picture, module),
         )?;
     }
+    let modules = (0..picture.modules.len()).map(module_page);
+    remove_others(&pages, &names.iter().cloned().chain(modules).collect())?;
     let index = folder.join("index.html");
     put(index.clone(), &page::index(picture, about, &names))?;
     Ok(index)
@@ -66,6 +68,26 @@ pub fn write(
 
 fn put(path: PathBuf, text: &str) -> Result<(), HtmlError> {
     fs::write(&path, text).map_err(|error| HtmlError(path, error))
+}
+
+/// Removes pages of an earlier report that are not among `written`: what has the name of one, and begins as one does.
+fn remove_others(pages: &Path, written: &BTreeSet<String>) -> Result<(), HtmlError> {
+    let head = head("");
+    let start = head.split("<title>").next().unwrap_or_default();
+    let is_other = |name: &str| {
+        let is_page = name.starts_with("s-") || name.starts_with("module-");
+        is_page && name.ends_with(".html") && !written.contains(name)
+    };
+    let begins = |path: &Path| {
+        let mut bytes = vec![0; start.len()];
+        let read = open_regular(path).and_then(|mut file| file.read_exact(&mut bytes));
+        read.is_ok() && bytes == start.as_bytes()
+    };
+    let others = files(pages, is_other).map_err(|error| HtmlError(pages.into(), error))?;
+    for path in others.into_iter().filter(|path| begins(path)) {
+        fs::remove_file(&path).map_err(|error| HtmlError(path, error))?;
+    }
+    Ok(())
 }
 
 fn module_page(index: usize) -> String {

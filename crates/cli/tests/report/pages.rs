@@ -125,3 +125,32 @@ fn a_source_that_is_newer_than_the_program_is_said_to_be() {
         assert_eq!(told, expected);
     }
 }
+
+/// A page of a file that is no longer reported would be taken for a part of the report.
+#[test]
+fn pages_of_an_earlier_report_are_removed() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("tomo-out", 1, &program, &Seen::blocks(&RAN));
+    let report = |more: &[&str]| {
+        bench
+            .tomo(&[&["report", "--html", "cov"], more].concat())
+            .well();
+        pages(&bench.path("cov"))
+    };
+    let all = report(&[]);
+    let own = ["s-notes.html", "module-7.html", "notes.html"].map(|name| {
+        let path = bench.path("cov/files").join(name);
+        fs::write(&path, "<html>mine</html>").expect("written");
+        path
+    });
+    let fewer = report(&["--include", "a.c"]);
+    assert!(fewer.len() < all.len() + own.len(), "{fewer:?}");
+    assert!(own.iter().all(|path| path.exists()), "{fewer:?}");
+    let left: Vec<_> = fewer.iter().filter(|page| !own.contains(page)).collect();
+    let names = ["s-a.c.html", "module-0.html", "index.html"].map(|name| {
+        let is_it = |page: &&&PathBuf| page.file_name() == Some(name.as_ref());
+        left.iter().find(is_it).expect(name)
+    });
+    assert_eq!(left.len(), names.len(), "{left:?}");
+}
