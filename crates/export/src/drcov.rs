@@ -7,6 +7,7 @@
 //! loaders place it.
 
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt as _;
 
 use tomo_profile::merge::Finding;
 use tomo_wire::plan::Level;
@@ -27,12 +28,17 @@ pub fn write(out: &mut dyn Write, picture: &Picture) -> io::Result<()> {
     writeln!(out, "Columns: id, base, end, entry, path")?;
     let mut blocks = Vec::new();
     for (id, module) in modules.iter().enumerate() {
-        let path = module.path().to_string_lossy().replace(['\n', '\r'], "?");
+        let mut path = module.path().as_os_str().as_bytes().to_vec();
+        for byte in path.iter_mut().filter(|byte| b"\n\r".contains(byte)) {
+            *byte = b'?';
+        }
         let (base, end) = (module.base, module.end);
-        writeln!(
+        write!(
             out,
-            "{id:3}, {base:#018x}, {end:#018x}, 0x0000000000000000, {path}"
+            "{id:3}, {base:#018x}, {end:#018x}, 0x0000000000000000, "
         )?;
+        out.write_all(&path)?;
+        out.write_all(b"\n")?;
         blocks.extend(ran(module).map(|(start, size)| Block {
             start,
             size,

@@ -24,7 +24,7 @@ use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use tomo_profile::merge::Finding;
-use tomo_program::{BlockView, EdgeView, hexadecimal};
+use tomo_program::{BlockView, EdgeView, hexadecimal, text_of};
 
 use crate::words::level_name;
 use crate::{Branch, Brief, File, Function, Line, Module, Picture, Tally, Totals, Unobserved};
@@ -92,7 +92,7 @@ written! {
     }
     Tally as it: { "ran": it.ran, "missed": it.missed, "unknown": it.unknown, }
     Module as it: {
-        "path": it.path().to_string_lossy(),
+        "path": text_of(it.path()),
         "build_id": it.model().build_id().map(hexadecimal),
         "level": level_name(it.findings.level),
         "totals": it.totals,

@@ -23,6 +23,7 @@ use tomo_wire::plan::Level;
 use crate::Findings;
 use crate::module::Located;
 
+pub(crate) use tally::shown;
 pub use tally::{Row, Tally, Totals};
 
 /// What happened in all modules.
@@ -109,7 +110,7 @@ pub struct Function {
 /// A source file.
 #[derive(Clone, Debug, Default)]
 pub struct File {
-    /// Its name for people, after replacement.
+    /// Its name after replacement, as [`tomo_program::text_of`] has it: no other file has the same.
     pub path: String,
     /// Where it is, after replacement.
     pub place: PathBuf,

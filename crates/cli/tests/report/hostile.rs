@@ -384,6 +384,67 @@ fn paths_that_are_no_text_are_kept_to_the_byte() {
     }
 }
 
+/// Text formats keep them apart, too, and those of bytes have them as they are.
+#[test]
+fn paths_that_differ_in_what_is_no_text_are_not_mixed() {
+    let bench = Bench::new();
+    let mut names = Vec::new();
+    for (number, byte) in [(1, 0xfe), (2, 0xff)] {
+        let folder = bench.path(OsStr::from_bytes(&[b'd', byte]));
+        fs::create_dir(&folder).expect("made");
+        fs::write(folder.join("demo.c"), "int main(void) { return 0; }\n").expect("written");
+        let program = folder.join("demo");
+        let mut compiler = Command::new("cc");
+        let source = folder.join("demo.c");
+        compiler
+            .args(["-g", "-O0"])
+            .arg(&source)
+            .arg("-o")
+            .arg(&program);
+        assert!(compiler.status().expect("cc").success());
+        let program = bench.opened(program);
+        let graphs = program.model.graphs().expect("a model");
+        let blocks = graphs.functions().flat_map(|function| function.blocks());
+        let probes = blocks.map(|block| (block.address().0, true)).collect();
+        let seen = Seen {
+            probes,
+            ..Seen::blocks(&[])
+        };
+        bench.run("tomo-out", number, &program, &seen);
+        names.push((source, program.path.clone()));
+    }
+    let document = crate::formats::json(&bench, &[]);
+    let paths = |list: &str| -> Vec<String> {
+        let list = document[list].as_array().expect("a list").iter();
+        list.map(|one| one["path"].as_str().expect("a path").to_owned())
+            .collect()
+    };
+    let (sources, programs): (Vec<_>, Vec<_>) = names.iter().cloned().unzip();
+    let stated = |texts: Vec<String>| -> Vec<_> {
+        texts
+            .iter()
+            .map(|text| tomo_program::path_of(text))
+            .collect()
+    };
+    assert_eq!(stated(paths("files")), sources);
+    assert_eq!(stated(paths("modules")), programs);
+    let xml = bench.tomo(&["report", "--format", "cobertura"]).well();
+    let classes = xml.lines().filter(|line| line.starts_with("<class "));
+    let classes: std::collections::BTreeSet<&str> = classes.collect();
+    assert_eq!(classes.len(), 2, "{xml}");
+    let table = bench.tomo(&["report"]).well();
+    let folders = table.lines().filter(|line| line.contains("/d\u{fffd} "));
+    assert_eq!(folders.count(), 2, "{table}");
+    bench
+        .tomo(&["report", "--format", "drcov", "-o", "log"])
+        .well();
+    let log = fs::read(bench.path("log")).expect("written");
+    for program in &programs {
+        let line = [b", ", program.as_os_str().as_bytes(), b"\n"].concat();
+        assert!(log.windows(line.len()).any(|part| part == line));
+    }
+}
+
 /// A file is as long as somebody has made it, and is read as far as its header says that it goes.
 #[test]
 fn what_lies_behind_the_end_of_a_file_is_not_read() {

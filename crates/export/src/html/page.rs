@@ -9,6 +9,7 @@ use tomo_profile::merge::Finding;
 use super::table::{self, row};
 use super::{FOOT, PAGES, head, module_page, summary};
 use crate::markup::Text;
+use crate::picture::shown;
 use crate::{Branch, Brief, File, Line, Module, Picture, Totals};
 
 /// Longer files are no source.
@@ -80,7 +81,7 @@ pub(super) fn functions(picture: &Picture, module: &Module) -> String {
         let file = function
             .file
             .and_then(|file| picture.files.get(file as usize));
-        let place = file.map(|file| format!("  {}:{}", file.path, function.line));
+        let place = file.map(|file| format!("  {}:{}", shown(&file.path), function.line));
         let name = format!("{}{}", function.title, place.unwrap_or_default());
         row(&mut out, "", &name, None, &function.totals);
     }
@@ -94,11 +95,12 @@ const LEGEND: &str = "<p class=\"legend\"><span class=\"ran\">ran</span><span cl
 
 /// A source file.
 pub(super) fn source(picture: &Picture, file: &File) -> String {
-    let mut out = head(&file.path);
+    let path = shown(&file.path);
+    let mut out = head(&path);
     let _ = write!(
         out,
         "<p><a href=\"../index.html\">all</a></p>\n<h1>{}</h1>\n",
-        Text(&file.path)
+        Text(&path)
     );
     out.push_str(table::HEAD);
     row(&mut out, "all", "this file", None, &file.totals);

@@ -124,7 +124,7 @@ impl<'a> Builder<'a> {
                 self.drafts.push(Draft::default());
                 let file = &mut self.drafts[number as usize].file;
                 file.place = path_of(&path);
-                file.path = file.place.to_string_lossy().into_owned();
+                file.path = path;
             }
             Some(number)
         };

@@ -3,6 +3,7 @@
 use std::ops::Add;
 
 use tomo_profile::merge::Finding;
+use tomo_program::path_of;
 
 /// How many of some things ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,26 +99,33 @@ pub struct Row {
     pub totals: Totals,
 }
 
+/// What is shown to people of a path: what is no UTF-8 in it as U+FFFD.
+pub(crate) fn shown(path: &str) -> String {
+    path_of(path).to_string_lossy().into_owned()
+}
+
 impl super::Picture {
     /// The folders, each with its files: `("src", [("main.c", …)])`, both by name.
     #[must_use]
     pub fn folders(&self) -> Vec<(Row, Vec<Row>)> {
         let mut folders: Vec<(Row, Vec<Row>)> = Vec::new();
+        let mut last = None;
         for file in &self.files {
             let (folder, name) = match file.path.rsplit_once('/') {
                 Some(("", name)) => ("/", name),
                 Some(parts) => parts,
                 None => (".", file.path.as_str()),
             };
-            if folders.last().is_none_or(|(last, _)| last.name != folder) {
+            // Names for people may be the same where paths are no UTF-8 and differ.
+            if last.replace(folder) != Some(folder) {
                 let totals = Totals::default();
-                let name = folder.to_owned();
+                let name = shown(folder);
                 folders.push((Row { name, totals }, Vec::new()));
             }
             if let Some((row, files)) = folders.last_mut() {
                 row.totals = row.totals + file.totals;
                 files.push(Row {
-                    name: name.to_owned(),
+                    name: shown(name),
                     totals: file.totals,
                 });
             }
