@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use tomo_program::Needed;
+use tomo_program::{Binary, Needed, read_regular};
 
 /// A command that can be started and observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,11 +59,13 @@ pub enum TargetError {
 }
 
 impl TargetError {
-    /// Of a file that names no loader: what needs others is a library, and what needs none is static.
+    /// Of a file that names no loader: what needs others is a library, and so is what nothing can begin in, though it needs
+    /// none; all else is static.
     #[must_use]
     pub fn without_loader(path: PathBuf) -> Self {
         let needed = File::open(&path).ok().and_then(|file| Needed::of(&file));
-        match needed.is_some_and(|needed| !needed.names.is_empty()) {
+        let needs_others = needed.is_some_and(|needed| !needed.names.is_empty());
+        match needs_others || begins_nowhere(&path) {
             true => Self::Library(path),
             false => Self::Static(path),
         }
@@ -115,6 +117,12 @@ impl Target {
         }
         Err(TargetError::Nested(command))
     }
+}
+
+/// Whether no program can begin in this file.
+fn begins_nowhere(path: &Path) -> bool {
+    let bytes = read_regular(path).unwrap_or_default();
+    Binary::parse(&bytes).is_ok_and(|binary| binary.entry().is_none())
 }
 
 fn locate(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, TargetError> {
@@ -279,24 +287,33 @@ impl Header {
 
 #[cfg(test)]
 mod tests {
-    use super::Target;
+    use super::{Target, TargetError};
     use std::ffi::OsStr;
 
-    /// It names no loader either, as static programs do not.
-    #[test]
-    fn a_shared_library_is_said_to_be_one() {
+    fn refused(flags: &[&str]) -> Option<TargetError> {
         let folder = tempfile::tempdir().expect("a folder");
-        let library = folder.path().join("library.so");
+        let [source, built] = ["source.c", "built"].map(|name| folder.path().join(name));
+        std::fs::write(&source, "void _start(void) {}\n").expect("written");
         let mut compiler = std::process::Command::new("gcc");
-        compiler.args(["-shared", "-fPIC", "-x", "c", "/dev/null"]);
-        compiler.args(["-Wl,--no-as-needed", "-lc", "-o"]);
-        let built = compiler.arg(&library).status().expect("gcc");
-        assert!(built.success());
-        let error = Target::find(library.as_os_str(), None).err();
-        assert!(
-            matches!(error, Some(super::TargetError::Library(_))),
-            "{error:?}"
-        );
+        compiler.arg(&source).args(flags).arg("-o").arg(&built);
+        assert!(compiler.status().expect("gcc").success());
+        Target::find(built.as_os_str(), None).err()
+    }
+
+    /// They name no loader either, as static programs do not.
+    #[test]
+    fn shared_libraries_are_said_to_be_such() {
+        let library = ["-shared", "-fPIC", "-D_start=function", "-Wl,-e,0"];
+        let needs = [&library[..], &["-Wl,--no-as-needed", "-lc"]].concat();
+        let alone = [&library[..], &["-nostdlib"]].concat();
+        for flags in [needs, alone] {
+            let error = refused(&flags);
+            assert!(matches!(error, Some(TargetError::Library(_))), "{error:?}");
+        }
+        for flag in ["-static", "-static-pie"] {
+            let error = refused(&[flag, "-nostdlib", "-fPIE"]);
+            assert!(matches!(error, Some(TargetError::Static(_))), "{error:?}");
+        }
     }
 
     /// Nobody is denied anything of a text; it only is not marked as a program.
