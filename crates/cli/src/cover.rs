@@ -58,6 +58,7 @@ Examples:
   tomo cover -- ./prog --its-flags         then: tomo report
   tomo cover -o out -- python3 script.py   records of several runs in one folder
   tomo cover --module libz -- ./prog       a library instead of the program
+  tomo cover --module target/debug -- cargo test   what a folder has, not cargo
   tomo cover --pool p -- ./test-7          one of many runs that share a pool
 
 TOMO_OPTIONS in the environment holds flags for every `tomo cover` and `tomo
