@@ -86,16 +86,32 @@ impl<'g> Gatherer<'g> {
         if observed.is_empty() {
             return Ok(None);
         }
-        used.iter()
-            .flat_map(|group| [unarmed(group), without(group)])
-            .flatten()
-            .for_each(|words| self.say(words));
+        for group in &used {
+            let name = self.name_of(group);
+            let remarks = [unarmed(&name, group), without(&name, group)];
+            remarks
+                .into_iter()
+                .flatten()
+                .for_each(|words| self.say(words));
+        }
         let mut picture = Picture::of(observed, self.paths, self.bar)?;
-        picture.unseen = unseen;
+        let name = |path: PathBuf| match path.file_name().filter(|_| self.source.passing) {
+            Some(name) => name.into(),
+            None => path,
+        };
+        picture.unseen = unseen.into_iter().map(name).collect();
         picture.records = used.iter().map(|group| group.records.len()).sum();
         let created = used.iter().map(|group| group.marks.created);
         picture.created = created.min().unwrap_or(0);
         Ok(Some(picture))
+    }
+
+    /// What the module of these records is called.
+    fn name_of(&self, group: &Group) -> String {
+        match self.modules.get(&group.module) {
+            Some(located) => located.path.display().to_string(),
+            None => hexadecimal(group.module.name()),
+        }
     }
 
     /// Says what is left out.
@@ -199,10 +215,9 @@ fn of_module(collected: &Collected, module: ModuleId) -> Vec<&Group> {
 }
 
 /// What is to be said of records that not all processes contributed to.
-fn unarmed(group: &Group) -> Option<String> {
+fn unarmed(name: &str, group: &Group) -> Option<String> {
     let live = &group.marks.live;
     let (refused, reason, errno) = live.refused;
-    let name = name_of(group);
     if refused > 0 {
         let reason = Reason::from_number(reason);
         let all = Reason::processes(reason, live.armed, refused);
@@ -226,14 +241,9 @@ fn unarmed(group: &Group) -> Option<String> {
 }
 
 /// What is to be said of records of runs in which programs were started without the agent.
-fn without(group: &Group) -> Option<String> {
+fn without(name: &str, group: &Group) -> Option<String> {
     let words = started_without(group.marks.live.without)?;
-    Some(format!("tomo: {}: in a run, {words}", name_of(group)))
-}
-
-/// What the module of these records is called.
-fn name_of(group: &Group) -> String {
-    file_of(group).display().to_string()
+    Some(format!("tomo: {name}: in a run, {words}"))
 }
 
 /// Its file, or its build id where no manifest names it.

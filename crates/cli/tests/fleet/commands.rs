@@ -28,6 +28,17 @@ fn connections_leave_files_for_the_store() {
     site.campaign(&[]);
 }
 
+/// Where its file is for the moment says nothing to anybody.
+#[test]
+fn a_program_that_nobody_has_observed_is_called_by_its_name() {
+    let mut site = Site::new();
+    site.campaign(&["--name", "try"]);
+    let early = site.output(&["fleet", "report", "try"]);
+    let early = String::from_utf8_lossy(&early.stderr);
+    let words = ": no process has been observed so far\n";
+    assert!(early.ends_with(words) && !early.contains('/'), "{early}");
+}
+
 #[test]
 fn a_fleet_from_the_campaign_to_the_report() {
     let mut site = Site::new();
