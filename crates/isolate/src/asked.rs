@@ -115,6 +115,8 @@ pub enum IsolateError {
     Case(usize, io::Error),
     #[error("nobody can tell whether the case in line {0} is a success: {1}")]
     Unlabelled(usize, String),
+    #[error("{path}: {1}; begin anew in another folder (-o)", path = .0.display())]
+    Unread(PathBuf, io::Error),
     #[error("{path} has changed since the search began: begin anew in another folder (-o), or bring the old program back", path = .0.display())]
     Changed(PathBuf),
     #[error("{path} holds another search ({1}): go on with its own, or choose another folder (-o)", path = .0.display())]

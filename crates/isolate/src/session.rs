@@ -128,7 +128,8 @@ impl Session {
     /// Goes on with what is in its folder, or begins. What is another search's is refused before anything runs.
     fn take_up(&mut self, watch: &mut dyn Watch) -> Result<(), IsolateError> {
         let state = State::read(&self.folder);
-        let state = state.map_err(|error| IsolateError::Io(self.folder.clone(), error))?;
+        let state =
+            state.map_err(|error| IsolateError::Unread(state::file(&self.folder), error))?;
         let is_new = state.is_none();
         if let Some(state) = state {
             self.resume(state, watch)?;

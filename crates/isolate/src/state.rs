@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tomo_plan::search;
 use tomo_profile::scores::Tally;
+use tomo_program::read_regular;
 
 use crate::run::End;
 use crate::survey::Survey;
@@ -95,10 +96,15 @@ pub(crate) struct State {
     pub(crate) done: bool,
 }
 
+/// Where the state is in a folder.
+pub(crate) fn file(folder: &Path) -> PathBuf {
+    folder.join("state.json")
+}
+
 impl State {
     /// The state in this folder, if there is one.
     pub(crate) fn read(folder: &Path) -> io::Result<Option<Self>> {
-        match std::fs::read(folder.join("state.json")) {
+        match read_regular(&file(folder)) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -109,6 +115,6 @@ impl State {
     pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
         let new = folder.join("state.json.new");
         std::fs::write(&new, serde_json::to_vec_pretty(self)?)?;
-        std::fs::rename(new, folder.join("state.json"))
+        std::fs::rename(new, file(folder))
     }
 }

@@ -131,6 +131,36 @@ fn a_search_is_not_begun_where_another_programs_is() {
     assert!(!bench.path("ran").exists());
 }
 
+/// What a search has left may be damaged, or be something else.
+#[test]
+fn a_search_that_cannot_be_read_is_named() {
+    let bench = Bench::new();
+    bench.build("prog", "prog.c", "int main(void) { return 0; }", &["-g"]);
+    fs::write(bench.path("cases"), "x\ny => exit 1\n").expect("written");
+    fs::create_dir(bench.path("search")).expect("made");
+    let state = bench.path("search/state.json");
+    let search = || {
+        let words = [
+            "isolate", "--cases", "cases", "-o", "search", "--", "./prog",
+        ];
+        bench.tomo(&words).err
+    };
+    for (text, why) in [("{}", "missing field `version`"), ("", "EOF")] {
+        fs::write(&state, text).expect("written");
+        let said = search();
+        assert!(said.contains("search/state.json: "), "{said}");
+        assert!(said.contains(why), "{said}");
+        assert!(
+            said.ends_with("; begin anew in another folder (-o)\n"),
+            "{said}"
+        );
+    }
+    fs::remove_file(&state).expect("there");
+    let made = Command::new("mkfifo").arg(&state).status().expect("mkfifo");
+    assert!(made.success());
+    assert!(search().contains("state.json: it is no file; "));
+}
+
 /// Each failing case has a reason of its own, so none of them predicts more than one failure.
 #[test]
 fn failures_of_different_reasons_are_told_to_be_searched_one_by_one() {
