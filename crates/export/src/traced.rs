@@ -54,6 +54,9 @@ pub enum TraceError {
     /// It says nothing of a trace.
     #[error("{path}: it is no trace", path = .0.display())]
     NoTrace(PathBuf),
+    /// It is another folder.
+    #[error("{path} is no trace; a trace's folder is called trace-…", path = .0.display())]
+    NoFolder(PathBuf),
     /// Runs are missing.
     #[error("{path}: {1} of {2} runs are there: run it once more, as a whole", path = .0.display())]
     Missing(PathBuf, usize, usize),
@@ -146,6 +149,9 @@ impl Traced {
     ) -> Result<Self, TraceError> {
         let document = path.join("trace.json");
         let none = || TraceError::NoTrace(document.clone());
+        if path.is_dir() && !document.exists() {
+            return Err(TraceError::NoFolder(path.into()));
+        }
         let text = file(&document)?;
         let stated: Value = serde_json::from_slice(&text).map_err(|_| none())?;
         match of_schema(

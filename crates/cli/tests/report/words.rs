@@ -161,6 +161,15 @@ fn a_search_that_cannot_be_read_is_named() {
     assert!(search().contains("state.json: it is no file; "));
 }
 
+#[test]
+fn a_folder_of_no_trace_is_told() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("traces")).expect("made");
+    let said = bench.tomo(&["trace", "show", "traces"]);
+    let words = "tomo: traces is no trace; a trace's folder is called trace-…\n";
+    assert_eq!((said.code, said.err.as_str()), (Some(2), words));
+}
+
 /// Each failing case has a reason of its own, so none of them predicts more than one failure.
 #[test]
 fn failures_of_different_reasons_are_told_to_be_searched_one_by_one() {
