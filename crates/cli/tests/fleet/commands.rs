@@ -31,7 +31,7 @@ fn connections_leave_files_for_the_store() {
 /// Where its file is for the moment says nothing to anybody.
 #[test]
 fn a_program_that_nobody_has_observed_is_called_by_its_name() {
-    let mut site = Site::new();
+    let site = Site::new();
     site.campaign(&["--name", "try"]);
     let early = site.output(&["fleet", "report", "try"]);
     let early = String::from_utf8_lossy(&early.stderr);
