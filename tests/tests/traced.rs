@@ -49,6 +49,7 @@ fn watched(watcher: &str, arguments: &[&str], scenario: &str) -> Live {
     assert_eq!(its_lines(&armed), its_lines(&alone), "{watcher} {scenario}");
     assert!(!its_lines(&alone).is_empty(), "{watcher} {scenario}");
     assert_eq!(armed.status.code(), alone.status.code(), "{watcher}");
+    assert_eq!(text(&armed.stderr), text(&alone.stderr), "{watcher}");
     live(&pool)
 }
 

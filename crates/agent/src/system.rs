@@ -31,6 +31,7 @@ const STAT_OPEN: usize = 5;
 const MAP: usize = 9;
 const PROTECT: usize = 10;
 const UNMAP: usize = 11;
+const IN_CORE: usize = 27;
 const ADVISE: usize = 28;
 const SIGNAL_ACTION: usize = 13;
 const SIGNAL_MASK: usize = 14;
@@ -533,7 +534,16 @@ fn can_be_read(address: usize) -> Result<bool, Errno> {
     }
 }
 
-/// The same, where nobody asks why not.
+/// Whether any memory is mapped at `address`, readable or not.
+pub(crate) fn is_mapped(address: usize) -> bool {
+    let mut in_core = 0_u8;
+    let to = (&raw mut in_core) as usize;
+    let page = address & !(PAGE as usize - 1);
+    // SAFETY: the kernel writes a byte for the one page that it is asked about.
+    unsafe { call(IN_CORE, [page, 1, to, 0, 0, 0]) }.is_ok()
+}
+
+/// Whether the eight bytes at `address` can be read, where nobody asks why not.
 pub(crate) fn is_readable(address: usize) -> bool {
     can_be_read(address) == Ok(true)
 }
