@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, Pool, complete};
+use tomo_testkit::tomo;
 use tomo_wire::record::{Live, Reason, RecordView};
 
 fn program() -> &'static Path {
@@ -170,6 +171,31 @@ fn strace_watches_and_hinders_nothing() {
 fn in_valgrind_nothing_is_armed_and_the_program_runs() {
     let live = watched("valgrind", &["--quiet"], "exit");
     is_refused(&live, Reason::Emulated);
+}
+
+/// Nor are its library's functions attended to as where probes may come, by calls of which it would say that they make no sense.
+#[test]
+fn in_valgrind_nothing_is_expected_to_come_later() {
+    let covering = Covering::new().expect("a folder");
+    let mut tomo = Command::new(tomo::path().expect("tomo"));
+    tomo.args(["cover", "-o"])
+        .arg(covering.output())
+        .arg("--module")
+        .arg(program())
+        .args(["--", "valgrind", "--quiet"])
+        .arg(program())
+        .arg("alternate_stack");
+    let mut alone = Command::new(program());
+    alone.arg("alternate_stack");
+    let [observed, alone] = [tomo, alone].map(|command| complete(command, b"").expect("run"));
+    assert_eq!(its_lines(&observed), its_lines(&alone));
+    assert_eq!(observed.status.code(), alone.status.code());
+    let said = text(&observed.stderr);
+    let lines: Vec<_> = said.lines().collect();
+    assert!(
+        lines.len() == 1 && said.contains("runs in Valgrind"),
+        "{said}"
+    );
 }
 
 /// So do programs in containers that were built for another processor than the machine has.

@@ -10,7 +10,8 @@ use tomo_wire::roster::RosterView;
 use crate::loader::{self, Module, weak};
 use crate::system::{self, Access, Protection};
 use crate::{
-    arm, door, fatal, forked, kept, late, offered, preloaded, signals, slabs, symbols, tracer, trap,
+    arm, door, emulator, fatal, forked, kept, late, offered, preloaded, signals, slabs, symbols,
+    tracer, trap,
 };
 
 /// Largest roster that is looked at, in bytes.
@@ -137,15 +138,22 @@ fn arm_all(path: &CStr) -> Option<()> {
 
 /// Modules that come later are armed, or their records say why not.
 fn watch_for_late() {
-    if late::watch().is_some() {
+    if emulator::is_blind() {
+        refuse_late(Reason::Emulated);
+    } else if late::watch().is_some() {
         // What comes later may have traps, and masks are made now.
         trap::expect();
-    } else if let Some((roster, path)) = kept::roster() {
+    } else {
         // A debugger's breakpoint is where the loader would tell.
-        let reason = match tracer::is_debugger() {
+        refuse_late(match tracer::is_debugger() {
             true => Reason::Traced,
             false => Reason::Unannounced,
-        };
+        });
+    }
+}
+
+fn refuse_late(reason: Reason) {
+    if let Some((roster, path)) = kept::roster() {
         arm::refuse(&roster, path, late::is_late, reason);
     }
 }
