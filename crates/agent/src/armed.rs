@@ -83,6 +83,8 @@ impl Counters {
     /// Notes that this process is not armed, and why.
     pub(crate) fn note_refused(&self, reason: record::Reason, errno: u32) {
         self.count(Field::Refused);
+        self.field(Field::Reasons)
+            .fetch_or(reason.bit(), Ordering::Relaxed);
         // Reason and error number are neighbours, and so written at once.
         let both = u64::from(reason as u32) | u64::from(errno) << 32;
         self.field(Field::Reason).store(both, Ordering::Relaxed);
@@ -94,6 +96,7 @@ const _: () = {
     assert!(live_offset(Field::Errno) == live_offset(Field::Reason) + 4);
     assert!(
         live_offset(Field::Armed).is_multiple_of(8)
+            && live_offset(Field::Reasons).is_multiple_of(8)
             && live_offset(Field::Refused).is_multiple_of(8)
     );
     assert!(

@@ -14,9 +14,9 @@ use tomo_instance::{Happened, Instance, Options, State};
 use tomo_launch::Target;
 use tomo_program::Cache;
 use tomo_protocol::{Policy, Settings, read_token};
-use tomo_wire::record::Reason;
+use tomo_wire::record::Refusals;
 
-use crate::session::started_without;
+use crate::session::{failing, share, started_without, why};
 
 /// Run a program as one of a fleet: with the few probes that its collector assigned to this
 /// installation.
@@ -296,15 +296,14 @@ fn tell(arguments: &Arguments, happened: &Happened) {
     }
     for module in &happened.modules {
         let live = &module.live;
-        let refused = live.refused.get();
-        if refused > 0 {
-            let reason = Reason::from_number(live.reason.get());
-            let words = reason.map_or("unknown reason", Reason::words);
-            let all = Reason::processes(reason, live.armed.get(), refused);
+        let refusals = Refusals::of(live);
+        if refusals.count > 0 {
             say!(
-                "tomo: {} was not observed in {refused} of {}: {words}",
+                "tomo: {} was {} in {}: {}",
                 module.stem,
-                counted(all, "process", "processes")
+                failing(refusals),
+                share(refusals, live.armed.get()),
+                why(refusals)
             );
         }
         if arguments.verbose {

@@ -15,7 +15,7 @@ use tomo_export::{Located, locate};
 use tomo_launch::{Agent, Arming, Ended, Observed, Pool, Run, RunFolder, Target, read_live};
 use tomo_program::{Cache, Progress, read_regular};
 use tomo_wire::environment;
-use tomo_wire::record::{Live, Reason};
+use tomo_wire::record::{Live, Reason, Refusals};
 
 use crate::observe::{OneModule, Store, companions};
 
@@ -369,39 +369,55 @@ fn is_loaded(live: &Live) -> bool {
     live.armed.get() > 0 || live.refused.get() > 0
 }
 
-/// What was not done, for this reason.
-pub(crate) fn failing(reason: Option<Reason>) -> &'static str {
-    match reason {
-        Some(Reason::NotSeparate) => "not observed by itself",
-        _ => "not observed",
+/// What was not done.
+pub(crate) fn failing(refusals: Refusals) -> &'static str {
+    let reasons: Vec<Reason> = refusals.reasons().collect();
+    match reasons[..] == [Reason::NotSeparate] {
+        true => "not observed by itself",
+        false => "not observed",
+    }
+}
+
+/// Of how many processes that is so.
+pub(crate) fn share(refusals: Refusals, armed: u64) -> String {
+    let count = refusals.count;
+    match refusals.processes(armed) {
+        Some(all) => format!("{count} of {}", counted(all, "process", "processes")),
+        None if count == 1 => "a process".into(),
+        None => counted(count, "process", "processes"),
+    }
+}
+
+/// Why it is so: all reasons, and what the system said where there is one.
+pub(crate) fn why(refusals: Refusals) -> String {
+    let reasons: Vec<&str> = refusals.reasons().map(Reason::words).collect();
+    let system = match i32::try_from(refusals.errno) {
+        Ok(number) if number > 0 => format!(" ({})", std::io::Error::from_raw_os_error(number)),
+        _ => String::new(),
+    };
+    match reasons[..] {
+        [] => format!("unknown reason{system}"),
+        [reason] => format!("{reason}{system}"),
+        _ => format!("for several reasons: {}", reasons.join("; ")),
     }
 }
 
 /// What is to be said of a module that was not observed, or not always as it should have been.
 pub(crate) fn problem(live: &Live) -> Option<String> {
-    let (armed, refused) = (live.armed.get(), live.refused.get());
     if !is_loaded(live) {
         return Some(NOT_LOADED.into());
     }
-    if refused == 0 {
-        return None;
-    }
-    let reason = Reason::from_number(live.reason.get());
-    let what = format!("was {}", failing(reason));
-    let words = reason.map_or("unknown reason", Reason::words);
-    let errno = live.errno.get();
-    let system = if errno == 0 {
-        String::new()
-    } else {
-        format!(" ({})", std::io::Error::from_raw_os_error(errno as i32))
+    let (armed, refusals) = (live.armed.get(), Refusals::of(live));
+    let share = match (refusals.count, armed) {
+        (0, _) => return None,
+        (_, 0) => String::new(),
+        _ => format!(" in {}", share(refusals, armed)),
     };
-    let share = if armed == 0 {
-        String::new()
-    } else {
-        let all = Reason::processes(reason, armed, refused);
-        format!(" in {refused} of {}", counted(all, "process", "processes"))
-    };
-    Some(format!("{what}{share}: {words}{system}"))
+    Some(format!(
+        "was {}{share}: {}",
+        failing(refusals),
+        why(refusals)
+    ))
 }
 
 /// What is to be said of so many programs that were started without the agent.

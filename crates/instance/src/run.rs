@@ -355,6 +355,7 @@ fn counted(live: Live, lost: u64) -> Live {
         _ => Live {
             refused: (live.refused.get().saturating_add(lost)).into(),
             reason: (Reason::NoSlab as u32).into(),
+            reasons: (live.reasons.get() | Reason::NoSlab.bit()).into(),
             ..live
         },
     }

@@ -7,7 +7,7 @@
 //!   been cut are kept apart ([`crate::records::Kind`]), since they are read with less trust. O(probes).
 //! - [`Finding`]s of one unit, from several plans: the maximum of a total order.
 
-use tomo_wire::record::{Live, MARKS, Record, RecordView};
+use tomo_wire::record::{Live, MARKS, Record, RecordView, Refusals};
 use tomo_wire::{ModuleId, pages};
 use zerocopy::IntoBytes as _;
 
@@ -103,8 +103,8 @@ pub struct Marks {
 pub struct Counters {
     /// Processes that were armed.
     pub armed: u64,
-    /// Processes that were not, why the last was not, and the system's error number.
-    pub refused: (u64, u32, u32),
+    /// Processes that were not, and why.
+    pub refused: Refusals,
     /// Traps that were handled.
     pub traps: u64,
     /// Traps that were passed on.
@@ -170,7 +170,7 @@ impl Counters {
     fn of(live: &Live) -> Self {
         Self {
             armed: live.armed.get(),
-            refused: (live.refused.get(), live.reason.get(), live.errno.get()),
+            refused: Refusals::of(live),
             traps: live.traps.get(),
             foreign_traps: live.foreign_traps.get(),
             without: live.without.get(),
@@ -182,7 +182,9 @@ impl Counters {
     /// Sums would count a run twice that is merged twice; the largest does not.
     fn join(&mut self, other: &Self) {
         self.armed = self.armed.max(other.armed);
+        let reasons = self.refused.reasons | other.refused.reasons;
         self.refused = self.refused.max(other.refused);
+        self.refused.reasons = reasons;
         self.traps = self.traps.max(other.traps);
         self.foreign_traps = self.foreign_traps.max(other.foreign_traps);
         self.without = self.without.max(other.without);
@@ -193,9 +195,9 @@ impl Counters {
     fn to_live(self) -> Live {
         Live {
             armed: self.armed.into(),
-            refused: self.refused.0.into(),
-            reason: self.refused.1.into(),
-            errno: self.refused.2.into(),
+            refused: self.refused.count.into(),
+            reason: self.refused.last.into(),
+            errno: self.refused.errno.into(),
             traps: self.traps.into(),
             foreign_traps: self.foreign_traps.into(),
             process: self.process.into(),
@@ -205,6 +207,7 @@ impl Counters {
             sound: 0.into(),
             without: self.without.into(),
             file: 0.into(),
+            reasons: self.refused.reasons.into(),
         }
     }
 }

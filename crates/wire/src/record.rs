@@ -89,6 +89,8 @@ pub struct Live {
     /// The checksum of the [stamp](crate::FileStamp) of a file that is no longer as it was when the image was made, and that a
     /// process found to have the same text, or 0: those who come later do not read it once more.
     pub file: U64,
+    /// Why any process was not armed: a bit for each [`Reason`], by its number.
+    pub reasons: U64,
 }
 
 /// Why a process was not armed.
@@ -167,14 +169,10 @@ impl Reason {
         Self::Agent,
     ];
 
-    /// How many processes there were of which so many were armed, and so many refused for this reason: those that have their text
-    /// back were armed before.
+    /// Its bit in [`Live::reasons`].
     #[must_use]
-    pub fn processes(reason: Option<Self>, armed: u64, refused: u64) -> u64 {
-        match reason {
-            Some(Self::Patched) => armed.max(refused),
-            _ => armed.saturating_add(refused),
-        }
+    pub const fn bit(self) -> u64 {
+        1 << self as u32
     }
 
     /// What happened, in words.
@@ -208,6 +206,52 @@ impl Reason {
             Self::Agent => "it is tomo's own agent, which observes",
             Self::Early => "another library starts threads before the agent can begin",
             Self::NotSeparate => "it could have no record of its own, and adds to its parent's",
+        }
+    }
+}
+
+/// What a record tells of processes that were not armed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Refusals {
+    /// How many there were.
+    pub count: u64,
+    /// Why the last was not: a [`Reason`].
+    pub last: u32,
+    /// The system's error number that goes with that, or 0.
+    pub errno: u32,
+    /// Why any was not, as in [`Live::reasons`].
+    pub reasons: u64,
+}
+
+impl Refusals {
+    /// Those of a record.
+    #[must_use]
+    pub fn of(live: &Live) -> Self {
+        Self {
+            count: live.refused.get(),
+            last: live.reason.get(),
+            errno: live.errno.get(),
+            reasons: live.reasons.get(),
+        }
+    }
+
+    /// All reasons that are known; records of before know the last.
+    pub fn reasons(self) -> impl Iterator<Item = Reason> {
+        let last = Reason::from_number(self.last).map_or(0, Reason::bit);
+        let all = Reason::ALL.into_iter();
+        all.filter(move |reason| (self.reasons | last) & reason.bit() != 0)
+    }
+
+    /// How many processes there were, of which so many were armed, if that can be told: those that have their text back
+    /// were armed before, and those that add to their parent's record were armed by another one.
+    #[must_use]
+    pub fn processes(self, armed: u64) -> Option<u64> {
+        let is_only = |one| self.reasons().all(|reason| reason == one) && self.last != 0;
+        let has = |one| self.reasons().any(|reason| reason == one);
+        match is_only(Reason::Patched) {
+            true => Some(armed.max(self.count)),
+            false if has(Reason::Patched) || has(Reason::NotSeparate) => None,
+            false => Some(armed.saturating_add(self.count)),
         }
     }
 }
@@ -326,6 +370,7 @@ pub const fn live_offset(field: Field) -> u64 {
         Field::Sound => offset_of!(Live, sound),
         Field::Without => offset_of!(Live, without),
         Field::File => offset_of!(Live, file),
+        Field::Reasons => offset_of!(Live, reasons),
     };
     LIVE + within as u64
 }
@@ -355,4 +400,6 @@ pub enum Field {
     Without,
     /// [`Live::file`].
     File,
+    /// [`Live::reasons`].
+    Reasons,
 }

@@ -9,11 +9,10 @@ use tomo_export::words::counted;
 use tomo_export::{Collected, Findings, Group, Located, Observed, Paths, Picture, collect, locate};
 use tomo_program::{Cache, Progress as _, hexadecimal};
 use tomo_wire::ModuleId;
-use tomo_wire::record::Reason;
 
 use super::Source;
 use crate::bar::Bar;
-use crate::session::{failing, started_without};
+use crate::session::{failing, share, started_without, why};
 
 /// Makes pictures. A module is loaded once, however many pictures it is in.
 pub(super) struct Gatherer<'g> {
@@ -195,7 +194,7 @@ fn modules(collected: &Collected) -> (Vec<ModuleId>, Vec<PathBuf>) {
         if !modules.contains(&group.module) {
             modules.push(group.module);
         }
-        if !(group.is_unseen() && group.marks.live.refused.0 == 0) {
+        if !(group.is_unseen() && group.marks.live.refused.count == 0) {
             seen.push(group.module);
         }
     }
@@ -217,24 +216,13 @@ fn of_module(collected: &Collected, module: ModuleId) -> Vec<&Group> {
 /// What is to be said of records that not all processes contributed to.
 fn unarmed(name: &str, group: &Group) -> Option<String> {
     let live = &group.marks.live;
-    let (refused, reason, errno) = live.refused;
-    if refused > 0 {
-        let reason = Reason::from_number(reason);
-        let all = Reason::processes(reason, live.armed, refused);
-        // Those of another record were armed, too, in which these are.
-        let share = match reason {
-            Some(Reason::NotSeparate) if refused == 1 => "a process".into(),
-            Some(Reason::NotSeparate) => format!("{refused} processes"),
-            _ => format!("{refused} of {}", counted(all, "process", "processes")),
-        };
-        let what = failing(reason);
-        let reason = reason.map_or("unknown reason", Reason::words);
-        let system = match i32::try_from(errno) {
-            Ok(number) if number > 0 => format!(" ({})", std::io::Error::from_raw_os_error(number)),
-            _ => String::new(),
-        };
+    let refusals = live.refused;
+    if refusals.count > 0 {
         return Some(format!(
-            "tomo: {name}: {what} in {share} of a run: {reason}{system}"
+            "tomo: {name}: {} in {} of a run: {}",
+            failing(refusals),
+            share(refusals, live.armed),
+            why(refusals)
         ));
     }
     (live.armed == 0).then(|| format!("tomo: {name}: no process has been observed so far"))

@@ -67,17 +67,39 @@ fn processes_that_were_not_observed_are_told() {
     bench.run("out", 1, &program, &Seen::blocks(&RAN));
     let path = bench.path("out/run-1/m.record");
     let mut record = fs::read(&path).expect("there");
-    let mut set = |field, value: u32| {
-        let at = live_offset(field) as usize;
-        record[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    let mut says = |last: Reason, reasons: &[Reason], words: &[&str]| {
+        let reasons = reasons.iter().map(|reason| reason.bit() as u32).sum();
+        let fields = [Field::Refused, Field::Reason, Field::Reasons];
+        for (field, value) in fields.into_iter().zip([2, last as u32, reasons]) {
+            let at = live_offset(field) as usize;
+            record[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        fs::write(&path, &record).expect("written");
+        let said = bench.tomo(&["report", "out"]);
+        assert_eq!(said.code, Some(0));
+        assert!(words.iter().all(|it| said.err.contains(it)), "{}", said.err);
     };
-    set(Field::Refused, 2);
-    set(Field::Reason, Reason::Traced as u32);
-    fs::write(&path, record).expect("written");
-    let said = bench.tomo(&["report", "out"]);
-    assert_eq!(said.code, Some(0));
-    let words = "sample: not observed in 2 of 3 processes of a run: it runs under a debugger";
-    assert!(said.err.contains(words), "{}", said.err);
+    let debugger = "it runs under a debugger";
+    // As records of before have it.
+    let all = format!("sample: not observed in 2 of 3 processes of a run: {debugger}");
+    says(Reason::Traced, &[], &[&all]);
+    says(Reason::Traced, &[Reason::Traced], &[&all]);
+    let both = [Reason::Traced, Reason::Emulated];
+    let begin = "not observed in 2 of 3 processes of a run: for several reasons: ";
+    says(
+        Reason::Emulated,
+        &both,
+        &[begin, debugger, "; it runs in Valgrind"],
+    );
+    // Who has its text back was armed before, and is in both figures.
+    let begin = "not observed in 2 processes of a run: for several reasons: ";
+    let mixed = [Reason::Traced, Reason::Patched];
+    says(Reason::Traced, &mixed, &[begin, debugger, "has it back"]);
+    says(
+        Reason::Patched,
+        &mixed[1..],
+        &["in 2 of 2 processes of a run: the program changes"],
+    );
 }
 
 #[test]

@@ -4,10 +4,11 @@ use crate::sample::{module, plan, record, with_live};
 use proptest::prelude::*;
 use tomo_profile::merge::{Counters, Finding, Marks};
 use tomo_profile::records::read_record;
+use tomo_wire::record::Refusals;
 
 fn marks() -> impl Strategy<Value = Marks> {
     let counters = (
-        any::<(u8, (u8, u8, u8), u8)>(),
+        any::<(u8, (u8, u8, u8, u8), u8)>(),
         any::<(u8, u8, u8, (u8, u8))>(),
     );
     let hits = prop::collection::vec(any::<bool>(), 6);
@@ -17,7 +18,12 @@ fn marks() -> impl Strategy<Value = Marks> {
         created: created.into(),
         live: Counters {
             armed: one.0.into(),
-            refused: (one.1.0.into(), one.1.1.into(), one.1.2.into()),
+            refused: Refusals {
+                count: one.1.0.into(),
+                last: one.1.1.into(),
+                errno: one.1.2.into(),
+                reasons: one.1.3.into(),
+            },
             without: one.2.into(),
             traps: two.0.into(),
             foreign_traps: two.1.into(),
@@ -100,6 +106,6 @@ fn counters_are_the_largest_of_any() {
         read_record(&bytes).expect("sound").marks
     };
     let all = joined(&with(3, 0), &with(1, 2));
-    assert_eq!((all.live.armed, all.live.refused.0), (3, 2));
+    assert_eq!((all.live.armed, all.live.refused.count), (3, 2));
     assert_eq!((all.run, all.created), ([7; 16], 42));
 }
