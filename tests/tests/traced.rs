@@ -198,6 +198,23 @@ fn in_valgrind_nothing_is_expected_to_come_later() {
     );
 }
 
+/// Valgrind complains of the program's wrong addresses, with the numbers of processes, and of nothing that we ask.
+#[test]
+fn in_valgrind_what_is_wrongly_addressed_is_told_as_alone() {
+    let pool = Pool::new(program()).expect("a pool");
+    let run = |mut command: Command| {
+        command.arg("--quiet").arg(program()).arg("nowhere_at_all");
+        complete(command, b"").expect("run")
+    };
+    let alone = run(Command::new("valgrind"));
+    let armed = run(pool.command(Path::new("valgrind")));
+    assert_eq!(text(&armed.stdout), text(&alone.stdout));
+    assert_eq!(armed.status.code(), alone.status.code());
+    let said = text(&armed.stderr);
+    assert!(!said.contains("unknown"), "{said}");
+    is_refused(&live(&pool), Reason::Emulated);
+}
+
 /// So do programs in containers that were built for another processor than the machine has.
 #[test]
 fn in_qemu_nothing_is_armed_and_the_program_runs() {

@@ -162,10 +162,9 @@ const AGENT: &CStr = c"libtomo_agent.so";
 fn own_name<'m>(module: &Module<'m>) -> Option<&'m CStr> {
     let start = module.told_address(STRINGS)?;
     let name = start.wrapping_add(module.told(NAME)? as usize);
+    module.holds(name).then_some(())?;
     // SAFETY: a string of the table that the loader uses for each symbol that it binds; it ends with a zero byte.
-    module
-        .holds(name)
-        .then(|| unsafe { CStr::from_ptr(name as *const _) })
+    Some(unsafe { CStr::from_ptr(name as *const _) })
 }
 
 /// The symbols that a module offers to others.

@@ -37,14 +37,20 @@ fn a_record_cut_anywhere_is_named_and_the_rest_merges() {
     }
 }
 
-/// One record that is cut costs a merge that record, and nothing else.
-#[test]
-fn a_merge_goes_on_without_a_record_that_is_cut() {
+/// A run, and the second beside it is there to be spoiled; with the report of the first alone.
+fn beside_one_that_is_sound() -> (Bench, String) {
     let bench = Bench::new();
     let program = bench.sample();
     bench.run("out", 1, &program, &Seen::blocks(&RAN));
     let expected = bench.tomo(&["report", "out", "--format", "lcov"]).well();
     bench.run("out", 2, &program, &Seen::blocks(&[0x1010]));
+    (bench, expected)
+}
+
+/// One record that is cut costs a merge that record, and nothing else.
+#[test]
+fn a_merge_goes_on_without_a_record_that_is_cut() {
+    let (bench, expected) = beside_one_that_is_sound();
     let path = bench.path("out/run-2/m.record");
     let record = fs::read(&path).expect("there");
     for end in [0, 1, 100, 4096, record.len() - 1] {
@@ -285,11 +291,7 @@ fn tabs_and_line_breaks_of_names_are_those_of_files_in_cobertura_too() {
 /// What a newer tomo says of records may change what they mean.
 #[test]
 fn documents_of_a_newer_version_are_told() {
-    let bench = Bench::with_a_run();
-    let program = bench.sample();
-    bench.run("out", 1, &program, &Seen::blocks(&RAN));
-    let expected = bench.tomo(&["report", "out", "--format", "lcov"]).well();
-    bench.run("out", 2, &program, &Seen::blocks(&[0x1010]));
+    let (bench, expected) = beside_one_that_is_sound();
     let path = bench.path("out/run-2/run.json");
     let text = fs::read_to_string(&path).expect("there");
     fs::write(&path, text.replace("tomo.run/1", "tomo.run/99")).expect("written");
