@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::personality::{self, Persona};
@@ -76,6 +76,21 @@ impl Units {
         }
         Ok(units)
     }
+}
+
+/// What was recorded of units held against those that ran; none where they agree.
+#[must_use]
+pub fn differences<T: Ord + std::fmt::Debug>(
+    hit: &BTreeSet<T>,
+    missed: &BTreeSet<T>,
+    ran: &BTreeSet<T>,
+) -> Option<String> {
+    let false_hits: Vec<&T> = hit.difference(ran).collect();
+    let false_misses: Vec<&T> = missed.intersection(ran).collect();
+    let same = false_hits.is_empty() && false_misses.is_empty();
+    (!same).then(|| {
+        format!("recorded, not executed {false_hits:x?}; executed, not recorded {false_misses:x?}")
+    })
 }
 
 /// A command under `tomo cover` with `options`, in a folder of its own.
@@ -320,11 +335,23 @@ pub fn as_stepped(program: &Path) -> Command {
 /// # Errors
 /// If it does not start, or addresses cannot be had so.
 pub fn complete_as_stepped(command: Command, input: &[u8]) -> Result<Output> {
+    at_stepped_addresses(|| complete(command, input))
+}
+
+/// The same of a command whose files are open already.
+///
+/// # Errors
+/// As for [`complete_as_stepped`].
+pub fn run_as_stepped(mut command: Command) -> Result<ExitStatus> {
+    at_stepped_addresses(|| Ok(command.status()?))
+}
+
+fn at_stepped_addresses<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     let before = personality::get()?;
     personality::set(before | Persona::ADDR_NO_RANDOMIZE)?;
-    let output = complete(command, input);
+    let done = run();
     personality::set(before)?;
-    output
+    done
 }
 
 /// The plan beside a record, which that of a single process shares with others.

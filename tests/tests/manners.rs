@@ -402,16 +402,20 @@ fn where_only_the_agent_is_handed_on_all_is_as_without_it() {
     }
 }
 
+/// By what takes an agent.
 #[test]
 fn a_static_program_is_refused_with_its_reason() {
     let program = built("gcc", &["-O1", "-static", "-pthread", "-w"]);
-    let covering = Covering::new().expect("a folder");
-    let mut command = covering.command(&[]).expect("tomo");
-    command.arg(&program);
-    let output = complete(command, b"").expect("run");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(said.contains("statically linked"), "{said}");
+    for command in ["count", "paths", "chains", "predicates"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut tomo = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+        tomo.env("TOMO_CACHE_DIR", folder.path()).arg(command);
+        tomo.arg("-o").arg(folder.path().join("out")).arg(&program);
+        let output = complete(tomo, b"").expect("run");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        assert!(said.contains("statically linked"), "{command}: {said}");
+    }
 }
 
 #[test]

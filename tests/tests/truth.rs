@@ -6,10 +6,8 @@
 //! looked at unless [`ALL`] is set in the environment, as `cargo xtask bench truth --all` does. What was
 //! looked at is printed, one JSON object a build.
 
-use std::collections::BTreeSet;
-
 use tomo_testkit::corpus::{Built, Compiler, Level, Recipe, Source, build, given};
-use tomo_testkit::coverage::Covering;
+use tomo_testkit::coverage::{Covering, differences};
 use tomo_testkit::steps::{Kind, Outside, Trace, Transition, observe};
 use tomo_testkit::tomo;
 use tomo_testkit::truth::{Model, Verdict};
@@ -101,20 +99,6 @@ fn covered(built: &Built, model: &Model, traces: &[Trace]) -> Judged {
         }
     }
     Judged { wrong, edges: told }
-}
-
-/// What was recorded of units held against those that ran; none where they agree.
-fn differences<T: Ord + std::fmt::Debug>(
-    hit: &BTreeSet<T>,
-    missed: &BTreeSet<T>,
-    ran: &BTreeSet<T>,
-) -> Option<String> {
-    let false_hits: Vec<&T> = hit.difference(ran).collect();
-    let false_misses: Vec<&T> = missed.intersection(ran).collect();
-    let same = false_hits.is_empty() && false_misses.is_empty();
-    (!same).then(|| {
-        format!("recorded, not executed {false_hits:x?}; executed, not recorded {false_misses:x?}")
-    })
 }
 
 fn check(recipes: impl IntoIterator<Item = Recipe>, least: &Least) {

@@ -72,7 +72,7 @@ same, and one line on standard error says at its end why it was not observed.";
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    Started::find(&arguments.command, |started| {
+    Started::find_unarmed(&arguments.command, |started| {
         let ended = match prepare(arguments, &started) {
             Ok(ready) => {
                 let ended = ready.run(&started)?;
@@ -97,7 +97,7 @@ fn prepare(arguments: &Arguments, started: &Started<'_>) -> Result<Ready> {
         let pool = Pool::open(path)?.with(arguments.whose.forks());
         pool.add(&modules.observed, &store.images, what.how(), &bar)?;
         let agent = Agent::in_cache(pool.path())?;
-        return Ok(Ready::with_pool(started, &pool, agent, modules.sanitized));
+        return Ready::with_pool(started, &pool, agent, &modules);
     }
     let stem = Observed::of(&Chosen::executable(&started.target));
     let output = match arguments.output.to_str() {
@@ -218,6 +218,7 @@ Example:
             agent: &agent,
             roster: &pool.roster(),
             sanitized,
+            outside: None,
         };
         for (name, value) in arming.variables(|_| None) {
             let text = value.to_str().context("the pool's path is not UTF-8")?;

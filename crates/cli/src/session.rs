@@ -2,7 +2,7 @@
 //!
 //! Whatever goes wrong on our side, the program runs all the same.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,14 @@ use std::time::SystemTime;
 use anyhow::{Context as _, Result};
 use tomo_export::words::{counted, some_of};
 use tomo_export::{Located, locate};
-use tomo_launch::{Agent, Arming, Ended, Observed, Pool, Run, RunFolder, Target, read_live};
+use tomo_launch::{
+    Agent, Arming, Ended, Observed, Outside, Pool, Run, RunFolder, Target, TargetError, read_live,
+};
 use tomo_program::{Cache, Progress, read_regular};
 use tomo_wire::environment;
 use tomo_wire::record::{Live, Reason, Refusals};
 
-use crate::observe::{OneModule, Store, companions};
+use crate::observe::{Modules, OneModule, Store, companions};
 
 /// A command line whose program was found.
 pub(crate) struct Started<'a> {
@@ -32,12 +34,28 @@ impl<'a> Started<'a> {
         words: &'a [OsString],
         then: impl FnOnce(Started<'a>) -> Result<ExitCode>,
     ) -> Result<ExitCode> {
+        Self::find_by(Target::find, words, then)
+    }
+
+    /// The same where the program may be linked statically.
+    pub(crate) fn find_unarmed(
+        words: &'a [OsString],
+        then: impl FnOnce(Started<'a>) -> Result<ExitCode>,
+    ) -> Result<ExitCode> {
+        Self::find_by(Target::find_unarmed, words, then)
+    }
+
+    fn find_by(
+        find: fn(&OsStr, Option<&OsStr>) -> Result<Target, TargetError>,
+        words: &'a [OsString],
+        then: impl FnOnce(Started<'a>) -> Result<ExitCode>,
+    ) -> Result<ExitCode> {
         tomo_launch::keep_going();
         tomo_launch::is_to_start(words.len());
         let Some(name) = words.first() else {
             return Ok(ExitCode::from(2));
         };
-        match Target::find(name, std::env::var_os("PATH").as_deref()) {
+        match find(name, std::env::var_os("PATH").as_deref()) {
             Err(error) if error.is_missing() => {
                 say!("tomo: {error}");
                 Ok(ExitCode::from(127))
@@ -111,6 +129,8 @@ pub(crate) struct Ready {
     agent: Agent,
     roster: PathBuf,
     sanitized: bool,
+    /// What arms the program itself, if it is linked statically.
+    outside: Option<Outside>,
 }
 
 impl Ready {
@@ -125,6 +145,7 @@ impl Ready {
         folder.describe(&started.target, &run, None)?;
         Ok(Self {
             roster: folder.roster()?,
+            outside: folder.outside(&started.target)?,
             folder: Some(folder),
             run,
             agent,
@@ -137,15 +158,16 @@ impl Ready {
         started: &Started<'_>,
         pool: &Pool,
         agent: Agent,
-        sanitized: bool,
-    ) -> Self {
-        Self {
+        modules: &Modules,
+    ) -> Result<Self> {
+        Ok(Self {
             folder: None,
             run: started.described(),
             agent,
             roster: pool.roster(),
-            sanitized,
-        }
+            sanitized: modules.sanitized,
+            outside: pool.outside(&started.target, &modules.observed)?,
+        })
     }
 
     /// Runs the program, and says of which modules nothing was learnt.
@@ -154,6 +176,7 @@ impl Ready {
             agent: &self.agent,
             roster: &self.roster,
             sanitized: self.sanitized,
+            outside: self.outside.as_ref(),
         };
         let ended = started.run(Some(arming))?;
         let Some(folder) = &self.folder else {

@@ -85,7 +85,7 @@ struct Traced {
     witness: Witnesses,
 
     /// What witnesses are made of: code of their own in the program, or breakpoints that `tomo` attends to from outside, which
-    /// is slow, and all that can be done with programs that are linked statically.
+    /// is slow, and all that traces programs that are linked statically.
     #[arg(long, value_enum)]
     collect: Option<Collected>,
 
@@ -192,14 +192,13 @@ fn trace(arguments: &Traced) -> Result<ExitCode> {
         }
         found => found?,
     };
-    let is_static = target.interpreter.as_os_str().is_empty();
     let collect = match arguments.collect {
         Some(collect) => collect,
-        None if is_static => Collected::Breakpoint,
+        None if target.is_static() => Collected::Breakpoint,
         None => Collected::Detour,
     };
-    if is_static && collect == Collected::Detour {
-        return Err(TargetError::without_loader(target.executable).into());
+    if target.is_static() && collect == Collected::Detour {
+        return Err(TargetError::Static(target.executable).into());
     }
     let session = match Session::prepare(arguments, &target, collect) {
         Ok(session) => session,

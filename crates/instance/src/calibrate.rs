@@ -187,6 +187,7 @@ impl Bench<'_> {
             agent: self.agent,
             roster: &roster,
             sanitized: self.measured.sanitized,
+            outside: None,
         };
         let ran = self.run(Some(arming))?;
         let armed = carried.iter().any(|one| {

@@ -169,6 +169,7 @@ impl Instance {
             agent: &self.agent,
             roster: &run.roster,
             sanitized: known.as_ref().is_some_and(|known| known.sanitized),
+            outside: None,
         });
         let mut extra = Extra::default();
         if let Some(run) = &run {

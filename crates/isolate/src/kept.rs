@@ -32,6 +32,7 @@ impl Session {
             agent: &self.agent,
             roster: &roster,
             sanitized: false,
+            outside: None,
         };
         let variables = arming.variables(|name| std::env::var_os(name));
         let (ran, outcome) = self.labelled(case, &variables)?;

@@ -156,6 +156,7 @@ impl Session {
                 agent: &self.agent,
                 roster: &roster,
                 sanitized: false,
+                outside: None,
             };
             let variables = arming.variables(|name| std::env::var_os(name));
             let (_, outcome) = self.labelled(cases[number], &variables)?;

@@ -135,6 +135,7 @@ impl Session {
             agent: &self.agent,
             roster: &roster,
             sanitized: false,
+            outside: None,
         };
         let variables = arming.variables(|name| std::env::var_os(name));
         let labelled = self.labelled(case, &variables);

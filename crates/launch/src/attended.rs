@@ -15,6 +15,7 @@
 //! | part | file |
 //! |---|---|
 //! | a program started and attended to its end | this |
+//! | it is held back until then | `attended/held.rs` |
 //! | what happens to its threads | `attended/events.rs` |
 //! | time and random numbers, alike in each run | `attended/calm.rs` |
 //! | process numbers, alike in each run | `attended/apart.rs` |
@@ -29,32 +30,30 @@
 mod apart;
 mod calm;
 mod events;
+pub(crate) mod held;
 mod space;
 #[expect(
     unsafe_code,
     reason = "asks the system what no safe library offers; SAFETY.md argues it"
 )]
-mod system;
+pub(crate) mod system;
 mod tracks;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsRawFd as _;
+use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use nix::sys::ptrace::{self, Options};
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-use nix::unistd::Pid;
+use nix::sys::ptrace::Options;
 use tomo_weave::Breakpoint;
 
 use crate::passing::Passing;
 use crate::start::Extra;
-use crate::{Ended, Observed, StartError, Target, numbered, scarce, stand_in};
+use crate::{Ended, Observed, StartError, Target, scarce, stand_in};
 use calm::Calming;
 use events::Attending;
+use held::Hold;
 use space::Wanted;
-use system::Held;
 
 pub use calm::Calm;
 pub use tracks::Keep;
@@ -110,42 +109,16 @@ pub fn attend(
     command.arg0(name).args(arguments);
     extra.hand_on(&mut command);
     scarce::hand_on(&mut command);
-    let (mut hear, tell) = io::pipe().map_err(failed)?;
-    let (told, mut permit) = io::pipe().map_err(failed)?;
-    let held = Held {
-        tell,
-        told,
-        other: permit.as_raw_fd(),
+    let hold = Hold {
+        options: options(calm.is_some()),
         calmed: calm.is_some(),
         apart,
+        open: Vec::new(),
     };
     let passing = Passing::prepare().map_err(StartError::Lost)?;
     passing.hand_on(&mut command);
-    system::hold_back(&mut command, held);
-    numbered::hand_on(&mut command, name);
     stand_in::is_started();
-    std::thread::scope(|scope| {
-        // It comes back when the program has started, which waits for this thread. With the command goes its end of the pipe.
-        let mut spawning = Some(scope.spawn(move || command.spawn()));
-        let mut spawned = || spawning.take()?.join().ok();
-        let mut number = [0; 4];
-        let process = match hear.read_exact(&mut number) {
-            Ok(()) => i32::from_le_bytes(number),
-            Err(error) => {
-                return Err(failed(spawned().and_then(Result::err).unwrap_or(error)));
-            }
-        };
-        let seized = ptrace::seize(Pid::from_raw(process), options(calm.is_some()));
-        let answer = match seized {
-            Ok(()) => system::ATTENDED,
-            Err(_) => system::ALONE,
-        };
-        permit.write_all(&[answer]).map_err(StartError::Lost)?;
-        if (seized.is_err() || !starts(process))
-            && let Some(Err(error)) = spawned()
-        {
-            return Err(failed(error));
-        }
+    let begun = held::begin((command, name), hold, |process, refused| {
         passing.to(process);
         let wanted = points.map(|points| Wanted {
             module: &points.module.path,
@@ -153,15 +126,16 @@ pub fn attend(
             points: points.points,
         });
         let attending = Attending::new(process, wanted, calm.map(Calming::new), keep);
-        let attended = attending.complete(seized.err().map(io::Error::from));
-        if is_apart && let Some(Ok(mut child)) = spawned() {
-            // Who waited for the program, and is over.
-            let _ = child.wait();
-        }
-        attended
-            .inspect(|attended| stand_in::has_ended(attended.ended))
-            .map_err(StartError::Lost)
-    })
+        attending.complete(refused)
+    });
+    let (mut child, attended) = begun.map_err(failed)?;
+    if is_apart {
+        // Who waited for the program, and is over.
+        let _ = child.wait();
+    }
+    attended
+        .inspect(|attended| stand_in::has_ended(attended.ended))
+        .map_err(StartError::Lost)
 }
 
 /// What is asked of the system about a program. One that is calmed cannot go on if nobody answers, so it ends with this process.
@@ -175,19 +149,4 @@ fn options(is_calmed: bool) -> Options {
         | Options::PTRACE_O_TRACESYSGOOD
         | Options::PTRACE_O_EXITKILL;
     if is_calmed { always | calmed } else { always }
-}
-
-/// Waits until a process that was held back becomes the program; whether it does.
-fn starts(process: i32) -> bool {
-    let id = Id::Pid(Pid::from_raw(process));
-    let flags = WaitPidFlag::WEXITED
-        | WaitPidFlag::WSTOPPED
-        | WaitPidFlag::WNOWAIT
-        | WaitPidFlag::__WALL
-        | WaitPidFlag::__WNOTHREAD;
-    // Who ends before that is left to the standard library, which waits for it itself.
-    !matches!(
-        waitid(id, flags),
-        Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..))
-    )
 }

@@ -28,6 +28,7 @@ use zerocopy::IntoBytes as _;
 use zerocopy::little_endian::U32;
 
 use crate::images::Baked;
+use crate::outside::{Outside, OutsideError};
 use crate::private;
 use crate::room::Room;
 use crate::seen::read_live;
@@ -343,6 +344,30 @@ impl RunFolder {
             Some(window) => window.join(file.as_raw_fd().to_string()),
             None => path_of(file),
         }
+    }
+
+    /// What arms `target` in this run, if that is a static program and one of the modules.
+    ///
+    /// # Errors
+    /// Where a file cannot be read, or something is asked for that takes an agent.
+    pub fn outside(&self, target: &Target) -> Result<Option<Outside>, OutsideError> {
+        let executable = |armed: &&Armed| armed.module.is_program(target);
+        let Some(armed) = self.modules.iter().find(executable) else {
+            return Ok(None);
+        };
+        if self.crashes.is_some() {
+            return Err(OutsideError::NeedsAgent("--crashes"));
+        }
+        if self.forks == Forks::Separate {
+            return Err(OutsideError::NeedsAgent("--fork separate"));
+        }
+        let image = armed.image.as_ref().unwrap_or(&armed.text);
+        let outside = image.try_clone().and_then(|image| {
+            let text = armed.text.try_clone()?;
+            Outside::of(&armed.module, (image, text), &armed.record)
+        });
+        let failed = |error| OutsideError::Io(armed.record.clone(), error);
+        outside.map(Some).map_err(failed)
     }
 
     /// Writes what is known about the run; once when it begins, and once when it has ended.

@@ -18,6 +18,8 @@
 //! | `inherited.rs` | how broken pipes are to be handled |
 //! | `scarce.rs` | the program runs where there is too little memory for more |
 //! | `attended.rs` | a program that this process attends to: breakpoints, calm |
+//! | `outside.rs` | a static program is armed from outside |
+//! | `auxiliary.rs` | what the kernel hands to a program |
 //! | `passing.rs` | signals are passed on |
 //! | `job.rs` | this process stops where the program does |
 //! | `numbered.rs` | the program's number, where its environment names it |
@@ -30,6 +32,7 @@
 
 mod agent;
 mod attended;
+mod auxiliary;
 mod folder;
 mod forks;
 mod images;
@@ -51,6 +54,7 @@ mod modules;
 )]
 mod numbered;
 mod orphans;
+mod outside;
 #[expect(
     unsafe_code,
     reason = "handles signals and sends them by their numbers; SAFETY.md argues it"
@@ -83,6 +87,7 @@ pub use forks::{Forks, records};
 pub use images::{ChosenPaths, How, ImageError, Images, Markings, Weighed};
 pub use live::{Live, LiveError};
 pub use modules::{Choice, Chosen, Found, Observed, is_path, is_sanitized, modules};
+pub use outside::{Outside, OutsideError};
 pub use passing::keep_going;
 pub use pool::{Pool, PoolError};
 pub use private::NotPrivate;

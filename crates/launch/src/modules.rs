@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use memchr::memmem;
-use tomo_program::{Headers, Identity, Key, Needed, hexadecimal};
+use tomo_program::{Headers, Identity, Key, Needed, hexadecimal, is_static_in};
 use tomo_wire::{FileStamp, ModuleId};
 
 use crate::{Placed, Target};
@@ -99,17 +99,17 @@ impl Observed {
         Ok(Self {
             id: module_id(&identity).ok_or_else(long)?,
             stem: identity.file_stem(),
-            stamp: FileStamp {
-                device: found.dev().into(),
-                inode: found.ino().into(),
-                length: found.len().into(),
-                modified: (found.mtime() * 1_000_000_000 + found.mtime_nsec()).into(),
-                changed: (found.ctime() * 1_000_000_000 + found.ctime_nsec()).into(),
-            },
+            stamp: stamp_of(&found),
             late: chosen.late,
             placed: chosen.placed,
             path,
         })
+    }
+
+    /// Whether it is `target` itself, and that is linked statically.
+    pub(crate) fn is_program(&self, target: &Target) -> bool {
+        let is_same = || fs::canonicalize(&target.executable).is_ok_and(|path| path == self.path);
+        target.is_static() && is_same()
     }
 
     /// Its build id, or the hash of its content if it has none, in hexadecimal digits.
@@ -129,11 +129,13 @@ impl Observed {
 
     /// Whether code of the module with these bytes runs where no trap may be met: with all signals blocked by system calls of its
     /// own, which nothing can keep from it (C libraries and their loaders, and the runtimes of
-    /// sanitizers and of Go, wherever they are linked in), or at the end of a piece of a stack, where a signal's frame has no room.
+    /// sanitizers and of Go, wherever they are linked in), or at the end of a piece of a stack, where a signal's frame has no room. In
+    /// a static program there is nobody who would handle one.
     pub(crate) fn bears_no_traps(&self, bytes: &[u8]) -> bool {
         let name = self.path.file_name().unwrap_or_default().as_bytes();
         let holds = |text: &&[u8]| memmem::find(bytes, text).is_some();
-        C_LIBRARIES.iter().any(|start| name.starts_with(start)) || RUNTIMES.iter().any(holds)
+        let is_library = C_LIBRARIES.iter().any(|start| name.starts_with(start));
+        is_library || is_static_in(bytes) || RUNTIMES.iter().any(holds)
     }
 }
 
@@ -156,6 +158,17 @@ const RUNTIMES: [&[u8]; 4] = [
     b"qemu: uncaught target signal",
     b"unable to allocate additional stack space",
 ];
+
+/// What tells of a file that it is still the one that was looked at.
+pub(crate) fn stamp_of(found: &Metadata) -> FileStamp {
+    FileStamp {
+        device: found.dev().into(),
+        inode: found.ino().into(),
+        length: found.len().into(),
+        modified: (found.mtime() * 1_000_000_000 + found.mtime_nsec()).into(),
+        changed: (found.ctime() * 1_000_000_000 + found.ctime_nsec()).into(),
+    }
+}
 
 /// An identity as formats state it.
 fn module_id(identity: &Identity) -> Option<ModuleId> {
@@ -188,6 +201,7 @@ pub fn modules(target: &Target, choice: &Choice) -> io::Result<Found> {
     let mut chosen = vec![Chosen::executable(target)];
     let mut missing = Vec::new();
     let libraries = match choice {
+        _ if target.is_static() => Vec::new(),
         Choice::Own if needs_only_the_system(executable) => Vec::new(),
         _ => libraries(target)?,
     };

@@ -21,9 +21,10 @@ use tomo_wire::{Refusal, of_schema};
 
 use crate::folder::{Files, Listed, roster_bytes, write_record};
 use crate::images::Baked;
+use crate::outside::{Outside, OutsideError};
 use crate::private::{self, NotPrivate};
 use crate::room::Room;
-use crate::{Forks, How, ImageError, Images, Observed};
+use crate::{Forks, How, ImageError, Images, Observed, Target};
 
 /// A folder that runs share.
 #[derive(Debug)]
@@ -111,6 +112,29 @@ impl Pool {
             self.add_one(module, &baked)?;
         }
         self.list(modules)
+    }
+
+    /// What arms `target` by way of this pool, if that is a static program and one of `modules`.
+    ///
+    /// # Errors
+    /// Where a file cannot be read, or processes are to be kept apart, which takes an agent.
+    pub fn outside(
+        &self,
+        target: &Target,
+        modules: &[Observed],
+    ) -> Result<Option<Outside>, OutsideError> {
+        let Some(module) = modules.iter().find(|module| module.is_program(target)) else {
+            return Ok(None);
+        };
+        if self.forks == Forks::Separate {
+            return Err(OutsideError::NeedsAgent("--fork separate"));
+        }
+        let [image, record] = ["image", "record"].map(|kind| self.file(&module.stem, kind));
+        let files = private::open(&image, true).and_then(|file| Ok((file.try_clone()?, file)));
+        let outside = files.and_then(|files| Outside::of(module, files, &record));
+        outside
+            .map(Some)
+            .map_err(|error| OutsideError::Io(image, error))
     }
 
     fn file(&self, stem: &str, kind: &str) -> PathBuf {

@@ -13,7 +13,7 @@ use tomo_wire::environment;
 use crate::job::{self, Job};
 use crate::modules::is_sanitizer;
 use crate::passing::Passing;
-use crate::{Agent, Target, inherited, numbered, orphans, scarce, stand_in};
+use crate::{Agent, Outside, Target, inherited, numbered, orphans, scarce, stand_in};
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub struct Arming<'a> {
     pub roster: &'a Path,
     /// Whether the program has an address sanitizer; see [`Found::sanitized`](crate::Found).
     pub sanitized: bool,
+    /// What arms the program itself, if nothing can be loaded into it.
+    pub outside: Option<&'a Outside>,
 }
 
 impl Arming<'_> {
@@ -207,10 +209,13 @@ pub fn start_with(
     let passing = Passing::prepare().map_err(StartError::Lost)?;
     let job = Job::ours();
     passing.hand_on(&mut command);
-    numbered::hand_on(&mut command, name);
     stand_in::is_started();
     let failed = |error| StartError::NotStarted(target.command.clone(), error);
-    let child = command.spawn().inspect_err(without_room).map_err(failed)?;
+    let child = match armed.and_then(|arming| arming.outside) {
+        Some(outside) => outside.spawn(command, name),
+        None => spawn(command, name),
+    };
+    let child = child.inspect_err(without_room).map_err(failed)?;
     passing.to(child.id() as i32);
     stand_in::runs_as(child.id() as i32);
     Ok(Started {
@@ -218,6 +223,12 @@ pub fn start_with(
         passing,
         job,
     })
+}
+
+/// Starts the program of `command`, called as `name`.
+pub(crate) fn spawn(mut command: Command, name: &OsStr) -> io::Result<Child> {
+    numbered::hand_on(&mut command, name);
+    command.spawn()
 }
 
 /// Where the system has no room for one process more it has room for the program in the place of this one; and where it has none for

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use tomo_program::{Binary, Needed, read_regular};
+use tomo_program::is_static;
 
 /// A command that can be started and observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum TargetError {
     Foreign(PathBuf),
     /// Nothing loads libraries into it.
     #[error(
-        "{}: is statically linked, so no agent can be loaded into it; only dynamically linked programs can be observed so far",
+        "{}: is statically linked, so no agent can be loaded into it; `tomo cover` and `tomo trace` observe such programs",
         .0.display()
     )]
     Static(PathBuf),
@@ -59,18 +59,6 @@ pub enum TargetError {
 }
 
 impl TargetError {
-    /// Of a file that names no loader: what needs others is a library, and so is what nothing can begin in, though it needs
-    /// none; all else is static.
-    #[must_use]
-    pub fn without_loader(path: PathBuf) -> Self {
-        let needed = File::open(&path).ok().and_then(|file| Needed::of(&file));
-        let needs_others = needed.is_some_and(|needed| !needed.names.is_empty());
-        match needs_others || begins_nowhere(&path) {
-            true => Self::Library(path),
-            false => Self::Static(path),
-        }
-    }
-
     /// Whether there is nothing to start, for which shells exit with 127.
     #[must_use]
     pub fn is_missing(&self) -> bool {
@@ -88,14 +76,18 @@ impl Target {
     /// Where there is none, or it cannot be observed.
     pub fn find(command: &OsStr, path: Option<&OsStr>) -> Result<Self, TargetError> {
         match Self::find_unarmed(command, path)? {
-            found if found.interpreter.as_os_str().is_empty() => {
-                Err(TargetError::without_loader(found.executable))
-            }
+            found if found.is_static() => Err(TargetError::Static(found.executable)),
             found => Ok(found),
         }
     }
 
-    /// The same where nothing is to be loaded into the program, so that it may be linked statically: then no loader is
+    /// Whether nothing can be loaded into it.
+    #[must_use]
+    pub fn is_static(&self) -> bool {
+        self.interpreter.as_os_str().is_empty()
+    }
+
+    /// The same where nothing need be loaded into the program, so that it may be linked statically: then no loader is
     /// named.
     ///
     /// # Errors
@@ -117,12 +109,6 @@ impl Target {
         }
         Err(TargetError::Nested(command))
     }
-}
-
-/// Whether no program can begin in this file.
-fn begins_nowhere(path: &Path) -> bool {
-    let bytes = read_regular(path).unwrap_or_default();
-    Binary::parse(&bytes).is_ok_and(|binary| binary.entry().is_none())
 }
 
 fn locate(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, TargetError> {
@@ -203,6 +189,7 @@ fn look(path: &Path) -> Result<Kind, TargetError> {
     let interpreter = header.interpreter(&file).map_err(unusable)?;
     match interpreter {
         Some(loader) if !loader.exists() => Err(TargetError::NoLoader(path.into(), loader)),
+        None if !is_static(&file) => Err(TargetError::Library(path.into())),
         loader => Ok(Kind::Program(loader.unwrap_or_default())),
     }
 }

@@ -54,6 +54,7 @@ impl Bench {
             agent: &self.agent,
             roster: &roster,
             sanitized: false,
+            outside: None,
         };
         let status = Command::new(&self.program)
             .arg(way)

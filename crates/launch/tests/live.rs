@@ -68,6 +68,7 @@ impl Prepared {
             agent: &self.agent,
             roster: &roster,
             sanitized: false,
+            outside: None,
         };
         let child = Command::new(&self.program)
             .arg(threads.to_string())

@@ -1,9 +1,9 @@
-//! Which libraries a program names to its loader, read without the rest of the file (System V ABI,
-//! "Dynamic Section").
+//! Which libraries a program names to its loader, and whether it needs one at all, read without the rest of the file (System V
+//! ABI, "Dynamic Section").
 
 use std::fs::File;
 
-use object::elf::{self, FileHeader64};
+use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::endian::LittleEndian as LE;
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
 use object::read::{ReadCache, ReadRef};
@@ -24,6 +24,25 @@ impl Needed {
         let data = ReadCache::new(file);
         read(&data)
     }
+}
+
+/// Whether the ELF file is a program that is linked statically: it names no loader, nor anything that one would have to load,
+/// and something can begin in it.
+#[must_use]
+pub fn is_static(file: &File) -> bool {
+    is_static_in(&ReadCache::new(file))
+}
+
+/// The same of a file in memory, or that is read piece by piece.
+#[must_use]
+pub fn is_static_in<'data>(data: impl ReadRef<'data>) -> bool {
+    let Ok(header) = FileHeader64::<LE>::parse(data) else {
+        return false;
+    };
+    let segments = header.program_headers(LE, data).unwrap_or_default();
+    let names_loader = |segment: &ProgramHeader64<LE>| segment.p_type(LE) == elf::PT_INTERP;
+    let needs_others = || read(data).is_some_and(|needed| !needed.names.is_empty());
+    header.e_entry(LE) != 0 && !segments.iter().any(names_loader) && !needs_others()
 }
 
 /// Tags of entries that change where libraries are looked for, or which.

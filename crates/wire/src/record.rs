@@ -135,6 +135,8 @@ pub enum Reason {
     Touched = 18,
     /// The module is an agent, this one or another: what observes.
     Agent = 19,
+    /// The program is linked statically, and nobody could attend to its start.
+    Unattended = 20,
 }
 
 impl Reason {
@@ -147,7 +149,7 @@ impl Reason {
     }
 
     /// All reasons.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::NoImage,
         Self::ImageNotPrivate,
         Self::ImageRefused,
@@ -167,6 +169,7 @@ impl Reason {
         Self::Early,
         Self::Touched,
         Self::Agent,
+        Self::Unattended,
     ];
 
     /// Its bit in [`Live::reasons`].
@@ -204,6 +207,9 @@ impl Reason {
                 "its file was touched since its image was made, and it has no build id; observe it anew"
             }
             Self::Agent => "it is tomo's own agent, which observes",
+            Self::Unattended => {
+                "it is statically linked, so it is stopped at its start (ptrace), which the system did not allow"
+            }
             Self::Early => "another library starts threads before the agent can begin",
             Self::NotSeparate => "it could have no record of its own, and adds to its parent's",
         }

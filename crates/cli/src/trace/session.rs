@@ -293,6 +293,7 @@ impl<'a> Session<'a> {
             agent,
             roster: &roster,
             sanitized: self.sanitized,
+            outside: None,
         };
         let mut taking = Taking::of(folder.path())?;
         self.begun.store(true, Ordering::Relaxed);

@@ -152,6 +152,7 @@ fn ratio(
         agent,
         roster,
         sanitized: false,
+        outside: None,
     };
     let variables = arming.variables(|name| std::env::var_os(name));
     let mut ratios = Vec::new();

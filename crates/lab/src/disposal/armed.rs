@@ -57,6 +57,7 @@ impl Armed {
             agent: &agent,
             roster: &pool.roster(),
             sanitized: false,
+            outside: None,
         };
         let variables = arming.variables(|name| std::env::var_os(name));
         let file = |kind: &str| pool.path().join(format!("{}.{kind}", observed.stem));

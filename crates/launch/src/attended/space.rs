@@ -8,6 +8,8 @@ use std::path::Path;
 
 use tomo_weave::Breakpoint;
 
+use crate::auxiliary;
+
 /// `int3`.
 const TRAP: [u8; 1] = [0xcc];
 
@@ -40,7 +42,8 @@ impl<'p> Space<'p> {
             return Ok(None);
         }
         let memory = open(process)?;
-        let bias = entry(process)?.wrapping_sub(wanted.entry);
+        let entry = auxiliary::value(process, auxiliary::ENTRY)?;
+        let bias = entry.wrapping_sub(wanted.entry);
         let mut space = Self {
             memory,
             bias,
@@ -105,18 +108,4 @@ impl<'p> Space<'p> {
 fn open(process: i32) -> io::Result<File> {
     let path = format!("/proc/{process}/mem");
     File::options().read(true).write(true).open(path)
-}
-
-/// The loaded address of a process's entry point, from the vector that the kernel hands to it.
-fn entry(process: i32) -> io::Result<u64> {
-    const AT_ENTRY: u64 = 9;
-    let vector = fs::read(format!("/proc/{process}/auxv"))?;
-    let words = vector.as_chunks::<8>().0.iter();
-    let mut words = words.map(|word| u64::from_le_bytes(*word));
-    while let (Some(tag), Some(value)) = (words.next(), words.next()) {
-        if tag == AT_ENTRY {
-            return Ok(value);
-        }
-    }
-    Err(io::Error::other("the kernel names no entry point"))
 }

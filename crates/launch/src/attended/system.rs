@@ -13,7 +13,7 @@ use super::calm::ASKED;
 
 /// What happened to a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Status {
+pub(crate) enum Status {
     /// It ended by itself, with this code.
     Exited(i32),
     /// It was ended by this signal.
@@ -25,7 +25,7 @@ pub(super) enum Status {
 }
 
 /// Waits for what happens to this thread, or to any that the caller attends to.
-pub(super) fn wait(thread: Option<i32>) -> io::Result<(i32, Status)> {
+pub(crate) fn wait(thread: Option<i32>) -> io::Result<(i32, Status)> {
     let mut status = 0;
     let flags = match thread {
         Some(_) => libc::__WALL,
@@ -56,7 +56,7 @@ fn read(status: i32) -> Status {
 
 /// How a stopped thread goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Go {
+pub(crate) enum Go {
     /// As if nothing had been.
     On,
     /// For one instruction.
@@ -70,7 +70,7 @@ pub(super) enum Go {
 }
 
 /// Lets a stopped thread go on, with this signal if it is not 0.
-pub(super) fn go(thread: i32, how: Go, signal: i32) -> io::Result<()> {
+pub(crate) fn go(thread: i32, how: Go, signal: i32) -> io::Result<()> {
     let request = match how {
         Go::On => libc::PTRACE_CONT,
         Go::Step => libc::PTRACE_SINGLESTEP,
@@ -81,6 +81,29 @@ pub(super) fn go(thread: i32, how: Go, signal: i32) -> io::Result<()> {
     let nowhere = std::ptr::null_mut::<libc::c_void>();
     // SAFETY: these requests touch no memory of this process; the last argument is a number.
     let done = unsafe { libc::ptrace(request, thread, nowhere, signal as usize) };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The signals that a stopped thread blocks, bit by bit.
+pub(crate) fn blocked(thread: i32) -> io::Result<u64> {
+    let mut signals = 0_u64;
+    let size = size_of_val(&signals);
+    // SAFETY: the call writes one set of signals, of as many bytes as is said, which is ours.
+    let done = unsafe { libc::ptrace(libc::PTRACE_GETSIGMASK, thread, size, &raw mut signals) };
+    match done {
+        0 => Ok(signals),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Has a stopped thread block these signals and no others.
+pub(crate) fn block(thread: i32, signals: u64) -> io::Result<()> {
+    let size = size_of_val(&signals);
+    // SAFETY: the call reads one set of signals, of as many bytes as is said, which is ours.
+    let done = unsafe { libc::ptrace(libc::PTRACE_SETSIGMASK, thread, size, &raw const signals) };
     match done {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -103,6 +126,8 @@ pub(super) struct Held {
     pub(super) calmed: bool,
     /// Whether it has process numbers of its own.
     pub(super) apart: Option<Apart>,
+    /// Files that stay open in the program, if somebody attends.
+    pub(super) open: Vec<RawFd>,
 }
 
 /// Has the process that `command` starts wait before it becomes the program.
@@ -120,7 +145,11 @@ pub(super) fn hold_back(command: &mut Command, held: Held) {
             libc::close(held.other);
             let mut answer = [ALONE];
             let heard = (&held.told).read(&mut answer)?;
-            match held.calmed && heard == 1 && answer == [ATTENDED] {
+            let is_attended = heard == 1 && answer == [ATTENDED];
+            for file in held.open.iter().filter(|_| is_attended) {
+                libc::fcntl(*file, libc::F_SETFD, 0);
+            }
+            match held.calmed && is_attended {
                 true => install(&filter),
                 false => Ok(()),
             }
