@@ -182,6 +182,21 @@ fn what_a_static_program_executes_is_not_covered() {
     }
 }
 
+/// That is said, and what others start runs as it is.
+#[test]
+fn a_static_program_that_others_start_is_said_not_to_be_covered() {
+    for program in programs() {
+        let path = program.to_str().expect("text");
+        let covering = Covering::new().expect("a folder");
+        let mut command = covering.command(&["--module", path]).expect("tomo");
+        command.args(["sh", "-c", "\"$0\" does", path]);
+        let output = complete(command, b"").expect("run");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{said}");
+        assert!(said.contains("is statically linked"), "{said}");
+    }
+}
+
 /// No probe traps, so no signal need be deliverable.
 #[test]
 fn a_static_program_may_block_all_signals() {

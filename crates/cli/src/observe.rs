@@ -1,15 +1,16 @@
 //! What `tomo cover` and `tomo env` have in common: what to observe, and how it is prepared.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use tomo_export::words::some_of;
+use tomo_export::words::{counted, some_of};
 use tomo_launch::{
     Choice, Chosen, Forks, Found, How, Images, Observed, Target, is_path, is_sanitized, modules,
 };
-use tomo_program::Cache;
+use tomo_program::{Cache, is_static};
 use tomo_weave::Placement;
 use tomo_wire::plan::Level;
 
@@ -139,7 +140,25 @@ fn each_once(mut modules: Vec<Observed>) -> Vec<Observed> {
 }
 
 fn found(target: &Target, choice: &Choice) -> Result<Found> {
-    let found = modules(target, choice).context("asking the loader")?;
+    let mut found = modules(target, choice).context("asking the loader")?;
+    let is_out_of_reach = |one: &Chosen| one.late && is_static_program(&one.path);
+    let chosen = found.chosen.into_iter();
+    let (out_of_reach, chosen) = chosen.partition::<Vec<_>, _>(is_out_of_reach);
+    found.chosen = chosen;
+    if let [first, others @ ..] = out_of_reach.as_slice() {
+        let path = first.path.display();
+        let and_others = match others.len() {
+            0 => String::new(),
+            others => format!(", as {} are", counted(others as u64, "other", "others")),
+        };
+        let words = format!(
+            "{path}: is statically linked{and_others}, and observed only where `tomo cover` starts it"
+        );
+        if found.chosen.is_empty() {
+            bail!(words);
+        }
+        say!("tomo: {words}");
+    }
     if let Some(name) = found.missing.first() {
         if is_path(name.as_ref()) {
             std::fs::metadata(name).with_context(|| name.clone())?;
@@ -149,6 +168,10 @@ fn found(target: &Target, choice: &Choice) -> Result<Found> {
         bail!("{program} loads no module called {name:?} at its start; give its path");
     }
     Ok(found)
+}
+
+fn is_static_program(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| is_static(&file))
 }
 
 /// Which module to observe, where it is one alone.

@@ -436,7 +436,8 @@ pub fn is_sanitized(target: &Target) -> bool {
     names.any(is_sanitizer)
 }
 
-fn is_loader(library: &Path) -> bool {
+/// Whether the library is a dynamic loader.
+pub(crate) fn is_loader(library: &Path) -> bool {
     let name = library.file_name().unwrap_or_default().as_bytes();
     name.starts_with(b"ld-linux") || name.starts_with(b"ld-musl")
 }

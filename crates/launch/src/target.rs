@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use tomo_program::is_static;
 
+use crate::modules::is_loader;
+
 /// A command that can be started and observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -44,6 +46,9 @@ pub enum TargetError {
         .0.display()
     )]
     Library(PathBuf),
+    /// It is what loads programs.
+    #[error("{}: is a dynamic loader; name the program that it is to load", .0.display())]
+    Loader(PathBuf),
     /// It runs with another user's or group's rights, or with capabilities.
     #[error(
         "{path}: runs with raised privileges ({1}); the loader lets nothing into such programs, and nothing is armed in them",
@@ -189,6 +194,9 @@ fn look(path: &Path) -> Result<Kind, TargetError> {
     let interpreter = header.interpreter(&file).map_err(unusable)?;
     match interpreter {
         Some(loader) if !loader.exists() => Err(TargetError::NoLoader(path.into(), loader)),
+        None if fs::canonicalize(path).is_ok_and(|real| is_loader(&real)) => {
+            Err(TargetError::Loader(path.into()))
+        }
         None if !is_static(&file) => Err(TargetError::Library(path.into())),
         loader => Ok(Kind::Program(loader.unwrap_or_default())),
     }
@@ -297,10 +305,19 @@ mod tests {
             let error = refused(&flags);
             assert!(matches!(error, Some(TargetError::Library(_))), "{error:?}");
         }
+        let named = refused(&["-shared", "-fPIC", "-nostdlib", "-Wl,-soname,one"]);
+        assert!(matches!(named, Some(TargetError::Library(_))), "{named:?}");
         for flag in ["-static", "-static-pie"] {
             let error = refused(&[flag, "-nostdlib", "-fPIE"]);
             assert!(matches!(error, Some(TargetError::Static(_))), "{error:?}");
         }
+    }
+
+    #[test]
+    fn loaders_are_said_to_be_such() {
+        let loader = OsStr::new("/lib64/ld-linux-x86-64.so.2");
+        let error = Target::find_unarmed(loader, None).err();
+        assert!(matches!(error, Some(TargetError::Loader(_))), "{error:?}");
     }
 
     /// Nobody is denied anything of a text; it only is not marked as a program.

@@ -15,6 +15,8 @@ pub struct Needed {
     pub names: Vec<Vec<u8>>,
     /// Whether it names folders, auditors or filters of its own (DT_RUNPATH and the like).
     pub searches: bool,
+    /// Whether it says by which name others need it (DT_SONAME).
+    pub is_named: bool,
 }
 
 impl Needed {
@@ -26,8 +28,8 @@ impl Needed {
     }
 }
 
-/// Whether the ELF file is a program that is linked statically: it names no loader, nor anything that one would have to load,
-/// and something can begin in it.
+/// Whether the ELF file is a program that is linked statically: it names no loader, nor anything that one would have to load, others cannot
+/// name it (DT_SONAME) as they name a loader, and something can begin in it.
 #[must_use]
 pub fn is_static(file: &File) -> bool {
     is_static_in(&ReadCache::new(file))
@@ -41,8 +43,8 @@ pub fn is_static_in<'data>(data: impl ReadRef<'data>) -> bool {
     };
     let segments = header.program_headers(LE, data).unwrap_or_default();
     let names_loader = |segment: &ProgramHeader64<LE>| segment.p_type(LE) == elf::PT_INTERP;
-    let needs_others = || read(data).is_some_and(|needed| !needed.names.is_empty());
-    header.e_entry(LE) != 0 && !segments.iter().any(names_loader) && !needs_others()
+    let is_library = || read(data).is_some_and(|told| told.is_named || !told.names.is_empty());
+    header.e_entry(LE) != 0 && !segments.iter().any(names_loader) && !is_library()
 }
 
 /// Tags of entries that change where libraries are looked for, or which.
@@ -79,6 +81,7 @@ fn read<'data>(data: impl ReadRef<'data>) -> Option<Needed> {
         .take_while(|entry| entry.tag(LE) != elf::DT_NULL)
     {
         needed.searches |= SEARCH.contains(&entry.tag(LE));
+        needed.is_named |= entry.tag(LE) == elf::DT_SONAME;
         if entry.tag(LE) == elf::DT_NEEDED {
             let rest = strings.get(usize::try_from(entry.val(LE)).ok()?..)?;
             needed
