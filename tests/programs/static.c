@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +41,7 @@ __attribute__((noinline)) static int finds(void) {
   for (struct dirent *entry; (entry = readdir(folder));)
     if (entry->d_name[0] != '.' && atoi(entry->d_name) != dirfd(folder)) printf("open %s\n", entry->d_name);
   closedir(folder);
+  printf("environment %s %s\n", getenv("LD_PRELOAD") ? "has" : "-", getenv("TOMO_ROSTER") ? "has" : "-");
   printf("parent's death %d dumpable %d\n", prctl(PR_GET_PDEATHSIG, &handled), prctl(PR_GET_DUMPABLE));
   return 3;
 }
@@ -87,6 +89,21 @@ __attribute__((noinline)) static int grows(void) {
   return 6;
 }
 
+// It wants to end with its parent, and goes on for long enough to see who that is.
+__attribute__((noinline)) static int follows(void) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (int i = 0; i < 100000; i++) sched_yield();
+  return 7;
+}
+
+// It wants to change its own text.
+__attribute__((noinline)) static int patches(void) {
+  char *page = (char *)((unsigned long)never & -4096ul);
+  int denied = mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
+  printf("%s\n", denied ? "denied" : "allowed");
+  return 8;
+}
+
 __attribute__((noinline)) static int serves(void) {
   puts("ready");
   fflush(stdout);
@@ -101,6 +118,8 @@ int main(int count, char **arguments) {
   if (!strcmp(what, "executed")) return in_executed(1);
   if (!strcmp(what, "blocks")) return blocks();
   if (!strcmp(what, "grows")) return grows();
+  if (!strcmp(what, "follows")) return follows();
+  if (!strcmp(what, "patches")) return patches();
   if (!strcmp(what, "serves")) return serves();
   if (!strcmp(what, "aborts")) abort();
   return never(count);

@@ -207,6 +207,60 @@ fn a_static_program_may_block_all_signals() {
     }
 }
 
+/// Whoever has made it ends only with `tomo`.
+#[test]
+fn a_static_program_that_is_to_end_with_its_parent_does_not_end_before() {
+    let [program, ..] = programs();
+    for _ in 0..10 {
+        covered(&program, &[], "follows");
+    }
+}
+
+/// Nobody is there to give it back, and others execute it.
+#[test]
+fn a_static_program_may_not_change_its_text() {
+    for program in programs() {
+        let covering = Covering::new().expect("a folder");
+        let output = run(covering.command(&[]).expect("tomo"), &program, "patches");
+        assert_eq!(text(&output.stdout), "denied\n");
+        assert_eq!(output.status.code(), Some(8));
+    }
+}
+
+/// Then it runs as it is, where it would run alone.
+#[test]
+fn a_static_program_runs_where_hardly_a_file_can_be_opened() {
+    let [program, ..] = programs();
+    let cache = tempfile::tempdir().expect("a folder");
+    for files in [32, 16, 15, 14, 13, 12, 11, 10, 9, 8] {
+        let covering = Covering::cached_in(cache.path()).expect("a folder");
+        let tomo = covering.command(&[]).expect("tomo");
+        let mut command = Command::new("bash");
+        command
+            .args(["-c", "ulimit -n $0; exec \"$@\"", &files.to_string()])
+            .arg(tomo.get_program())
+            .args(tomo.get_args())
+            .arg(&program)
+            .arg("does")
+            .env("TOMO_CACHE_DIR", cache.path());
+        let output = complete(command, b"").expect("run");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{files}: {said}");
+    }
+}
+
+/// What is put back there is what was there, and nothing behind it.
+#[test]
+fn the_last_bytes_of_a_text_are_put_back() {
+    let flags = ["-nostdlib", "-static", "-Wl,-z,separate-code"];
+    let program = compiled("gcc", "pageend.s", &flags).expect("built");
+    let covering = Covering::new().expect("a folder");
+    let output = run(covering.command(&[]).expect("tomo"), &program, "");
+    assert_eq!(output.status.code(), Some(7));
+    let units = covering.only().expect("a record");
+    assert!(ran(&program, &units, "last"), "{:x?}", units.hit);
+}
+
 #[test]
 fn a_static_program_has_the_memory_that_it_has_alone() {
     for program in programs() {

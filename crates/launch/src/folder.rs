@@ -364,7 +364,8 @@ impl RunFolder {
         let image = armed.image.as_ref().unwrap_or(&armed.text);
         let outside = image.try_clone().and_then(|image| {
             let text = armed.text.try_clone()?;
-            Outside::of(&armed.module, (image, text), &armed.record)
+            let is_alone = self.modules.len() == 1;
+            Outside::of((&armed.module, is_alone), (image, text), &armed.record)
         });
         let failed = |error| OutsideError::Io(armed.record.clone(), error);
         outside.map(Some).map_err(failed)

@@ -8,7 +8,8 @@
 //! - Nobody handles traps, so images of such programs have none ([`Observed::bears_no_traps`]), and blocks that would need one are
 //!   not observed but where they follow from others.
 //! - A process that it forks shares its text and its record. What it executes, be it itself, is another program, which is not observed.
-//! - Nobody notices where it changes its own text.
+//! - Nobody gives it its text back where it would change that. So it cannot be made writable: what it shares with those that it forks, or
+//!   with all that use a pool, nobody changes but probes that vanish.
 //!
 //! **Why the program does not notice.** When it is let go its registers and the signals that it blocks are what they were, the files by
 //! which the image was mapped are closed, and all that is new in its memory lies where nothing was. If anything fails before its text is mapped,
@@ -38,6 +39,7 @@ use tomo_wire::record::{MARKS, Reason};
 use tomo_wire::{FileStamp, PAGE};
 
 use crate::attended::held::{self, Hold};
+use crate::folder::path_of;
 use crate::modules::stamp_of;
 use crate::{Observed, auxiliary, private, start};
 use stopped::Stopped;
@@ -50,7 +52,11 @@ pub struct Outside {
     image: Image,
     image_file: File,
     text: File,
+    /// The same, to be read only: what is mapped of it the program cannot make writable.
+    executed: File,
     record: File,
+    /// Whether nothing else is observed, so that no agent is of use to what it starts.
+    pub(crate) is_alone: bool,
 }
 
 /// Why nothing can arm a static program.
@@ -101,12 +107,13 @@ const WRITTEN: i32 = libc::PROT_READ | libc::PROT_WRITE;
 const ENTRY_AT: u64 = 24;
 
 impl Outside {
-    /// The image of the program `module` in `image_file`, what of it is changed in `text`, and the record at `record`.
+    /// The image of the program `module`, which `is_alone` if no other module is observed, in `image_file`, what of it is changed in
+    /// `text`, and the record at `record`.
     ///
     /// # Errors
     /// Where a file cannot be read, or is not what it should be.
     pub(crate) fn of(
-        module: &Observed,
+        (module, is_alone): (&Observed, bool),
         (image_file, text): (File, File),
         record: &Path,
     ) -> io::Result<Self> {
@@ -122,14 +129,17 @@ impl Outside {
             stamp: module.stamp,
             image,
             image_file,
+            executed: File::open(path_of(&text))?,
             text,
             record: private::open(record, true)?,
+            is_alone,
         })
     }
 
     /// The files by which it is mapped.
-    fn files(&self) -> [RawFd; 3] {
-        [&self.image_file, &self.text, &self.record].map(|file| file.as_raw_fd())
+    fn files(&self) -> [RawFd; 4] {
+        let files = [&self.image_file, &self.text, &self.executed, &self.record];
+        files.map(|file| file.as_raw_fd())
     }
 
     /// Starts the program of `command`, called as `name`, armed if that is possible; else the record says why not.
@@ -257,7 +267,7 @@ impl Outside {
                 to: to + kept,
                 length: region.length.get() - kept,
                 access: EXECUTED,
-                file: &self.text,
+                file: &self.executed,
                 from: region.offset.get() + kept,
             })
         });

@@ -199,7 +199,9 @@ pub fn start_with(
 ) -> Result<Started, StartError> {
     let mut command = Command::new(&target.command);
     command.arg0(name).args(arguments);
-    if let Some(arming) = armed.filter(|_| scarce::has_room_for_agent()) {
+    let is_alone = |outside: &Outside| outside.is_alone;
+    let loaded = armed.filter(|arming| !arming.outside.is_some_and(is_alone));
+    if let Some(arming) = loaded.filter(|_| scarce::has_room_for_agent()) {
         command.envs(arming.variables(|name| std::env::var_os(name)));
     }
     extra.hand_on(&mut command);

@@ -258,7 +258,7 @@ impl Weaving<'_> {
                 window,
                 alias: Spot(aliases[region] + offset as i64),
                 word: self.word(address),
-                original: self.text.chunk(address).unwrap_or_default(),
+                original: self.text.head(address),
             };
             match unit.window.tactic {
                 Tactic::Quadword => quadword::write(&mut writer, &job),

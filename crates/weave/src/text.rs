@@ -125,6 +125,16 @@ impl Text {
         self.regions[region].bytes.get(offset..)
     }
 
+    /// The `N` bytes at `address`, or as many as there are to the end of its region, with zeros behind them.
+    pub(crate) fn head<const N: usize>(&self, address: Address) -> [u8; N] {
+        let mut head = [0; N];
+        let bytes = self.from(address).unwrap_or_default();
+        head.iter_mut()
+            .zip(bytes)
+            .for_each(|(to, byte)| *to = *byte);
+        head
+    }
+
     /// The `N` bytes at `address`.
     pub(crate) fn chunk<const N: usize>(&self, address: Address) -> Option<[u8; N]> {
         self.from(address)?.first_chunk().copied()

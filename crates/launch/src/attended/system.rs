@@ -8,8 +8,9 @@ use std::process::Command;
 
 use nix::libc;
 
-use super::apart::Apart;
 use super::calm::ASKED;
+use super::held::Hold;
+use crate::passing::{self, Left};
 
 /// What happened to a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,46 +115,50 @@ pub(crate) fn block(thread: i32, signals: u64) -> io::Result<()> {
 pub(super) const ATTENDED: u8 = 1;
 pub(super) const ALONE: u8 = 0;
 
-/// What a process does that is held back before it becomes the program.
-pub(super) struct Held {
-    /// Where it says its number.
+/// By what a process that is held back and whoever attends to it hear of one another.
+pub(super) struct Ends {
+    /// Where the process says its number.
     pub(super) tell: PipeWriter,
     /// From where it is told to go on.
     pub(super) told: PipeReader,
     /// The other end of that.
     pub(super) other: RawFd,
-    /// Whether it is stopped at the system calls that are answered, if somebody attends.
-    pub(super) calmed: bool,
-    /// Whether it has process numbers of its own.
-    pub(super) apart: Option<Apart>,
-    /// Files that stay open in the program, if somebody attends.
-    pub(super) open: Vec<RawFd>,
 }
 
 /// Has the process that `command` starts wait before it becomes the program.
-pub(super) fn hold_back(command: &mut Command, held: Held) {
+pub(super) fn hold_back(command: &mut Command, hold: Hold, ends: Ends) {
     let filter = filter();
     // SAFETY: between fork and exec the closure only makes system calls, which are async-signal-safe.
     unsafe {
         command.pre_exec(move || {
-            let number = match &held.apart {
+            // What is sent to it is the program's, and nothing that would be passed on once more.
+            (1..=64).for_each(leave_to_the_kernel);
+            let number = match &hold.apart {
                 Some(apart) => apart.enter()?,
                 None => libc::getpid(),
             };
-            (&held.tell).write_all(&number.to_le_bytes())?;
+            (&ends.tell).write_all(&number.to_le_bytes())?;
             // Else nothing would end the wait if who attends were gone.
-            libc::close(held.other);
+            libc::close(ends.other);
             let mut answer = [ALONE];
-            let heard = (&held.told).read(&mut answer)?;
+            let heard = (&ends.told).read(&mut answer)?;
             let is_attended = heard == 1 && answer == [ATTENDED];
-            for file in held.open.iter().filter(|_| is_attended) {
+            for file in hold.open.iter().filter(|_| is_attended) {
                 libc::fcntl(*file, libc::F_SETFD, 0);
             }
-            match held.calmed && is_attended {
+            match hold.calmed && is_attended {
                 true => install(&filter),
                 false => Ok(()),
             }
         });
+    }
+}
+
+/// Takes this process's handler of a signal away, if it has one.
+fn leave_to_the_kernel(signal: i32) {
+    let handler = passing::action(signal).sa_sigaction;
+    if handler != libc::SIG_DFL && handler != libc::SIG_IGN {
+        passing::reset(signal, Left::Default);
     }
 }
 

@@ -6,7 +6,7 @@ use tomo_weave::Breakpoint;
 use tomo_wire::tracing::{BEGIN, Origin, signal};
 
 /// Takes what is recorded: the number of a track, how many bytes it had before, and what follows.
-pub type Keep<'k> = &'k mut dyn FnMut(u32, u64, &[u8]) -> io::Result<()>;
+pub type Keep<'k> = &'k mut (dyn FnMut(u32, u64, &[u8]) -> io::Result<()> + Send);
 
 /// Bytes that are kept back at most.
 const MOST: usize = 1 << 16;

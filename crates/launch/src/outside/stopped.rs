@@ -3,7 +3,6 @@
 //! They are made by the kernel's own library, which is in its memory (vdso(7)). Meanwhile the process blocks all signals, so those
 //! that come reach the program when it runs; it is never stopped by one of ours, which would change what the program does with it.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -34,8 +33,6 @@ pub(super) struct Stopped {
     blocked: u64,
     /// Where a `syscall` is.
     call: u64,
-    /// Whether it was told meanwhile to stand still, by the signal that nobody can block.
-    halted: Cell<bool>,
 }
 
 /// Whether there is what processes can make system calls by.
@@ -73,8 +70,10 @@ impl Stopped {
             registers: ptrace::getregs(Pid::from_raw(process))?,
             blocked,
             call: find_call(process)?,
-            halted: Cell::new(false),
         };
+        if stopped.registers.rip != auxiliary::value(process, auxiliary::ENTRY)? {
+            return Err(io::Error::other("/proc tells of another process"));
+        }
         system::block(process, u64::MAX)?;
         // The end of the system call by which it has become the program.
         stopped.go_on()?;
@@ -112,12 +111,20 @@ impl Stopped {
 
     /// To the next beginning or end of a system call.
     fn go_on(&self) -> io::Result<()> {
+        system::go(self.process, Go::Over, 0)?;
         loop {
-            system::go(self.process, Go::Over, 0)?;
             match wait(self.process)? {
                 Status::Signal(AT_CALL) => return Ok(()),
-                Status::Signal(libc::SIGSTOP) => self.halted.set(true),
-                _ => {}
+                // Nobody can block it: the process stands still until it is sent on.
+                Status::Signal(libc::SIGSTOP) => {
+                    system::go(self.process, Go::Over, libc::SIGSTOP)?;
+                }
+                Status::Event(libc::PTRACE_EVENT_STOP, signal) if signal != libc::SIGTRAP => {
+                    system::go(self.process, Go::Stay, 0)?;
+                }
+                Status::Event(..) => system::go(self.process, Go::Over, 0)?,
+                // A fault: there is no such instruction.
+                _ => return Err(io::Error::from_raw_os_error(libc::EFAULT)),
             }
         }
     }
@@ -129,8 +136,7 @@ impl Drop for Stopped {
         // Who was killed meanwhile needs none of that.
         let _ = ptrace::setregs(process, self.registers);
         let _ = system::block(self.process, self.blocked);
-        let signal = if self.halted.get() { libc::SIGSTOP } else { 0 };
-        let _ = system::go(self.process, Go::Free, signal);
+        let _ = system::go(self.process, Go::Free, 0);
     }
 }
 
