@@ -135,7 +135,11 @@ impl Images {
         let Some(placed) = module.placed else {
             return Ok(baked);
         };
-        let distance = room.distance(placed, &baked.header);
+        let is_there = |distance| {
+            let name = Self::name(module, how, Some(distance));
+            self.folder.join(format!("{name}.image")).exists()
+        };
+        let distance = room.distance(placed, &baked.header, is_there);
         if distance != baked.header.distance.get()
             && let Ok(other) = self.get_at(module, how, Some(distance), progress)
         {
@@ -145,15 +149,9 @@ impl Images {
         Ok(baked)
     }
 
-    /// The image whose trampolines are at this distance; at its own if none is named.
-    fn get_at(
-        &self,
-        module: &Observed,
-        how: How,
-        distance: Option<i64>,
-        progress: &dyn Progress,
-    ) -> Result<Baked, ImageError> {
-        let name = format!(
+    /// What the image is called whose trampolines are at this distance; at its own if none is named.
+    fn name(module: &Observed, how: How, distance: Option<i64>) -> String {
+        format!(
             "{}-{}-{}{}-v{WEAVE_VERSION}.{}{}",
             module.cached_as(),
             how.level.name(),
@@ -161,7 +159,18 @@ impl Images {
             if how.stays { "-stays" } else { "" },
             tomo_program::ANALYSIS_VERSION,
             distance.map_or_else(String::new, |distance| format!("-at{distance}"))
-        );
+        )
+    }
+
+    /// The image whose trampolines are at this distance; at its own if none is named.
+    pub(crate) fn get_at(
+        &self,
+        module: &Observed,
+        how: How,
+        distance: Option<i64>,
+        progress: &dyn Progress,
+    ) -> Result<Baked, ImageError> {
+        let name = Self::name(module, how, distance);
         let image = self.folder.join(format!("{name}.image"));
         let plan = self.folder.join(format!("{name}.plan"));
         let disposals = self.folder.join(format!("{name}.disposals"));

@@ -312,12 +312,15 @@ fn libraries(target: &Target) -> io::Result<Vec<Chosen>> {
     let lines = output.stdout.split(|byte| *byte == b'\n');
     let listed: Vec<_> = lines.filter_map(listed).collect();
     let lowest = listed.iter().filter_map(|(_, base)| *base).min();
+    let modules = listed.len();
     let each = listed.into_iter().map(|(path, base)| Chosen {
         path,
         late: false,
-        placed: base
-            .zip(lowest)
-            .map(|(base, lowest)| Placed { base, lowest }),
+        placed: base.zip(lowest).map(|(base, lowest)| Placed {
+            base,
+            lowest,
+            modules,
+        }),
     });
     Ok(each.collect())
 }

@@ -20,7 +20,7 @@ use tomo_wire::roster::RosterView;
 use tomo_wire::{Refusal, of_schema};
 
 use crate::folder::{Files, Listed, roster_bytes, write_record};
-use crate::images::Baked;
+use crate::images::{Baked, read_header};
 use crate::outside::{Outside, OutsideError};
 use crate::private::{self, NotPrivate};
 use crate::room::Room;
@@ -108,7 +108,15 @@ impl Pool {
     ) -> Result<(), PoolError> {
         let mut room = Room::default();
         for module in modules {
-            let baked = images.get(module, how, &mut room, progress)?;
+            let there = read_header(&self.file(&module.stem, "image"));
+            let baked = match (&there, module.placed) {
+                // What the pool has it keeps, wherever its trampolines are.
+                (Some(header), placed) => {
+                    placed.inspect(|placed| room.take(*placed, header));
+                    images.get_at(module, how, None, progress)?
+                }
+                (None, _) => images.get(module, how, &mut room, progress)?,
+            };
             self.add_one(module, &baked)?;
         }
         self.list(modules)

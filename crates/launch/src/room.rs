@@ -20,6 +20,8 @@ pub struct Placed {
     pub base: u64,
     /// The lowest address of a module of the program.
     pub lowest: u64,
+    /// How many modules the program has.
+    pub modules: usize,
 }
 
 /// What lies between modules and what belongs to their images: room for a library that is loaded
@@ -31,6 +33,10 @@ const APART: u64 = 32 << 20;
 /// How many distances are looked at; so many images of a module there may be.
 const DISTANCES: u64 = 12;
 
+/// More modules than for which the places of all are looked for that nothing will meet: the loader, too, moves them by more than
+/// there is room between them.
+const MANY: usize = 48;
+
 /// The places that are taken in one program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Room {
@@ -39,22 +45,30 @@ pub(crate) struct Room {
 
 impl Room {
     /// The distance at which the image is to be: its own where that is clear of all modules and far enough from what was
-    /// taken, else the first such one, or the one that is farthest from it. Its own, too, where none is clear.
-    pub(crate) fn distance(&self, placed: Placed, image: &Image) -> i64 {
+    /// taken, else the first such one, or the one that is farthest from it; those first for which an image `is_there`. Its own, too,
+    /// where none is clear. Among hundreds of modules no distance does for long, so a new one is chosen only if no other is clear.
+    pub(crate) fn distance(
+        &self,
+        placed: Placed,
+        image: &Image,
+        is_there: impl Fn(i64) -> bool,
+    ) -> i64 {
         let own = image.distance.get();
         let others = (1..DISTANCES).filter_map(|number| distance(image, number));
-        let mut farthest = (own, None);
-        for distance in iter::once(own).chain(others) {
-            let apart =
-                place_at(placed, image, distance).and_then(|place| self.apart(placed, &place));
-            if apart >= Some(APART) {
-                return distance;
-            }
-            if apart > farthest.1 {
-                farthest = (distance, apart);
-            }
-        }
-        farthest.0
+        let (known, new): (Vec<i64>, Vec<i64>) = others.partition(|one| is_there(*one));
+        let known: Vec<i64> = iter::once(own).chain(known).collect();
+        let apart = |distance: i64| self.apart(placed, &place_at(placed, image, distance)?);
+        let is_far = |distance: &&i64| apart(**distance) >= Some(APART);
+        let farthest = |among: &[i64]| {
+            let clear = among.iter().filter(|distance| apart(**distance).is_some());
+            clear.copied().max_by_key(|distance| apart(*distance))
+        };
+        let far = known.iter().find(is_far).copied();
+        let clear = || farthest(&known).filter(|_| placed.modules > MANY);
+        let any = || farthest(&[&known[..], &new[..]].concat());
+        let chosen = far.or_else(clear);
+        let chosen = chosen.or_else(|| new.iter().find(is_far).copied());
+        chosen.or_else(any).unwrap_or(own)
     }
 
     /// How far a place below all modules is from those that are taken; `None` if it is not clear.
@@ -128,12 +142,13 @@ mod tests {
         Placed {
             base: BASE - below,
             lowest: LOWEST,
+            modules: 10,
         }
     }
 
     /// The same at the distance where it finds room.
     fn moved(room: &mut Room, placed: Placed, mut image: Image) -> Image {
-        image.distance = room.distance(placed, &image).into();
+        image.distance = room.distance(placed, &image, |_| false).into();
         room.take(placed, &image);
         image
     }
@@ -154,7 +169,7 @@ mod tests {
     #[test]
     fn modules_are_in_the_way() {
         for near in [-(1 << 20), -(128 << 20), -(200 << 20)] {
-            let distance = Room::default().distance(placed(0), &image(10, near));
+            let distance = Room::default().distance(placed(0), &image(10, near), |_| false);
             assert_ne!(distance, near);
             let place = place_at(placed(0), &image(10, near), distance).unwrap();
             assert!(place.end + MARGIN <= LOWEST, "{place:x?}");
@@ -219,9 +234,43 @@ mod tests {
         assert!(all.len() as u64 <= 10 * DISTANCES, "{}", all.len());
     }
 
+    /// Hundreds of modules move by up to 100 MB against one another, and each start has the images of those before it.
+    #[test]
+    fn among_hundreds_of_modules_hardly_a_start_makes_new_images() {
+        const MODULES: usize = 215;
+        let mut all = BTreeSet::new();
+        let mut made = Vec::new();
+        for start in 0..50 {
+            let mut room = Room::default();
+            let before = all.len();
+            for number in 0..MODULES as u64 {
+                let mixed = (number ^ start << 8).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+                let below = (number << 20) + mixed * PAGE % (100 << 20);
+                let mut one = image(300, -(1 << 30));
+                one.module.fingerprint = (number * 977).into();
+                let own = one.distance.get();
+                let placed = Placed {
+                    modules: MODULES,
+                    ..placed(below)
+                };
+                one.distance = room
+                    .distance(placed, &one, |distance| all.contains(&(number, distance)))
+                    .into();
+                room.take(placed, &one);
+                if one.distance.get() != own {
+                    all.insert((number, one.distance.get()));
+                }
+            }
+            made.push(all.len() - before);
+        }
+        let later: usize = made[1..].iter().sum();
+        assert!(made[0] < MODULES && later < 2 * MODULES, "{made:?}");
+    }
+
     #[test]
     fn what_is_too_large_for_any_distance_keeps_its_own() {
         let huge = image(1 << 20, -4096);
-        assert_eq!(Room::default().distance(placed(0), &huge), -4096);
+        let distance = Room::default().distance(placed(0), &huge, |_| false);
+        assert_eq!(distance, -4096);
     }
 }
