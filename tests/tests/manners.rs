@@ -402,6 +402,26 @@ fn where_only_the_agent_is_handed_on_all_is_as_without_it() {
     }
 }
 
+/// Bundled programs are started so. It is the program that is observed, and not its loader.
+#[test]
+fn a_program_for_which_its_loader_is_called_is_covered() {
+    const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+    for scenario in ["threads", "forked", "jumps", "exit"] {
+        let run = |mut command: Command| {
+            command.args([LOADER, "--argv0", "it"]).arg(program());
+            command.arg(scenario);
+            complete(command, b"").expect("run")
+        };
+        let covering = Covering::new().expect("a folder");
+        let expected = run(Command::new("env"));
+        let got = run(covering.command(&[]).expect("tomo"));
+        assert_eq!(got.stdout, expected.stdout, "{scenario}");
+        assert_eq!(code(&got), code(&expected), "{scenario}");
+        let units = covering.only().expect("a record");
+        assert!(units.hit.len() > 10, "{scenario}");
+    }
+}
+
 /// By what takes an agent.
 #[test]
 fn a_static_program_is_refused_with_its_reason() {

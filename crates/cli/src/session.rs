@@ -52,10 +52,14 @@ impl<'a> Started<'a> {
     ) -> Result<ExitCode> {
         tomo_launch::keep_going();
         tomo_launch::is_to_start(words.len());
-        let Some(name) = words.first() else {
+        let [name, arguments @ ..] = words else {
             return Ok(ExitCode::from(2));
         };
-        match find(name, std::env::var_os("PATH").as_deref()) {
+        let found = match find(name, std::env::var_os("PATH").as_deref()) {
+            Err(TargetError::Loader(loader)) => Target::loaded_by(loader.as_os_str(), arguments),
+            found => found,
+        };
+        match found {
             Err(error) if error.is_missing() => {
                 say!("tomo: {error}");
                 Ok(ExitCode::from(127))

@@ -192,7 +192,7 @@ fn of_another_command(plan: &Path) -> Option<&'static str> {
             "it is of `tomo paths`, not of coverage: `tomo paths --show` shows its run",
         ),
         ("predicates", "it is of `tomo predicates`, not of coverage"),
-        ("chains", "it is of `tomo chains`, not of coverage"),
+        ("functions", "it is of `tomo chains`, not of coverage"),
     ];
     let is_there = |ending: &str| plan.with_extension(ending).is_file();
     let found = all.into_iter().find(|(ending, _)| is_there(ending));

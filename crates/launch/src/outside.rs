@@ -157,12 +157,9 @@ impl Outside {
                 Some(error) => Err(failed(Reason::Unattended)(error)),
                 None => self.arm(process),
             })?;
-        let noted = match armed {
-            Ok(()) => noted::armed(&self.record, child.id()),
-            Err(refused) => noted::refused(&self.record, refused.reason, refused.errno),
-        };
-        // What cannot be noted is missing in the report, which says that of no process is anything known.
-        let _ = noted;
+        if let Err(refused) = armed {
+            let _ = noted::refused(&self.record, refused.reason, refused.errno);
+        }
         Ok(child)
     }
 
@@ -170,6 +167,10 @@ impl Outside {
     fn arm(&self, process: i32) -> Result<(), Refused> {
         let stopped = Stopped::at_start(process).map_err(failed(Reason::Unattended))?;
         let mapped = self.map(&stopped, process);
+        if mapped.is_ok() {
+            // What cannot be noted is missing in the report, which says that of no process is anything known.
+            let _ = noted::armed(&self.record, process);
+        }
         // Whatever has become of that, the program finds no file of ours.
         for file in self.files() {
             let _ = stopped.call(libc::SYS_close, [file as u64, 0, 0, 0, 0, 0]);

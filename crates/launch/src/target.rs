@@ -74,6 +74,17 @@ impl TargetError {
 /// Scripts that may be run by scripts, as the kernel counts.
 const DEEPEST: usize = 5;
 
+/// Options of loaders with which they load and start a program: those that the next word belongs to, and those that stand alone.
+const WITH_VALUE: [&str; 6] = [
+    "--library-path",
+    "--glibc-hwcaps-prepend",
+    "--glibc-hwcaps-mask",
+    "--audit",
+    "--preload",
+    "--argv0",
+];
+const PLAIN: [&str; 1] = ["--inhibit-cache"];
+
 impl Target {
     /// The program that a shell would run for `command`, found on `path` unless it has a slash.
     ///
@@ -83,6 +94,32 @@ impl Target {
         match Self::find_unarmed(command, path)? {
             found if found.is_static() => Err(TargetError::Static(found.executable)),
             found => Ok(found),
+        }
+    }
+
+    /// The program that `loader`, a dynamic loader that is called by hand, is to load, as its `arguments` say (`ld.so(8)`).
+    ///
+    /// # Errors
+    /// Where they name none that can be observed.
+    pub fn loaded_by(loader: &OsStr, arguments: &[OsString]) -> Result<Self, TargetError> {
+        let command = PathBuf::from(loader);
+        let mut rest = arguments.iter();
+        let program = loop {
+            match rest.next() {
+                Some(option) if WITH_VALUE.iter().any(|one| option == one) => _ = rest.next(),
+                Some(option) if PLAIN.iter().any(|one| option == one) => {}
+                Some(program) if !program.as_bytes().starts_with(b"-") => break program,
+                // It loads nothing, or it is not known how.
+                _ => return Err(TargetError::Loader(command)),
+            }
+        };
+        match look(Path::new(program))? {
+            Kind::Program(interpreter) if !interpreter.as_os_str().is_empty() => Ok(Self {
+                executable: program.into(),
+                interpreter: command.clone(),
+                command,
+            }),
+            _ => Err(TargetError::Loader(command)),
         }
     }
 
@@ -314,10 +351,33 @@ mod tests {
     }
 
     #[test]
-    fn loaders_are_said_to_be_such() {
+    fn of_a_loader_the_program_is_found_that_it_is_to_load() {
         let loader = OsStr::new("/lib64/ld-linux-x86-64.so.2");
         let error = Target::find_unarmed(loader, None).err();
         assert!(matches!(error, Some(TargetError::Loader(_))), "{error:?}");
+        let loaded = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(|word| word.into()).collect();
+            Target::loaded_by(loader, &words)
+        };
+        for words in [
+            &["/bin/true", "--list"][..],
+            &["--argv0", "other", "--inhibit-cache", "/bin/true"],
+        ] {
+            let found = loaded(words).expect("a program");
+            assert_eq!(found.executable, std::path::Path::new("/bin/true"));
+            assert_eq!(
+                (&*found.command, &*found.interpreter),
+                (loader.as_ref(), loader.as_ref())
+            );
+        }
+        for words in [
+            &["--list", "/bin/true"][..],
+            &["--argv0"],
+            &[],
+            &["/no/program"],
+        ] {
+            assert!(loaded(words).is_err(), "{words:?}");
+        }
     }
 
     /// Nobody is denied anything of a text; it only is not marked as a program.

@@ -355,12 +355,27 @@ fn runs_that_cannot_be_read_are_named() {
 fn records_of_other_commands_are_told() {
     let bench = Bench::with_a_run();
     let run = bench.path("tomo-out/run-1");
-    fs::rename(run.join("m.plan"), run.join("m.counters")).expect("ours");
-    let said = bench.tomo(&["report"]);
-    assert_eq!(said.code, Some(2));
-    let complaint =
-        "m.record: it is of `tomo count`, not of coverage: `tomo count --show` shows its run\n";
-    assert!(said.err.contains(complaint), "{}", said.err);
+    let mut file = run.join("m.plan");
+    for (kind, words) in [
+        (
+            "counters",
+            "`tomo count`, not of coverage: `tomo count --show` shows its run",
+        ),
+        (
+            "paths",
+            "`tomo paths`, not of coverage: `tomo paths --show` shows its run",
+        ),
+        ("predicates", "`tomo predicates`, not of coverage"),
+        ("functions", "`tomo chains`, not of coverage"),
+    ] {
+        let other = run.join("m").with_extension(kind);
+        fs::rename(&file, &other).expect("ours");
+        file = other;
+        let said = bench.tomo(&["report"]);
+        assert_eq!(said.code, Some(2));
+        let complaint = format!("m.record: it is of {words}\n");
+        assert!(said.err.contains(&complaint), "{}", said.err);
+    }
 }
 
 /// Folders and files may be called anything but text; sources and programs there are found all the same.

@@ -9,10 +9,10 @@ use tomo_wire::record::{LIVE, Live, Reason};
 use zerocopy::{FromZeros as _, IntoBytes as _};
 
 /// Notes that this process is armed.
-pub(super) fn armed(record: &File, process: u32) -> io::Result<()> {
+pub(super) fn armed(record: &File, process: i32) -> io::Result<()> {
     change(record, |live| {
         live.armed += 1;
-        live.process = u64::from(process).into();
+        live.process = u64::from(process.cast_unsigned()).into();
     })
 }
 
