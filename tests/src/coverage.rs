@@ -321,6 +321,15 @@ pub fn complete(mut command: Command, input: &[u8]) -> Result<Output> {
     })
 }
 
+/// Runs `command` with one scenario of `program` behind it, to its end.
+///
+/// # Errors
+/// If it does not start.
+pub fn play(mut command: Command, program: &Path, scenario: &str) -> Result<Output> {
+    command.arg(program).arg(scenario);
+    complete(command, b"")
+}
+
 /// A command with the variables that the oracle gives to what it steps through, and no others.
 #[must_use]
 pub fn as_stepped(program: &Path) -> Command {

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use tomo_testkit::corpus::compiled;
-use tomo_testkit::coverage::{Covering, Pool, Units, complete};
+use tomo_testkit::coverage::{Covering, Pool, Units, complete, play};
 
 const SEPARATE: [&str; 2] = ["--fork", "separate"];
 /// The functions of which each process runs some.
@@ -55,9 +55,8 @@ fn of_another_library() -> PathBuf {
     compiled("musl-gcc", "forking.c", &["-O2"]).expect("built")
 }
 
-fn run(mut command: Command, program: &Path, scenario: &str) -> Output {
-    command.arg(program).arg(scenario);
-    complete(command, b"").expect("run")
+fn run(command: Command, program: &Path, scenario: &str) -> Output {
+    play(command, program, scenario).expect("run")
 }
 
 fn text(bytes: &[u8]) -> String {

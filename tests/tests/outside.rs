@@ -9,7 +9,9 @@ use std::process::{Command, Output, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build, compiled};
-use tomo_testkit::coverage::{Covering, Units, as_stepped, complete, differences, run_as_stepped};
+use tomo_testkit::coverage::{
+    Covering, Units, as_stepped, complete, differences, play, run_as_stepped,
+};
 use tomo_testkit::steps::{Outside, observe};
 use tomo_testkit::tomo;
 
@@ -25,9 +27,8 @@ fn programs() -> [PathBuf; 3] {
     })
 }
 
-fn run(mut command: Command, program: &Path, scenario: &str) -> Output {
-    command.arg(program).arg(scenario);
-    complete(command, b"").expect("run")
+fn run(command: Command, program: &Path, scenario: &str) -> Output {
+    play(command, program, scenario).expect("run")
 }
 
 fn text(bytes: &[u8]) -> String {
