@@ -141,24 +141,7 @@ fn each_once(mut modules: Vec<Observed>) -> Vec<Observed> {
 
 fn found(target: &Target, choice: &Choice) -> Result<Found> {
     let mut found = modules(target, choice).context("asking the loader")?;
-    let is_out_of_reach = |one: &Chosen| one.late && is_static_program(&one.path);
-    let chosen = found.chosen.into_iter();
-    let (out_of_reach, chosen) = chosen.partition::<Vec<_>, _>(is_out_of_reach);
-    found.chosen = chosen;
-    if let [first, others @ ..] = out_of_reach.as_slice() {
-        let path = first.path.display();
-        let and_others = match others.len() {
-            0 => String::new(),
-            others => format!(", as {} are", counted(others as u64, "other", "others")),
-        };
-        let words = format!(
-            "{path}: is statically linked{and_others}, and observed only where `tomo cover` starts it"
-        );
-        if found.chosen.is_empty() {
-            bail!(words);
-        }
-        say!("tomo: {words}");
-    }
+    leave_out_static(&mut found)?;
     if let Some(name) = found.missing.first() {
         if is_path(name.as_ref()) {
             std::fs::metadata(name).with_context(|| name.clone())?;
@@ -168,6 +151,30 @@ fn found(target: &Target, choice: &Choice) -> Result<Found> {
         bail!("{program} loads no module called {name:?} at its start; give its path");
     }
     Ok(found)
+}
+
+/// Leaves out the static programs that `found` has besides what is started here, and says so: nobody arms them where others start them.
+fn leave_out_static(found: &mut Found) -> Result<()> {
+    let chosen = std::mem::take(&mut found.chosen).into_iter();
+    let is_out_of_reach = |one: &Chosen| one.late && is_static_program(&one.path);
+    let (out_of_reach, chosen): (Vec<_>, Vec<_>) = chosen.partition(is_out_of_reach);
+    found.chosen = chosen;
+    let [first, others @ ..] = out_of_reach.as_slice() else {
+        return Ok(());
+    };
+    let path = first.path.display();
+    let and_others = match others.len() {
+        0 => String::new(),
+        others => format!(", as {} are", counted(others as u64, "other", "others")),
+    };
+    let words = format!(
+        "{path}: is statically linked{and_others}, and observed only where `tomo cover` starts it"
+    );
+    if found.chosen.is_empty() {
+        bail!(words);
+    }
+    say!("tomo: {words}");
+    Ok(())
 }
 
 fn is_static_program(path: &Path) -> bool {

@@ -4,7 +4,7 @@
 //! Where a program has several large modules these places may meet, or lie on a module. The loader puts the modules of a
 //! program at much the same distances from each other each time (kernels that align large files in memory move
 //! them by some megabytes), so that can be seen beforehand, and an image with another distance is made for that program:
-//! one of few, so that not each start makes new ones. What is not seen
+//! one of few, and one that is there already before a new one, so that not each start makes new ones. What is not seen
 //! beforehand the agent meets: it then makes a copy of its own, which takes longer and shares no text with others.
 
 use std::iter;
