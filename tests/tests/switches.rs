@@ -75,11 +75,7 @@ fn functions() -> impl Strategy<Value = Function> {
     });
     (choices(), lows, cases).prop_map(|(choice, low, (order, deeds, kept))| {
         let is_unsigned = matches!(choice, Choice::Switch { of, .. } if of.starts_with("unsigned"));
-        let low = match choice {
-            Choice::Labels { .. } => 0,
-            Choice::Switch { .. } if is_unsigned => low.abs(),
-            Choice::Switch { .. } => low,
-        };
+        let low = if is_unsigned { low.abs() } else { low };
         let all = order.into_iter().zip(deeds).enumerate();
         let is_label = matches!(choice, Choice::Labels { .. });
         // A table of labels has no holes.
@@ -91,74 +87,95 @@ fn functions() -> impl Strategy<Value = Function> {
 }
 
 impl Function {
-    fn source(&self, number: usize) -> String {
+    /// The type of what is chosen by.
+    fn of(&self) -> &'static str {
+        match self.choice {
+            Choice::Switch { of, .. } => of,
+            Choice::Labels { .. } => "long",
+        }
+    }
+
+    /// What it does, but for the last `return`.
+    fn body(&self) -> String {
         let mut body = String::new();
         let last = self.cases.len() - 1;
         for (at, (value, deed, ends)) in self.cases.iter().enumerate() {
             let (label, end) = match self.choice {
                 Choice::Switch { .. } => (format!("case {value}"), "break;"),
-                Choice::Labels { .. } => (format!("L{value}"), "return v;"),
+                Choice::Labels { .. } => (format!("L{}", value - self.low), "return v;"),
             };
             // What is said never to be reached must not be run into.
             let end = if *ends || at == last { end } else { "" };
             let _ = writeln!(body, "    {label}: {deed} {end}");
         }
-        let (of, chosen) = match self.choice {
-            Choice::Switch { of, otherwise } => {
-                let chosen = format!("  switch (x) {{\n{body}    default: {otherwise}\n  }}\n");
-                (of, chosen)
+        match self.choice {
+            Choice::Switch { otherwise, .. } => {
+                format!("  switch (x) {{\n{body}    default: {otherwise}\n  }}\n")
             }
             Choice::Labels { offsets, kept } => {
-                let (of, goto) = self.labels(offsets, kept);
-                ("long", format!("  {of}\n  {goto}\n{body}"))
+                let (labels, goto) = self.labels(offsets, kept);
+                format!("  {labels}\n  {goto}\n{body}")
             }
-        };
-        format!("APART long f{number}({of} x, long v) {{\n{chosen}  return v;\n}}\n")
+        }
     }
 
-    fn labels(&self, offsets: bool, kept: bool) -> (String, &'static str) {
-        let count = self.cases.len() as i64;
-        let labels = (self.low..self.low + count).map(|value| match offsets {
-            true => format!("&&L{value} - &&L0"),
-            false => format!("&&L{value}"),
+    fn labels(&self, offsets: bool, kept: bool) -> (String, String) {
+        let labels = (0..self.cases.len()).map(|label| match offsets {
+            true => format!("&&L{label} - &&L0"),
+            false => format!("&&L{label}"),
         });
         let labels = labels.collect::<Vec<_>>().join(", ");
+        let word = format!("o[x - ({})]", self.low);
         match (offsets, kept) {
             (true, true) => (
                 format!("static int o[] = {{{labels}}};"),
-                "void *q = (char *)&&L0 + o[x]; v++; goto *q;",
+                format!("void *q = (char *)&&L0 + {word}; v++; goto *q;"),
             ),
             (true, false) => (
                 format!("static const int o[] = {{{labels}}};"),
-                "goto *((char *)&&L0 + o[x]);",
+                format!("goto *((char *)&&L0 + {word});"),
             ),
             (false, _) => (
                 format!("static void *const o[] = {{{labels}}};"),
-                "goto *o[x];",
+                format!("goto *{word};"),
             ),
         }
     }
 
     /// Calls it with each of its values, which are in no order.
     fn calls(&self, number: usize) -> String {
-        let calls = self
-            .cases
-            .iter()
-            .map(|(value, ..)| format!("  printf(\"%ld \", f{number}({value}, {}));\n", value * 7));
-        calls.collect()
+        let call = |(value, ..): &(i64, _, _)| {
+            format!("  printf(\"%ld \", f{number}({value}, {}));\n", value * 7)
+        };
+        self.cases.iter().map(call).collect()
     }
 }
 
+/// The functions, of which each that follows one with a `switch` has that in it, too.
 fn program(functions: &[Function]) -> String {
     let mut text =
         String::from("#include <stdio.h>\n#define APART __attribute__((noinline, noclone))\n");
-    text.push_str("static volatile long all;\n");
-    let all = || functions.iter().enumerate();
-    text.extend(all().map(|(number, function)| function.source(number)));
-    text.push_str("int main(void) {\n");
-    text.extend(all().map(|(number, function)| function.calls(number)));
-    text.push_str("  printf(\"%ld\\n\", all);\n  return 0;\n}\n");
-    text
+    text.push_str("#define WITHIN static inline __attribute__((always_inline))\n");
+    text.push_str("static volatile long all, which;\n");
+    let mut main = String::from("int main(void) {\n");
+    let mut before = String::new();
+    for (number, function) in functions.iter().enumerate() {
+        let (of, body) = (function.of(), function.body());
+        let start = format!("long f{number}({of} x, long v) {{\n{before}");
+        let _ = writeln!(text, "APART {start}{body}  return v;\n}}");
+        main.push_str(&function.calls(number));
+        before.clear();
+        if let Choice::Switch { .. } = function.choice {
+            let _ = writeln!(
+                text,
+                "WITHIN long g{number}({of} x, long v) {{\n{body}  return v;\n}}"
+            );
+            before = format!("  v += g{number}(({of})which, v);\n");
+            let _ = writeln!(main, "  which = {};", function.cases[0].0);
+        }
+    }
+    let end = "  printf(\"%ld\\n\", all);\n  return 0;\n}\n";
+    format!("{text}{main}{end}")
 }
 
 const BUILDS: [&str; 6] = [

@@ -114,8 +114,8 @@ impl Settling {
         loop {
             let mut new_tables = BTreeSet::new();
             for (start, new) in self.examine_once(state) {
-                let firsts = new.findings.iter().flat_map(Finding::first_entries);
-                new_tables.extend(firsts.filter(|first| !self.landmarks.tables.contains(first)));
+                let begins = new.findings.iter().flat_map(|finding| &finding.begins);
+                new_tables.extend(begins.filter(|begin| !self.landmarks.tables.contains(begin)));
                 self.note(state, start, new);
             }
             if new_tables.is_empty() {
@@ -292,15 +292,22 @@ impl Settling {
         dirty
     }
 
-    /// A table that was found to end somewhere stays as short, even where what ended it has turned out to be no code since; or
-    /// its guard is not believed any more. Those that would be read to other places now are unresolved.
+    /// A table that was found to end somewhere stays as short, even where what ended it has turned out to be no code or no table
+    /// since; or its guard is not believed any more. Those that would be read to other places now are unresolved.
     fn doubt(&mut self, state: &mut State<'_>) {
+        let findings = self.known.values().flat_map(|found| &found.findings);
+        let begins = findings.flat_map(|finding| &finding.begins).copied();
         let landmarks = &mut self.landmarks;
+        let tables = std::mem::replace(&mut landmarks.tables, begins.collect());
+        let has_fewer = tables != landmarks.tables;
         let caps = std::mem::take(&mut landmarks.caps);
         let loose = std::mem::take(&mut landmarks.loose);
         let is_doubtful = |finding: &&Finding| {
             let mut firsts = finding.first_entries();
-            loose.contains(&finding.end) || firsts.any(|first| caps.contains_key(&first))
+            let is_measured = finding.resolved.resolution == Resolution::MeasuredTable;
+            is_measured && has_fewer
+                || loose.contains(&finding.end)
+                || firsts.any(|first| caps.contains_key(&first))
         };
         let mut doubted = Vec::new();
         for (&start, found) in &self.known {

@@ -6,13 +6,14 @@
 //! function has no label whose address is taken and no table that some jump has not already
 //! claimed, a jump through a pointer leaves the function.
 
-use iced_x86::{Decoder, DecoderOptions, Instruction};
+mod rest;
+
 use rustc_hash::FxHashSet;
 
 use super::code::Pos;
-use super::constants::{Constant, constants_of, gives_away};
 use super::explore::Exit;
 use super::landmarks::Landmarks;
+use super::slice::guard::Interval;
 use super::slice::search::{LARGEST_TABLE, Memory, Mode, Slicer, Solution};
 use super::slice::value::{Atom, Linear, low_mask, sign_extend};
 use super::state::{BlockRef, Resolved, State};
@@ -28,16 +29,19 @@ pub(crate) struct Finding {
     pub(crate) end: Pos,
     /// What is known of it.
     pub(crate) resolved: Resolved,
+    /// Where tables surely begin that the jump reads: the others may begin in front of that or behind.
+    pub(crate) begins: Vec<Address>,
     /// Words in front of measured tables, where the index may be negative and would lead into the function.
     in_front: Vec<Address>,
 }
 
 impl Finding {
     fn of(end: Pos, resolved: Resolved) -> Self {
-        let in_front = Vec::new();
+        let (begins, in_front) = (Vec::new(), Vec::new());
         Self {
             end,
             resolved,
+            begins,
             in_front,
         }
     }
@@ -67,6 +71,7 @@ pub(crate) fn examine(
         words,
         bases,
         starts: FxHashSet::default(),
+        begins: Vec::new(),
         in_front: Vec::new(),
     };
     let findings = reader.examine();
@@ -110,7 +115,7 @@ impl Reading {
 }
 
 /// By how many entries a displacement is followed that may have been moved by the lowest index.
-const MOST_BIAS: u64 = 256;
+const MOST_BIAS: i64 = 256;
 
 struct Reader<'s, 'a> {
     state: &'s State<'a>,
@@ -124,7 +129,8 @@ struct Reader<'s, 'a> {
     /// Addresses that instructions materialise and at which a table of offsets may begin. One inside of what is measured
     /// ends that, also where the jump that reads it cannot be solved, perhaps since the other was read too far.
     starts: FxHashSet<Address>,
-    /// What [`Finding::in_front`] will be of the jump at hand.
+    /// What [`Finding::begins`] and [`Finding::in_front`] will be of the jump at hand.
+    begins: Vec<Address>,
     in_front: Vec<Address>,
 }
 
@@ -254,12 +260,14 @@ impl Reader<'_, '_> {
         };
         let is_bounded = guarded.is_some();
         self.in_front.clear();
+        self.begins.clear();
         let guarded = guarded.and_then(|solutions| self.read(&solutions, Reading::Strict));
         let (resolution, targets, tables) = match guarded {
             Some((targets, tables)) => (Resolution::GuardedTable, targets, tables),
             None => {
                 let solutions = self.slicer.solve(jump, Mode::Scaled)?;
                 let reading = Reading::Measure { is_bounded };
+                self.begins.clear();
                 let (targets, tables) = self.read(&solutions, reading)?;
                 (Resolution::MeasuredTable, targets, tables)
             }
@@ -271,6 +279,7 @@ impl Reader<'_, '_> {
                 targets,
                 tables,
             },
+            begins: std::mem::take(&mut self.begins),
             in_front: std::mem::take(&mut self.in_front),
         })
     }
@@ -312,42 +321,85 @@ impl Reader<'_, '_> {
             };
         };
         let strict = reading == Reading::Strict;
-        let mask = low_mask(64);
-        if !strict && solution.may_be_negative && !self.counts_from_its_start(solution, index.low) {
-            let in_front = index.low.wrapping_sub(1) & mask;
+        let zero = self.first_index(&solution.target, index.low);
+        let low = if strict { index.low } else { zero };
+        let start = self.start_of_table(&solution.target, zero);
+        if !strict && solution.may_be_negative && start.is_none() {
+            let in_front = low.wrapping_sub(1) & low_mask(64);
             if let Entry::Leads(_) = self.target(&solution.target, in_front) {
                 let word = self.table_word(&solution.target, in_front);
                 self.in_front.extend(word);
             }
         }
-        for step in 0..index.count.min(LARGEST_TABLE) {
-            let value = index.low.wrapping_add(u64::try_from(step).ok()?) & mask;
-            let word = self.table_word(&solution.target, value);
+        let word = self.table_word(&solution.target, low);
+        let first = word.map(|word| start.map_or(word, |start| start.min(word)));
+        tables.extend(first.zip(word));
+        let indices = Interval { low, ..index };
+        let read = self.read_entries(&solution.target, indices, reading, targets, tables)?;
+        if start.is_some() {
+            self.begins.extend(start);
+        } else if strict || !self.is_offset(&solution.target) {
+            self.begins.extend(word);
+        } else {
+            let behind = low.wrapping_add(u64::try_from(read).ok()?);
+            self.read_behind(&solution.target, behind, targets);
+        }
+        Some(())
+    }
+
+    /// Reads the entries for these indices, as far as the table goes; how many those are.
+    fn read_entries(
+        &mut self,
+        target: &Linear,
+        indices: Interval,
+        reading: Reading,
+        targets: &mut Vec<Pos>,
+        tables: &mut Spans,
+    ) -> Option<u128> {
+        let strict = reading == Reading::Strict;
+        let most = indices.count.min(LARGEST_TABLE);
+        for step in 0..most {
+            let value = indices.low.wrapping_add(u64::try_from(step).ok()?) & low_mask(64);
+            let word = self.table_word(target, value);
             let cap = tables
                 .last()
                 .and_then(|table| self.landmarks.caps.get(&table.0));
             if !strict && step > 0 && cap.is_some_and(|cap| word > Some(*cap)) {
-                return Some(());
+                return Some(step);
             }
-            if step == 0 {
-                let start = self.start_of_table(solution);
-                tables.extend(word.map(|word| (start.map_or(word, |start| start.min(word)), word)));
-            } else if !strict && word.is_some_and(|word| self.ends_before(&solution.target, word)) {
-                return Some(());
+            if !strict && step > 0 && word.is_some_and(|word| self.ends_before(target, word)) {
+                return Some(step);
             }
-            match self.target(&solution.target, value) {
+            match self.target(target, value) {
                 Entry::Leads(target) => targets.push(target),
                 Entry::Impossible => {}
                 Entry::Nowhere | Entry::Elsewhere { .. } if strict || step == 0 => return None,
-                Entry::Nowhere => return Some(()),
-                Entry::Elsewhere { is_known } => return reading.may_end(is_known).then_some(()),
+                Entry::Nowhere => return Some(step),
+                Entry::Elsewhere { is_known } => return reading.may_end(is_known).then_some(step),
             }
             self.words.extend(word);
             if let (Some(table), Some(word)) = (tables.last_mut(), word) {
                 table.1 = word;
             }
         }
-        Some(())
+        Some(most)
+    }
+
+    /// Whatever else the words behind may lead to, where nothing says that the table begins at an index of zero: what was read may
+    /// be padding in front of it. Only known instructions count, since the function is not exact where there are others.
+    fn read_behind(&self, target: &Linear, first: u64, targets: &mut Vec<Pos>) {
+        let mut in_vain = 0;
+        for step in 0..LARGEST_TABLE as u64 {
+            let lead = match self.target(target, first.wrapping_add(step) & low_mask(64)) {
+                Entry::Leads(pos) => Some(pos).filter(|pos| self.is_known_instruction(*pos)),
+                _ => None,
+            };
+            targets.extend(lead);
+            in_vain = if lead.is_some() { 0 } else { in_vain + 1 };
+            if in_vain == MOST_BIAS {
+                break;
+            }
+        }
     }
 
     /// Whether the table that `target` reads ends before this word, since another one begins there, as far as is known.
@@ -406,18 +458,22 @@ impl Reader<'_, '_> {
         code.is_stub(pos) || super::padding::starts_with_padding(rest)
     }
 
-    /// Whether the table holds offsets from where this index, its first one, leads. Those of compilers begin where their offsets count
-    /// from; where the first index is a negative one, so that another one leads there, it is added to the place of the load alone.
-    fn counts_from_its_start(&self, solution: &Solution, first: u64) -> bool {
-        let target = &solution.target;
-        let is_one_offset = self.is_offset(target) && matches!(target.terms[..], [(_, 1)]);
-        is_one_offset && self.table_word(target, first) == Some(Address(target.constant))
+    /// The index of the table's first entry, as far as is known, where `low` is the first that the jump is known to use. Where a `switch`
+    /// begins with 7, compilers need not subtract that: they count from seven words in front of the table, where others lie.
+    fn first_index(&self, target: &Linear, low: u64) -> u64 {
+        let biased = |by: i64| low.wrapping_add(by.cast_unsigned()) & low_mask(64);
+        let mut biases = (0..=MOST_BIAS).chain(-MOST_BIAS..0).map(biased);
+        let first = biases.find(|&index| self.start_of_table(target, index).is_some());
+        first.unwrap_or(low)
     }
 
-    /// Where the table begins if its offsets count from its own beginning, even where no index that is allowed leads there.
-    fn start_of_table(&self, solution: &Solution) -> Option<Address> {
-        let start = Address(solution.target.constant);
-        self.counts_from_its_start(solution, 0).then_some(start)
+    /// Where the table begins, if it holds offsets from where this index, its first one, leads. Those of compilers begin where their
+    /// offsets count from; where the first index is a negative one, so that another one leads there, it is added to the place of the load
+    /// alone.
+    fn start_of_table(&self, target: &Linear, first: u64) -> Option<Address> {
+        let start = Address(target.constant);
+        let is_one_offset = self.is_offset(target) && matches!(target.terms[..], [(_, 1)]);
+        (is_one_offset && self.table_word(target, first) == Some(start)).then_some(start)
     }
 
     /// Whether the target is computed, rather than loaded as it is.
@@ -464,6 +520,15 @@ impl Reader<'_, '_> {
             return false;
         }
         fragment.block_with(pos).is_none() || fragment.starts.get(pos.since(fragment.start))
+    }
+
+    /// Whether an instruction that control may reach starts at `pos`.
+    fn is_known_instruction(&self, pos: Pos) -> bool {
+        let index = self.state.find(pos);
+        let fragment = index.map(|index| &self.state.fragments[index]);
+        fragment.is_some_and(|fragment| {
+            fragment.block_with(pos).is_some() && fragment.starts.get(pos.since(fragment.start))
+        })
     }
 
     /// Where the table entry for an index lies.
@@ -522,158 +587,5 @@ impl Reader<'_, '_> {
                 .rev()
                 .fold(0, |number, byte| number << 8 | u64::from(*byte)),
         )
-    }
-
-    /// What is known of jumps that read no table which could be found.
-    fn without_table(&self, constants: &[Constant], claimed: &FxHashSet<Address>) -> Resolved {
-        let targets = self.labels(|word| !self.words.contains(&word));
-        if !self.bases.is_empty() && self.gives_a_label_away() {
-            return Resolved::not();
-        }
-        let open = constants
-            .iter()
-            .filter(|constant| !claimed.contains(&constant.address));
-        // A table of addresses holds nothing but labels, which are all known.
-        let unread = if targets.is_empty() {
-            open.filter(|&&constant| self.may_be_table(constant))
-                .count()
-        } else {
-            open.filter(|&&constant| self.may_be_offsets(constant.address, constant.address))
-                .count()
-        };
-        match (unread, targets.is_empty()) {
-            (0, true) => Resolved {
-                resolution: Resolution::TailCall,
-                targets,
-                tables: Vec::new(),
-            },
-            // Those in tables that other jumps read are labels too.
-            (0, false) => Resolved {
-                resolution: Resolution::Labels,
-                targets: self.labels(|_| true),
-                tables: Vec::new(),
-            },
-            _ => Resolved::not(),
-        }
-    }
-
-    /// The function's inner addresses that its instructions materialise.
-    fn inner_labels_in_code(&self) -> Vec<Pos> {
-        let state = self.state;
-        let parts = || {
-            state
-                .fragments_of(self.owner)
-                .map(|part| &state.fragments[part as usize])
-        };
-        let is_inside = |pos: Pos| parts().any(|part| pos > part.start && pos < part.end);
-        parts()
-            .flat_map(|part| &part.taken)
-            .copied()
-            .filter(|&pos| is_inside(pos))
-            .collect()
-    }
-
-    /// Whether the function reads what is at one of its inner addresses, which is data then, or pushes one, to which somebody else
-    /// comes back then (as OCaml's code does with where exceptions are handled).
-    fn gives_a_label_away(&self) -> bool {
-        let code = self.state.tables.code;
-        let mut fragments = self.state.fragments_of(self.owner);
-        fragments.any(|fragment| {
-            let blocks = &self.state.fragments[fragment as usize].blocks;
-            blocks.iter().any(|block| {
-                let bytes = code.bytes(block.start, block.end);
-                gives_away(bytes, code.address(block.start), |address| {
-                    let pos = code.pos(address);
-                    pos.is_some_and(|pos| self.bases.contains(&pos))
-                })
-            })
-        })
-    }
-
-    /// The function's inner addresses that code holds, or words of data that are `wanted`.
-    fn labels(&self, wanted: impl Fn(Address) -> bool) -> Vec<Pos> {
-        let mut labels = self.bases.clone();
-        for part in self.state.fragments_of(self.owner) {
-            let own = &self.state.fragments[part as usize];
-            let words = self.landmarks.labels_in(own.start, own.end).iter();
-            labels.extend(words.filter(|label| wanted(label.1)).map(|label| label.0));
-        }
-        labels.sort_unstable();
-        labels.dedup();
-        labels.retain(|&label| self.is_own_instruction(label));
-        labels
-    }
-
-    /// Addresses of memory that never changes which the function's instructions materialise.
-    fn constants(&self) -> Vec<Constant> {
-        let code = self.state.tables.code;
-        let mut constants = Vec::new();
-        let mut instruction = Instruction::default();
-        for fragment in self.state.fragments_of(self.owner) {
-            for (block, raw) in self.state.fragments[fragment as usize]
-                .blocks
-                .iter()
-                .enumerate()
-            {
-                if !self.state.reach.reaches(BlockRef {
-                    fragment,
-                    block: u32::try_from(block).unwrap_or(0),
-                }) {
-                    continue;
-                }
-                let bytes = code.bytes(raw.start, raw.end);
-                let mut decoder =
-                    Decoder::with_ip(64, bytes, code.address(raw.start).0, DecoderOptions::NONE);
-                while decoder.can_decode() {
-                    decoder.decode_out(&mut instruction);
-                    constants.extend(constants_of(
-                        &instruction,
-                        code.binary.is_position_independent(),
-                    ));
-                }
-            }
-        }
-        constants.sort_unstable();
-        constants.dedup();
-        constants.retain(|constant| {
-            constant.indexed || code.binary.constant_at(constant.address).is_some()
-        });
-        constants
-    }
-
-    /// Whether a jump table of this function could lie at `constant`.
-    fn may_be_table(&self, constant: Constant) -> bool {
-        let words = if constant.indexed { MOST_BIAS } else { 1 };
-        (0..words).any(|word| {
-            self.may_be_entry(constant.address, constant.address.wrapping_add(8 * word))
-        })
-    }
-
-    /// Whether the word at `place` could be an entry of a table of addresses, or of one of offsets.
-    fn may_be_entry(&self, base: Address, place: Address) -> bool {
-        self.load(place, 8)
-            .is_some_and(|pointer| self.is_inner(Address(pointer)))
-            || self.may_be_offsets(base, place)
-    }
-
-    /// Whether the word at `place` could be an offset that counts from `base` or from a label.
-    fn may_be_offsets(&self, base: Address, place: Address) -> bool {
-        let Some(offset) = self.load(place, 4).map(|offset| sign_extend(offset, 32)) else {
-            return false;
-        };
-        let labels = self
-            .bases
-            .iter()
-            .map(|&label| self.state.tables.code.address(label));
-        std::iter::once(base)
-            .chain(labels)
-            .any(|base| self.is_inner(base.wrapping_add(offset)))
-    }
-
-    /// Whether an instruction of the function but for its entry may be at `target`.
-    fn is_inner(&self, target: Address) -> bool {
-        let entry = self.state.fragments[self.owner as usize].start;
-        let pos = self.state.tables.code.pos(target);
-        pos.is_some_and(|pos| pos != entry && self.is_own_instruction(pos))
     }
 }

@@ -88,6 +88,7 @@ fixtures! {
     table_byte_256.s
     table_compare_memory.s
     table_first_excluded.s
+    table_folded_low.s
     table_impossible_entries.s
     table_index_kept.s
     table_in_text.s
@@ -115,6 +116,8 @@ fixtures! {
     trap_callee_writes_frame.s
     trap_first_entry_foreign.s
     trap_flags_over_call.s
+    trap_folded_low.s
+    trap_folded_low_of_labels.s
     trap_foreign_entry.s
     trap_foreign_entry_covered.s
     trap_goto_beside_argument.s
