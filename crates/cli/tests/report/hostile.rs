@@ -288,6 +288,29 @@ fn tabs_and_line_breaks_of_names_are_those_of_files_in_cobertura_too() {
     );
 }
 
+/// A document that was cut, or is another, is named in words of ours; the record beside it counts.
+#[test]
+fn documents_that_cannot_be_parsed_are_told() {
+    let (bench, _) = beside_one_that_is_sound();
+    let path = bench.path("out/run-2/run.json");
+    let whole = fs::read_to_string(&path).expect("there");
+    let cases = [
+        (&whole[..whole.len() / 2], "it is cut short"),
+        ("", "it is cut short"),
+        (
+            "{\n}}",
+            "it is no file of this kind that tomo has made: see line 2, column 2",
+        ),
+    ];
+    for (text, words) in cases {
+        fs::write(&path, text).expect("written");
+        let said = bench.tomo(&["report", "out", "--format", "lcov"]);
+        let first = format!("tomo: out/run-2/run.json: {words}\n");
+        assert!(said.err.starts_with(&first), "{}", said.err);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+    }
+}
+
 /// What a newer tomo says of records may change what they mean.
 #[test]
 fn documents_of_a_newer_version_are_told() {

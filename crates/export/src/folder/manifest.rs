@@ -48,6 +48,15 @@ const NAMES: [(&str, &str); 2] = [("run.json", "tomo.run/1"), ("pool.json", "tom
 /// Bytes that are read of such a document: more than all modules of a system need.
 const LONGEST: u64 = 64 << 20;
 
+/// What people are told of a document that cannot be parsed.
+fn unreadable(error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "it is cut short".to_owned();
+    }
+    let (line, column) = (error.line(), error.column());
+    format!("{}: see line {line}, column {column}", Refusal::Foreign)
+}
+
 impl Manifest {
     /// The document in `folder`, or an empty one; and what is wrong with the one that is there.
     pub(super) fn read(folder: &Path) -> (Self, Option<(PathBuf, Wrong)>) {
@@ -62,7 +71,7 @@ impl Manifest {
                 Ok((Ok(()), manifest)) => return (manifest, None),
                 Ok((Err(version @ Refusal::Version { .. }), _)) => Wrong::Version(version),
                 Ok((Err(refusal), _)) => Wrong::Lost(refusal.to_string()),
-                Err(error) => Wrong::Lost(error.to_string()),
+                Err(error) => Wrong::Lost(unreadable(&error)),
             };
             return (Self::default(), Some((path, wrong)));
         }
