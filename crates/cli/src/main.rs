@@ -91,6 +91,9 @@ enum Command {
     Fleet(fleet::Arguments),
     #[command(subcommand)]
     Study(study::Study),
+    /// Pass standard input on; `tomo run` calls this for what outlives its program.
+    #[command(name = tomo_instance::PASS_ON, hide = true)]
+    PassOn,
 }
 
 fn main() -> ExitCode {
@@ -141,6 +144,10 @@ fn complete() -> ExitCode {
         Command::Campaign(arguments) => campaign::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Fleet(arguments) => fleet::run(&arguments),
         Command::Study(study) => study::run(&study).map(|()| ExitCode::SUCCESS),
+        Command::PassOn => {
+            let passed = tomo_instance::pass_on_alone();
+            passed.map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
     };
     match outcome {
         Ok(code) => {

@@ -66,7 +66,8 @@ pub(crate) struct Arguments {
     flush_timeout: Duration,
 
     /// Take a run for a failure in which a line of the program's errors matches REGEX; the first group, or else all that
-    /// matches, tells one cause from another. The errors then go through a pipe.
+    /// matches, tells one cause from another. The errors then go through a pipe, which a process of tomo's own reads to its end
+    /// where children outlive the program.
     #[arg(long, value_name = "REGEX", value_parser = regex::Regex::new)]
     stderr_regex: Option<regex::Regex>,
 

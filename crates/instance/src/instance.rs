@@ -28,6 +28,8 @@ use crate::{leftover, numbers, unmade};
 /// How long to wait before a collector that did not answer is asked again by who waits for it, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Bytes of what a collector may answer. What is assigned takes a few for each unit of the program, of which large ones have millions.
+const LONGEST_ANSWER: u64 = 64 << 20;
 
 /// What an installation is told.
 #[derive(Clone, Debug)]
@@ -131,7 +133,7 @@ impl Instance {
     /// # Errors
     /// Where its folders cannot be used, or the address is none.
     pub fn open(options: Options) -> Result<Self, InstanceError> {
-        let client = Client::new(&options.collector)?;
+        let client = Client::new(&options.collector)?.taking_at_most(LONGEST_ANSWER);
         Ok(Self {
             state: State::open(&options.state)?.shown(options.collector.token.as_deref()),
             quick: client.within(options.flush.max(Duration::from_millis(1))),

@@ -57,5 +57,6 @@ pub use bake::BakeError;
 pub use calibrate::{CalibrateError, Measured, calibrate};
 pub use channel::Sent;
 pub use instance::{Command, Happened, Instance, InstanceError, Options};
+pub use listening::{PASS_ON, pass_on_alone};
 pub use run::Observed;
 pub use state::{State, StateError};

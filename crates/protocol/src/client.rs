@@ -20,8 +20,10 @@ use ureq::{Agent, Body, RequestBuilder};
 
 use crate::Problem;
 
-/// Bytes of an answer in JSON at most.
+/// Bytes of an answer in JSON at most, unless somebody bounds it further.
 const LONGEST_ANSWER: u64 = 512 << 20;
+/// Letters of what a collector says of a refusal at most.
+const LONGEST_REASON: usize = 400;
 /// Bytes of a model or of a program's file at most.
 const LONGEST_FILE: u64 = 4 << 30;
 /// Bytes of a file with a token at most.
@@ -135,6 +137,8 @@ impl ClientError {
 pub struct Client {
     agent: Agent,
     timeout: Duration,
+    /// Bytes of an answer in JSON at most.
+    longest: u64,
     url: String,
     bearer: Option<String>,
 }
@@ -170,6 +174,7 @@ impl Client {
         Ok(Self {
             agent: Agent::with_parts(config.build(), DefaultConnector::default(), Resolve),
             timeout: settings.timeout,
+            longest: LONGEST_ANSWER,
             url: url.into(),
             bearer: settings
                 .token
@@ -187,6 +192,16 @@ impl Client {
         }
     }
 
+    /// The same where an answer in JSON has so many bytes at most: who stands beside a program takes no more of its memory, whatever
+    /// it is sent.
+    #[must_use]
+    pub fn taking_at_most(&self, bytes: u64) -> Self {
+        Self {
+            longest: bytes,
+            ..self.clone()
+        }
+    }
+
     /// Where the collector is.
     #[must_use]
     pub fn url(&self) -> &str {
@@ -198,7 +213,7 @@ impl Client {
     /// # Errors
     /// Where there is no answer, or another one.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        let bytes = self.get_bytes_up_to(path, LONGEST_ANSWER)?;
+        let bytes = self.get_bytes_up_to(path, self.longest)?;
         self.parse(&bytes)
     }
 
@@ -275,7 +290,7 @@ impl Client {
     /// As [`Self::get`].
     pub fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         let request = self.with_head(self.agent.delete(self.address(path)));
-        let bytes = self.finish(request.call(), LONGEST_ANSWER)?;
+        let bytes = self.finish(request.call(), self.longest)?;
         self.parse(&bytes)
     }
 
@@ -287,7 +302,7 @@ impl Client {
     ) -> Result<T, ClientError> {
         let request = self.with_head(request);
         let answer = request.content_type(kind).send(body);
-        let bytes = self.finish(answer, LONGEST_ANSWER)?;
+        let bytes = self.finish(answer, self.longest)?;
         self.parse(&bytes)
     }
 
@@ -320,7 +335,7 @@ impl Client {
         }
         Err(ClientError::Refused {
             status: status.as_u16(),
-            problem: serde_json::from_slice(&body).unwrap_or_else(|_| stranger(status)),
+            problem: serde_json::from_slice(&body).map_or_else(|_| stranger(status), in_a_line),
             retry_after: wait,
         })
     }
@@ -367,6 +382,21 @@ impl Resolver for Resolve {
             Err(_) => timeout,
         };
         DefaultResolver::default().resolve(uri, config, timeout)
+    }
+}
+
+/// What a collector says of a refusal, in one line that is no longer than it takes.
+fn in_a_line(problem: Problem) -> Problem {
+    let line = |text: String| {
+        let plain = text.chars().map(|letter| match letter {
+            '\n' | '\r' | '\u{2028}' | '\u{2029}' => ' ',
+            other => other,
+        });
+        plain.take(LONGEST_REASON).collect()
+    };
+    Problem {
+        error: line(problem.error),
+        advice: line(problem.advice),
     }
 }
 
@@ -440,6 +470,60 @@ mod tests {
             authorities: None,
             timeout: Duration::from_secs(20),
         }
+    }
+
+    /// Answers one request with this; gives where.
+    fn answering(answer: String) -> (String, std::thread::JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let answering = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("somebody");
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).expect("a request");
+            // Who has heard enough hangs up.
+            let _ = stream.write_all(answer.as_bytes());
+        });
+        (url, answering)
+    }
+
+    #[test]
+    fn what_is_said_of_a_refusal_is_a_line() {
+        let body = format!(
+            "{{\"error\":\"busy\\ntomo: all is well\",\"advice\":\"{}\"}}",
+            "x".repeat(5000)
+        );
+        let length = body.len();
+        let (url, answering) = answering(format!(
+            "HTTP/1.1 400 Bad\r\ncontent-length: {length}\r\n\r\n{body}"
+        ));
+        let client = Client::new(&settings(&url)).expect("a client");
+        let said = client.get::<String>("/").unwrap_err().to_string();
+        answering.join().expect("answered");
+        assert!(said.contains("busy tomo: all is well; xxx"), "{said}");
+        assert!(said.len() < 1000 && !said.contains('\n'), "{said}");
+    }
+
+    #[test]
+    fn more_than_is_wanted_is_not_taken() {
+        let answer = || {
+            let body = format!("\"{}\"", "x".repeat(100_000));
+            let length = body.len();
+            answering(format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}"
+            ))
+        };
+        let (url, answering) = answer();
+        let client = Client::new(&settings(&url)).expect("a client");
+        assert_eq!(client.get::<String>("/").expect("taken").len(), 100_000);
+        answering.join().expect("answered");
+        let (url, answering) = answer();
+        let client = Client::new(&settings(&url)).expect("a client");
+        let refused = client.taking_at_most(1000).get::<String>("/");
+        assert!(
+            matches!(refused, Err(ClientError::Unreachable { .. })),
+            "{refused:?}"
+        );
+        answering.join().expect("answered");
     }
 
     #[test]

@@ -227,7 +227,8 @@ impl Writer {
         match self.choice.below(26) {
             0..=4 => self.branch(),
             5..=7 => self.repeat(),
-            8..=11 => self.switch(),
+            8..=10 => self.switch(),
+            11 => self.open_switch(),
             12..=14 => self.call(),
             15 | 16 => self.jump(),
             17 | 18 => self.assembly(),
@@ -317,6 +318,21 @@ impl Writer {
         self.put("}\n");
     }
 
+    /// One that knows all of the values that its variable may have.
+    fn open_switch(&mut self) {
+        let count = 3 + self.choice.below(8);
+        let (x, low) = self.unbounded(count);
+        let _ = writeln!(self.text, "{{ {x} switch (x) {{");
+        for number in 0..count as i64 {
+            let _ = writeln!(self.text, "case {}:", low + number);
+            self.assignment();
+            if !self.choice.one_in(4) {
+                self.put("break;\n");
+            }
+        }
+        self.put("break; default: __builtin_unreachable(); } }\n");
+    }
+
     fn call(&mut self) {
         let (target, place) = (self.target(), self.choice.of(&PLACES));
         let (one, two) = (self.value(), self.value());
@@ -329,33 +345,39 @@ impl Writer {
         };
     }
 
+    /// A variable `x` of one of `count` values, the lowest of which is given, as nobody but the program knows: nothing bounds it.
+    fn unbounded(&mut self, count: u64) -> (String, i64) {
+        let low = self.choice.of(&[0, 0, 1, 5, 7, -3, 100]);
+        let value = self.value();
+        let declared =
+            format!("long x = (long)({value} % {count}u) + ({low}); __asm__(\"\" : \"+r\"(x));");
+        (declared, low)
+    }
+
     /// To labels, by their names, by tables of them, absolute and relative.
     fn jump(&mut self) {
         if self.labels == 0 || self.is_guarded || self.is_cpp {
             return self.assignment();
         }
-        let (value, count) = (self.value(), self.labels);
-        let label = self.choice.below(count as u64);
+        let count = self.labels as u64;
         let names = |base: &str| -> String {
             (0..count)
                 .map(|label| format!("&&L{label}{base}, "))
                 .collect()
         };
+        let of_labels = format!("static const void *const to[] = {{ {} }};", names(""));
+        let of_offsets = format!("static const int to[] = {{ {} }};", names(" - &&L0"));
+        let (x, low) = self.unbounded(count);
+        let (value, label) = (self.value(), self.choice.below(count));
         let _ = match self.choice.below(3) {
-            0 => {
-                let table = names("");
-                writeln!(
-                    self.text,
-                    "{{ static const void *const to[] = {{ {table} }}; if (--fuel > 0) goto *to[{value} % {count}]; }}"
-                )
-            }
-            1 => {
-                let table = names(" - &&L0");
-                writeln!(
-                    self.text,
-                    "{{ static const int to[] = {{ {table} }}; if (--fuel > 0) goto *((char *)&&L0 + to[{value} % {count}]); }}"
-                )
-            }
+            0 => writeln!(
+                self.text,
+                "{{ {of_labels} {x} if (--fuel > 0) goto *to[x - ({low})]; }}"
+            ),
+            1 => writeln!(
+                self.text,
+                "{{ {of_offsets} {x} if (--fuel > 0) goto *((char *)&&L0 + to[x - ({low})]); }}"
+            ),
             _ => writeln!(self.text, "if (--fuel > 0 && {value} & 3) goto L{label};"),
         };
     }
@@ -442,24 +464,20 @@ impl Writer {
 
     fn odd(&mut self) {
         let value = self.value();
-        let _ = match self.choice.below(6) {
+        let _ = match self.choice.below(5) {
             0 => writeln!(
-                self.text,
-                "switch ({value} & 3) {{ case 0: a++; break; case 1: b ^= 3; break; case 2: c--; break; case 3: sum += 2; break; default: __builtin_unreachable(); }}"
-            ),
-            1 => writeln!(
                 self.text,
                 "{{ u n = ({value} & 7) + 1; u e[n]; memset(e, 1, sizeof e); a += e[n - 1]; }}"
             ),
-            2 if self.is_gcc && !self.is_cpp => writeln!(
+            1 if self.is_gcc && !self.is_cpp => writeln!(
                 self.text,
                 "{{ __label__ away; u inner(u x) {{ if (x & 1) goto away; return x * b; }} a += inner({value}); b ^= 5; away: c++; }}"
             ),
-            3 => writeln!(
+            2 => writeln!(
                 self.text,
                 "sum += (u)((double)({value} & 0xffff) * 1.5 + (a > 9 ? 0.5 : (double)c));"
             ),
-            4 => writeln!(
+            3 => writeln!(
                 self.text,
                 "if (a == 0x12345 && b == {value}) __builtin_trap();"
             ),

@@ -56,11 +56,21 @@ impl Fleet {
 
     /// The same, ready for a program.
     pub(crate) fn instance(&self, instance: usize, flags: &[&str]) -> Command {
+        self.instance_within("60", instance, flags)
+    }
+
+    /// The same, where the end waits for so many seconds at most.
+    pub(crate) fn instance_within(
+        &self,
+        seconds: &str,
+        instance: usize,
+        flags: &[&str],
+    ) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tomo"));
         command
             .args(["run", "--collector", &self.site.url, "--token-file"])
             .arg(&self.token)
-            .args(["--flush-timeout", "60", "--state"])
+            .args(["--flush-timeout", seconds, "--state"])
             .arg(self.site.path(&format!("state-{instance}")))
             .args(flags)
             .env("TOMO_CACHE_DIR", self.site.path("cache"));

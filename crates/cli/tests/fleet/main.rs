@@ -3,6 +3,7 @@
 
 mod chains;
 mod commands;
+mod errors;
 mod instances;
 mod isolate;
 mod paths;
