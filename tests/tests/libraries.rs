@@ -342,3 +342,42 @@ fn processes_below_the_command_count_together() {
     });
     assert_eq!(doubled.collect::<BTreeMap<_, _>>(), twice);
 }
+
+/// A library leads `gs`, by which probes that stay find what they write, to its own memory, and calls back: whatever it is linked by,
+/// its memory stays its own, and the program is observed until then.
+#[test]
+fn who_sets_the_segment_register_keeps_its_memory() {
+    let library = compiled("gcc", "boxed.c", &["-O2", "-shared", "-fPIC"]).expect("built");
+    let path = library.to_str().expect("a path");
+    let linked = compiled("gcc", "boxing.c", &["-O2", "-DLINKED", path]).expect("built");
+    let loading = compiled("gcc", "boxing.c", &["-O2"]).expect("built");
+    for (path, words) in [(linked, vec![]), (loading, vec![path])] {
+        let program = Program {
+            path,
+            library: None,
+            folder: tempfile::tempdir().expect("a folder"),
+        };
+        let name = program.path.to_str().expect("a path");
+        let command = [&["--", name][..], &words].concat();
+        for way in [
+            &["count"][..],
+            &["paths"],
+            &["chains"],
+            &["predicates", "--counts"],
+            &["trace"],
+            &["cover"],
+        ] {
+            let output = program.tomo([way, &["-o", "out"], &command].concat());
+            let (out, errors) = [&output.stdout, &output.stderr]
+                .map(|text| String::from_utf8_lossy(text))
+                .into();
+            assert!(
+                out.starts_with("165852, 0 bytes changed\n"),
+                "{way:?}: {out}{errors}"
+            );
+            assert!(output.status.success(), "{way:?}: {errors}");
+            let is_told = errors.contains("sets the segment register gs");
+            assert_eq!(is_told, way != ["cover"], "{way:?}: {errors}");
+        }
+    }
+}

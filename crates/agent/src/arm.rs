@@ -19,7 +19,7 @@ use crate::door::{self, Closed};
 use crate::loader::Module;
 use crate::relocated::{Reserved, Settled};
 use crate::system::{self, Access, Errno, File, Protection};
-use crate::{emulator, forked, late, maps, own, relocated, slabs, symbols, tracer, trap};
+use crate::{emulator, forked, late, maps, own, relocated, segment, slabs, symbols, tracer, trap};
 
 /// Why a module was not armed.
 struct Refused {
@@ -141,6 +141,16 @@ fn arm_as(
     Some(outcome)
 }
 
+/// Whether threads find what they count in, as this image has it.
+fn find_slabs(image: &Image) -> Result<(), Reason> {
+    if segment::is_taken() {
+        return Err(Reason::Segment);
+    }
+    let has_place = u64::from(image.slab_end.get()) <= slabs::size()
+        && (image.shadowed.get() != 0) == slabs::have(Contents::Paths);
+    has_place.then_some(()).ok_or(Reason::NoSlab)
+}
+
 /// Notes in the records of the entries that are `wanted` and were not armed so far that they will not be, for
 /// this reason.
 pub(crate) fn refuse(
@@ -232,10 +242,8 @@ impl Wanted<'_> {
         if slabs::has_early_threads() && (counts || may_run || may_trap) {
             return Err(Reason::Early.into());
         }
-        let has_place = u64::from(image.slab_end.get()) <= slabs::size()
-            && (image.shadowed.get() != 0) == slabs::have(Contents::Paths);
-        if counts && !has_place {
-            return Err(Reason::NoSlab.into());
+        if counts {
+            find_slabs(&image)?;
         }
         check_layout(module, &image)?;
         check_bytes(module, &image, self.counters)?;

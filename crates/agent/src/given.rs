@@ -67,6 +67,11 @@ pub(crate) fn to_traced() {
     armed::give_back(traps, |region| give(region, Reason::Traced));
 }
 
+/// A module has come that sets the base of `gs`, by which probes that stay find what they write.
+pub(crate) fn to_who_takes_the_segment() {
+    armed::give_back(|_| true, |region| give(region, Reason::Segment));
+}
+
 /// Maps the module's own text over the region, if its file is still there as it was; whether it was.
 fn give(region: &Region, reason: Reason) -> bool {
     let all = region.start..region.start + region.length;

@@ -20,7 +20,7 @@ use tomo_wire::roster::Entry;
 
 use crate::loader::{self, Module, weak};
 use crate::system::{self, Protection};
-use crate::{arm, armed, kept, listed, offered};
+use crate::{arm, armed, kept, listed, offered, segment};
 
 /// What the loader tells debuggers; `struct r_debug`.
 #[repr(C)]
@@ -141,7 +141,10 @@ extern "C" fn changed() {
     let Some((roster, path)) = kept::roster() else {
         return;
     };
-    let arm = |module: &Module<'_>| arm::arm(module, &roster, path, is_late);
+    let arm = |module: &Module<'_>| {
+        segment::look_at(module);
+        arm::arm(module, &roster, path, is_late);
+    };
     if is_glibc() {
         armed::forget_unloaded();
         offered::new_ones(|visit| loader::for_each(visit), arm);

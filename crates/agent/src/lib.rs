@@ -40,6 +40,7 @@
 //! | `pointed.rs` | what a program's arguments point at |
 //! | `preloaded.rs` | our name in the environment, where our file is out of reach or not wanted |
 //! | `slabs.rs` | a slab of counters for each thread |
+//! | `segment.rs` | modules that set the base by which it is found |
 //! | `ahead.rs` | slabs for who is about to lose sight of their file |
 //! | `shadow.rs` | a shadow of the thread's stacks behind it |
 //! | `tracks.rs` | what threads record in order, and how it grows |
@@ -102,6 +103,7 @@ mod pointed;
 mod postponed;
 mod preloaded;
 mod relocated;
+mod segment;
 mod shadow;
 mod signals;
 mod slabs;

@@ -92,6 +92,18 @@ impl<'m> Module<'m> {
         segments.filter(|s| s.kind == LOAD && s.flags & EXECUTABLE != 0)
     }
 
+    /// Its code, as far as that may be read.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &'m [u8]> + use<'m, '_> {
+        const READABLE: u32 = 4;
+        let readable = |s: &&Segment| s.flags & READABLE != 0 && self.is_loaded(s);
+        self.executable().filter(readable).map(|code| {
+            let start = self.bias.wrapping_add(code.address as usize) as *const u8;
+            // SAFETY: the loader has mapped the segment, to be read, for as long as the module is loaded, which is at least as long as
+            // this borrow; nothing of it is armed yet, so nobody writes it.
+            unsafe { slice::from_raw_parts(start, code.size as usize) }
+        })
+    }
+
     /// Where in its file the page is that is stated to be at `address`, as the loader has mapped it.
     pub(crate) fn offset_of(&self, address: u64) -> u64 {
         let pages = |segment: &&Segment| segment.address & !(PAGE - 1) == address;

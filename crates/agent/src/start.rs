@@ -10,8 +10,8 @@ use tomo_wire::roster::RosterView;
 use crate::loader::{self, Module, weak};
 use crate::system::{self, Access, Protection};
 use crate::{
-    arm, door, emulator, fatal, forked, kept, late, offered, preloaded, signals, slabs, symbols,
-    tracer, trap,
+    arm, door, emulator, fatal, forked, kept, late, offered, preloaded, segment, signals, slabs,
+    symbols, tracer, trap,
 };
 
 /// Largest roster that is looked at, in bytes.
@@ -108,13 +108,17 @@ fn arm_all(path: &CStr) -> Option<()> {
     // SAFETY: mapped just now, and unmapped below unless something refers to it. A roster is
     // replaced by renaming, never written in place.
     let bytes = unsafe { slice::from_raw_parts(start, length) };
-    let (mut late, mut separate) = (false, false);
+    let (mut late, mut separate, mut counts) = (false, false, false);
     if let Ok(roster) = RosterView::read(bytes) {
         late = roster.entries.iter().any(late::is_late);
         separate = roster.entries.iter().any(forked::is_separate);
         // Before anything is armed that counts, or that has to know.
         forked::watch();
         let _ = roster.slabs().and_then(slabs::begin);
+        counts = slabs::size() > 0;
+        if counts {
+            segment::look_at_all();
+        }
         let _ = roster.crashes().and_then(fatal::begin);
         if separate {
             forked::separate();
@@ -125,9 +129,13 @@ fn arm_all(path: &CStr) -> Option<()> {
         };
         offered::new_ones(|visit| loader::for_each(visit), arm);
     }
-    if (late || separate) && kept::keep(bytes, path).is_some() {
+    let may_lose = counts && !segment::is_taken() && !emulator::is_blind();
+    if (late || separate || may_lose) && kept::keep(bytes, path).is_some() {
         if late {
             watch_for_late();
+        } else if may_lose {
+            // Where nobody tells of modules that come, none is looked at.
+            let _ = late::watch();
         }
         return Some(());
     }

@@ -137,6 +137,8 @@ pub enum Reason {
     Agent = 19,
     /// The program is linked statically, and nobody could attend to its start.
     Unattended = 20,
+    /// A module of the program sets the base of `gs`, by which probes that stay find what they write.
+    Segment = 21,
 }
 
 impl Reason {
@@ -149,7 +151,7 @@ impl Reason {
     }
 
     /// All reasons.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::NoImage,
         Self::ImageNotPrivate,
         Self::ImageRefused,
@@ -170,6 +172,7 @@ impl Reason {
         Self::Touched,
         Self::Agent,
         Self::Unattended,
+        Self::Segment,
     ];
 
     /// Its bit in [`Live::reasons`].
@@ -209,6 +212,9 @@ impl Reason {
             Self::Agent => "it is tomo's own agent, which observes",
             Self::Unattended => {
                 "it is statically linked, so it is stopped at its start (ptrace), which the system did not allow"
+            }
+            Self::Segment => {
+                "a module of the program sets the segment register gs, by which the probes of this command find what they write"
             }
             Self::Early => "another library starts threads before the agent can begin",
             Self::NotSeparate => "it could have no record of its own, and adds to its parent's",
