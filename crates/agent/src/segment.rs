@@ -9,6 +9,8 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use tomo_wire::roster::RosterView;
+
 use crate::loader::{self, Module};
 use crate::{given, slabs};
 
@@ -20,10 +22,15 @@ pub(crate) fn is_taken() -> bool {
     IS_TAKEN.load(Ordering::Relaxed)
 }
 
-/// Looks at all modules that are there, before anything is armed.
-pub(crate) fn look_at_all() {
+/// Looks at all modules that are there, before anything is armed, but for those of the roster.
+pub(crate) fn look_at_all(roster: &RosterView<'_>) {
+    let is_observed = |module: &Module<'_>| {
+        let id = module.build_id();
+        let mut entries = roster.entries.iter();
+        id.is_some() && entries.any(|entry| entry.module.build_id() == id)
+    };
     loader::for_each(|module| {
-        if !is_taken() && sets(&module) {
+        if !is_taken() && !is_observed(&module) && sets(&module) {
             IS_TAKEN.store(true, Ordering::Relaxed);
         }
     });
@@ -37,8 +44,20 @@ pub(crate) fn look_at(module: &Module<'_>) {
     }
 }
 
+/// Libraries that nearly every program has, and that leave `gs` alone, as the ABI does: reading all of them takes a short program's time.
+const LIBRARIES: [&[u8]; 6] = [
+    b"libc.so.6",
+    b"libm.so.6",
+    b"libgcc_s.so.1",
+    b"libstdc++.so.6",
+    b"libpthread.so.0",
+    b"ld-linux-x86-64.so.2",
+];
+
 fn sets(module: &Module<'_>) -> bool {
-    module.texts().any(has_instruction)
+    let name = module.path.to_bytes().rsplit(|byte| *byte == b'/').next();
+    let is_known = name.is_some_and(|name| LIBRARIES.contains(&name));
+    !is_known && module.texts().any(has_instruction)
 }
 
 /// Whether these bytes have `wrgsbase` in them (Intel, *Software Developer's Manual*, vol. 2, WRFSBASE/WRGSBASE): `f3`, a REX prefix or

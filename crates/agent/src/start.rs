@@ -117,7 +117,7 @@ fn arm_all(path: &CStr) -> Option<()> {
         let _ = roster.slabs().and_then(slabs::begin);
         counts = slabs::size() > 0;
         if counts {
-            segment::look_at_all();
+            segment::look_at_all(&roster);
         }
         let _ = roster.crashes().and_then(fatal::begin);
         if separate {
