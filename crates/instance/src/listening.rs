@@ -39,7 +39,10 @@ impl Listening {
     /// Starts it; what it finds it writes into the file `outcome`, unless the program has told itself how it went.
     pub(crate) fn start(pattern: Regex, mut errors: ChildStderr, outcome: PathBuf) -> Option<Self> {
         let (tell, done) = sync_channel(1);
-        let (told, stop) = io::pipe().ok()?;
+        let Ok((told, stop)) = io::pipe() else {
+            leave(errors);
+            return None;
+        };
         let work = move || {
             let more = pass_on(&pattern, &mut errors, &outcome, &told);
             let _ = tell.send(more.then_some(errors));

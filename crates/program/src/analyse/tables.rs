@@ -147,7 +147,7 @@ fn take_back_what_may_begin_earlier(findings: &mut [Finding]) {
     };
     let may_begin_earlier = |finding: &&mut Finding| !finding.in_front.iter().all(is_known);
     for finding in findings.iter_mut().filter(may_begin_earlier) {
-        finding.resolved = Resolved::not();
+        *finding = Finding::of(finding.end, Resolved::not());
     }
 }
 
