@@ -6,9 +6,9 @@
 //! mapped by then, but nothing of it has run: glibc calls once all modules of a `dlopen` are mapped, before it
 //! relocates them and runs their constructors, and holds its lock all the while.
 //!
-//! The jump is made only for a roster that says that modules may come later, before the program's own
-//! start, while there is one thread and it is here. musl calls once the modules are relocated, and before
-//! their constructors; it holds a lock then that it would need to tell of its modules, so its list is read
+//! The jump is made only for a roster that says that modules may come later, or whose probes rely on what a module that comes may
+//! take from them (`segment.rs`), before the program's own start, while there is one thread and it is here. musl calls once the
+//! modules are relocated, and before their constructors; it holds a lock then that it would need to tell of its modules, so its list is read
 //! instead ([`crate::listed`]), and it never unloads any. Where the function has no filling behind it, or in
 //! other C libraries, nothing is put anywhere, and the records of such modules say so.
 

@@ -472,58 +472,26 @@ mod tests {
         }
     }
 
-    /// Answers one request with this; gives where.
-    fn answering(answer: String) -> (String, std::thread::JoinHandle<()>) {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let answering = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("somebody");
-            let mut request = [0; 4096];
-            let _ = stream.read(&mut request).expect("a request");
-            // Who has heard enough hangs up.
-            let _ = stream.write_all(answer.as_bytes());
-        });
-        (url, answering)
-    }
-
     #[test]
     fn what_is_said_of_a_refusal_is_a_line() {
-        let body = format!(
-            "{{\"error\":\"busy\\ntomo: all is well\",\"advice\":\"{}\"}}",
-            "x".repeat(5000)
-        );
-        let length = body.len();
-        let (url, answering) = answering(format!(
-            "HTTP/1.1 400 Bad\r\ncontent-length: {length}\r\n\r\n{body}"
-        ));
-        let client = Client::new(&settings(&url)).expect("a client");
-        let said = client.get::<String>("/").unwrap_err().to_string();
-        answering.join().expect("answered");
+        let advice = "x".repeat(5000);
+        let body = format!("{{\"error\":\"busy\\ntomo: all is well\",\"advice\":\"{advice}\"}}");
+        let (refused, _) = answered(&with_body("400 Bad", &body));
+        let said = refused.unwrap_err().to_string();
         assert!(said.contains("busy tomo: all is well; xxx"), "{said}");
         assert!(said.len() < 1000 && !said.contains('\n'), "{said}");
     }
 
     #[test]
     fn more_than_is_wanted_is_not_taken() {
-        let answer = || {
-            let body = format!("\"{}\"", "x".repeat(100_000));
-            let length = body.len();
-            answering(format!(
-                "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}"
-            ))
-        };
-        let (url, answering) = answer();
-        let client = Client::new(&settings(&url)).expect("a client");
-        assert_eq!(client.get::<String>("/").expect("taken").len(), 100_000);
-        answering.join().expect("answered");
-        let (url, answering) = answer();
-        let client = Client::new(&settings(&url)).expect("a client");
-        let refused = client.taking_at_most(1000).get::<String>("/");
+        let answer = with_body("200 OK", &format!("\"{}\"", "x".repeat(100_000)));
+        let (taken, _) = answered(&answer);
+        assert_eq!(taken.expect("taken").len(), 100_000);
+        let (refused, _) = answered_to(|client| client.taking_at_most(1000), &answer);
         assert!(
             matches!(refused, Err(ClientError::Unreachable { .. })),
             "{refused:?}"
         );
-        answering.join().expect("answered");
     }
 
     #[test]
@@ -553,10 +521,25 @@ mod tests {
         assert!(error.to_string().contains("cannot be reached"), "{error}");
     }
 
+    /// An answer with this body.
+    fn with_body(status: &str, body: &str) -> String {
+        let length = body.len();
+        format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}")
+    }
+
     /// What the client makes of this answer, and what it had sent.
-    fn answered(answer: &'static str) -> (Result<String, ClientError>, String) {
+    fn answered(answer: &str) -> (Result<String, ClientError>, String) {
+        answered_to(|client| client, answer)
+    }
+
+    /// What the client that is made of the usual one makes of it.
+    fn answered_to(
+        made: impl FnOnce(Client) -> Client,
+        answer: &str,
+    ) -> (Result<String, ClientError>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
+        let answer = answer.to_owned();
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut request = Vec::new();
@@ -564,10 +547,11 @@ mod tests {
             while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() == 1 {
                 request.push(byte[0]);
             }
-            stream.write_all(answer.as_bytes()).unwrap();
+            // Who has heard enough hangs up.
+            let _ = stream.write_all(answer.as_bytes());
             String::from_utf8(request).unwrap()
         });
-        let client = Client::new(&settings(&format!("http://{address}"))).unwrap();
+        let client = made(Client::new(&settings(&format!("http://{address}"))).unwrap());
         let result = client.get("/v1/x");
         (result, server.join().unwrap())
     }
