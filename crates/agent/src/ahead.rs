@@ -1,11 +1,11 @@
-//! Slabs that a process has mapped before it may no longer open their file: because it becomes another user, gets another root,
-//! or shuts itself in. Threads that it makes afterwards, and children of its own, count in these.
+//! Slabs that a process has mapped before it may no longer open their file: because it becomes another user or gets another root.
+//! Threads that it makes afterwards, and children of its own, count in these.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use tomo_wire::counting::{Contents, MOST_SLABS, USED};
 
-use crate::forked;
+use crate::closed;
 use crate::slabs::{self, have, shared, size};
 use crate::system::{self, Protection};
 
@@ -33,7 +33,7 @@ pub(crate) fn before_becoming(user: u32) {
 /// Maps the next slabs that somebody is going to be given, with room on the disk for all of them. (Tracks need the file itself
 /// when they grow.)
 pub(crate) fn look() {
-    let is_wanted = size() > 0 && !have(Contents::Tracks) && !forked::is_closed();
+    let is_wanted = size() > 0 && !have(Contents::Tracks) && !closed::is_closed();
     if is_wanted && !LOOKED.swap(true, Ordering::Relaxed) {
         let _ = look_at_next();
     }

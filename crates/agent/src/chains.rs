@@ -19,8 +19,9 @@ use tomo_wire::chains::{
     END, ENTER, FIRST, JUMP, LAND, LEAVE, LOST, MARK, NAME, NODE, NONE, NOW, ROOT, SELF, TOP,
     WAY_BITS, Way, field, way_of,
 };
+use tomo_wire::counting::Contents;
 
-use crate::{armed, passage, slabs, system};
+use crate::{armed, closed, passage, pointed, slabs, system};
 
 /// The slab of a thread.
 #[derive(Clone, Copy)]
@@ -214,10 +215,12 @@ fn called(tree: Tree, node: u32, slot: u64) -> u32 {
         return 0;
     }
     let mut words = [0];
+    // In a sandbox that the program has closed nobody asks.
+    let is_asked = || !closed::is_closed();
     if place / PAGE == slot / PAGE {
         // SAFETY: on a page of which a word was read just now; return addresses are aligned, or nearly.
         words = unsafe { [(place as *const usize).read_unaligned()] };
-    } else if system::peek(place as usize, &mut words) != Ok(1) {
+    } else if !is_asked() || system::peek(place as usize, &mut words) != Ok(1) {
         return 0;
     }
     let [back] = words;
@@ -233,16 +236,14 @@ fn not_left(tree: Tree, node: u32, slot: u64) -> u32 {
     const OWN_STACK: u64 = CONTEXT + 16;
     const DISABLED: usize = 2;
     const POINTER: u64 = CONTEXT + 160;
-    let (mut own, mut pointer) = ([0; 3], [0]);
-    let read = system::peek(slot.wrapping_add(OWN_STACK) as usize, &mut own) == Ok(3)
-        && system::peek(slot.wrapping_add(POINTER) as usize, &mut pointer) == Ok(1);
-    if !read {
+    let (own, pointer) = (slot.wrapping_add(OWN_STACK), slot.wrapping_add(POINTER));
+    let read = pointed::words(own as usize).zip(pointed::words(pointer as usize));
+    let Some(([start, flags, size], [pointer])) = read else {
         return node;
-    }
-    let [start, flags, size] = own;
+    };
     let is_on_own =
         |address: u64| flags & DISABLED == 0 && (address as usize).wrapping_sub(start) < size;
-    let [pointer] = pointer.map(|pointer| pointer as u64);
+    let pointer = pointer as u64;
     let mut node = node;
     while node != ROOT {
         let at = tree.slot(node);
@@ -473,6 +474,19 @@ fn is_observed(address: usize) -> bool {
 static OTHERS: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
 static RESTORERS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 
+/// The program is about to close a sandbox, in which nobody asks what stands at an address: it is noted where the handlers that
+/// are there return.
+pub(crate) fn before_closing() {
+    if slabs::size() == 0 || !slabs::have(Contents::Chains) {
+        return;
+    }
+    for signal in 1..=64 {
+        if let Some(address) = system::restorer_of(signal) {
+            is_restorer(address);
+        }
+    }
+}
+
 /// Whether handlers of signals return to `address`: unwinders and debuggers know that by these bytes, too
 /// (`mov rax, 15; syscall`).
 fn is_restorer(address: usize) -> bool {
@@ -481,7 +495,8 @@ fn is_restorer(address: usize) -> bool {
         return true;
     }
     let other = OTHERS.get(address / 2 % OTHERS.len());
-    if other.is_some_and(|other| other.load(Relaxed) == address) {
+    let is_other = other.is_some_and(|other| other.load(Relaxed) == address);
+    if is_other || closed::is_closed() {
         return false;
     }
     let mut words = [0; 2];

@@ -35,10 +35,11 @@ use crate::interrupted::Interrupted;
 use crate::lines::{LINE, steady};
 use crate::loader::weak;
 use crate::own::{self, Own};
+use crate::pointed::words;
 use crate::symbols::OfGlibc;
 use crate::system::{self, Errno, How, Protection};
 use crate::tables::{Grown, tables};
-use crate::{ahead, door, kept, slabs, stacks};
+use crate::{closed, door, kept, slabs, stacks};
 
 /// A module of which this process has a text and a record of its own.
 #[derive(Clone, Copy)]
@@ -98,7 +99,12 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 /// Whether this is a child of `vfork`, which borrows its parent's memory. A process that nobody has told of is taken for one.
 pub(crate) fn is_guest() -> bool {
     let owner = OWNER.load(Ordering::Relaxed);
-    owner != 0 && !is_closed() && system::process() != owner
+    owner != 0 && !closed::is_closed() && system::process() != owner
+}
+
+/// The process whose memory this is, as far as was told.
+pub(crate) fn owner() -> u32 {
+    OWNER.load(Ordering::Relaxed)
 }
 
 /// Whether it certainly is one.
@@ -119,8 +125,12 @@ pub(crate) fn separate() {
 
 /// Called in a forked process, before other libraries' handlers: ours is the first to be known.
 extern "C" fn in_child() {
-    // Where a sandbox was closed nobody asks for guests either.
-    if !is_closed() {
+    if closed::is_closed() {
+        // The one thread of a process has its number.
+        if let Some(thread) = closed::thread() {
+            OWNER.store(thread, Ordering::Relaxed);
+        }
+    } else {
         OWNER.store(system::process(), Ordering::Relaxed);
         stacks::in_child();
     }
@@ -145,9 +155,6 @@ pub(crate) fn forking(make: impl FnOnce() -> isize) -> isize {
 /// The flag of `clone` by which the child borrows or shares its parent's memory.
 const SHARES_MEMORY: usize = 0x100;
 
-/// What closes a sandbox.
-pub(crate) const SET_SANDBOX: c_int = 22;
-
 /// The numbers of the calls that make processes.
 pub(crate) const CLONE: usize = 56;
 pub(crate) const FORK: usize = 57;
@@ -159,12 +166,9 @@ pub(crate) fn forks(number: usize, first: usize, second: usize) -> bool {
     match number {
         FORK => true,
         CLONE => is_one(first, second),
-        CLONE_3 => {
-            // The first words of `struct clone_args`: the flags, and where the stack is, among others.
-            let mut words = [0; 6];
-            let read =
-                second >= size_of_val(&words) && system::peek(first, &mut words) == Ok(words.len());
-            read && is_one(words[0], words[5])
+        // The first words of `struct clone_args`: the flags, and where the stack is, among others.
+        CLONE_3 if second >= size_of::<[usize; 6]>() => {
+            words(first).is_some_and(|[flags, _, _, _, _, stack]: [usize; 6]| is_one(flags, stack))
         }
         _ => false,
     }
@@ -174,8 +178,7 @@ pub(crate) fn forks(number: usize, first: usize, second: usize) -> bool {
 /// that were handled.
 pub(crate) fn clears_handlers(number: usize, first: usize) -> bool {
     const CLEARS: usize = 0x1_0000_0000;
-    let mut flags = [0];
-    number == CLONE_3 && system::peek(first, &mut flags) == Ok(1) && flags[0] & CLEARS != 0
+    number == CLONE_3 && words(first).is_some_and(|[flags]: [usize; 1]| flags & CLEARS != 0)
 }
 
 /// What a process that `clone` makes is to do.
@@ -257,37 +260,21 @@ fn tell(before: Handler, after: Handler, child: Handler) {
     }
 }
 
-/// How many sandboxes the program has closed by itself, or is about to. Nobody knows what may still be asked of the system there.
-static CLOSED: AtomicU32 = AtomicU32::new(0);
-
-/// Whether it has, by the C library's `prctl` or `syscall`.
-pub(crate) fn is_closed() -> bool {
-    CLOSED.load(Ordering::Relaxed) != 0
-}
-
-/// Makes the call of `prctl` with this option, or one that does the same; it gives -1 where it fails.
-pub(crate) fn controlling<R: PartialEq + From<i8>>(option: c_int, make: impl FnOnce() -> R) -> R {
-    if option != SET_SANDBOX {
-        return make();
-    }
-    ahead::look();
-    CLOSED.fetch_add(1, Ordering::Relaxed);
-    let result = make();
-    if result == R::from(-1) {
-        // Who only asks whether there are sandboxes is in none.
-        CLOSED.fetch_sub(1, Ordering::Relaxed);
-    }
-    result
-}
-
 /// Gives a forked process what is to be its own. Not part of [`in_child`], since it takes much of the stack, which may be small.
 #[inline(never)]
 fn child() {
+    if closed::is_closed() {
+        // What a program that has locked itself in may still do, nobody knows; to try might end it.
+        for module in MODULES.all() {
+            refuse(module, NOT_PERMITTED);
+        }
+        return;
+    }
     let before = system::change_mask(How::Block, u64::MAX);
-    let is_same = !is_closed() && system::sandbox() == SANDBOX.load(Ordering::Relaxed);
+    let is_same = system::sandbox() == SANDBOX.load(Ordering::Relaxed);
     let interrupted = match is_same {
         true => Interrupted::find(),
-        // What a program that has locked itself in since may still do, nobody knows; to try might end it.
+        // As above: it did so by calls of its own.
         false => Err(NOT_PERMITTED),
     };
     for module in MODULES.all() {
@@ -301,13 +288,18 @@ fn child() {
                 counters.note_armed(process);
                 module.shared.note_armed(process);
             }
-            Err(Errno(errno)) => {
-                counters.count(Field::Armed);
-                module.shared.note_refused(Reason::NotSeparate, errno);
-            }
+            Err(errno) => refuse(module, errno),
         }
     }
     system::change_mask(How::Set, before);
+}
+
+/// Notes that this process stays in its parent's record.
+fn refuse(module: &Module, Errno(errno): Errno) {
+    // SAFETY: the page stays mapped, and is that of the record in which this process is.
+    let counters = unsafe { Counters::at(module.page) };
+    counters.count(Field::Armed);
+    module.shared.note_refused(Reason::NotSeparate, errno);
 }
 
 /// The counters of the record that all processes have in common, where this process has `own` ones.

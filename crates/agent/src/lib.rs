@@ -74,6 +74,7 @@ mod arguments;
 mod arm;
 mod armed;
 mod chains;
+mod closed;
 mod contexts;
 mod crash;
 mod door;

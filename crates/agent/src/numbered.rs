@@ -10,6 +10,7 @@ use core::mem::{offset_of, transmute};
 use core::ptr::null;
 
 use crate::arguments::keeping_arguments;
+use crate::closed;
 use crate::executing::hand_on;
 use crate::forked::{self, CLONE, CLONE_3, FORK};
 use crate::given;
@@ -152,9 +153,9 @@ unsafe extern "C" fn changed(
         }
         REMAP => moved(d as c_int, c, || call.make().cast_unsigned()).cast_signed(),
         TRACE => postponed::asking(a, || call.make()),
-        CONTROL => forked::controlling(a as c_int, || call.make()),
+        CONTROL => closed::controlling(a as c_int, || call.make()),
         // Others of its operations only ask.
-        SANDBOX if matches!(a, 0 | 1) => forked::controlling(forked::SET_SANDBOX, || call.make()),
+        SANDBOX if matches!(a, 0 | 1) => closed::controlling(closed::SET_SANDBOX, || call.make()),
         EXECUTE => executed(call, 2),
         EXECUTE_AT => executed(call, 3),
         CLONE | FORK | CLONE_3 => begin(call),

@@ -8,13 +8,13 @@ use core::slice;
 
 use tomo_wire::PAGE;
 
-use crate::{emulator, forked, system};
+use crate::{closed, emulator, system};
 
 const BYTES: usize = PAGE as usize;
 
 /// Whether there is memory at `address`, as far as can be asked.
 fn can_be_read(address: usize) -> bool {
-    match forked::is_closed() {
+    match closed::is_closed() {
         true => address >= BYTES,
         // It would say on standard error that the usual call makes no sense.
         false if emulator::is_valgrind() => system::is_copied(address & !7),

@@ -11,8 +11,8 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use tomo_wire::environment;
 
+use crate::closed;
 use crate::door::{self, Closed};
-use crate::forked;
 use crate::loader::{self, Module, weak};
 use crate::pointed::Reader;
 use crate::system::{self, Access, Errno};
@@ -215,7 +215,7 @@ fn names_roster(entry: *mut c_char, said: &[u8]) -> bool {
     let Some(path) = roster_of(said) else {
         return false;
     };
-    if forked::is_closed() {
+    if closed::is_closed() {
         return true;
     }
     let start = entry.wrapping_add(said.len() - path.len());

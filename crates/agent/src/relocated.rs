@@ -20,7 +20,7 @@ use crate::arm::text_at;
 use crate::lines::{LINE, steady};
 use crate::loader::Module;
 use crate::system::{self, EXISTS, Errno, File, Protection};
-use crate::{forked, maps};
+use crate::{closed, maps};
 
 /// Memory of nobody else for what belongs to an image; given back unless it is [kept](Reserved::keep).
 pub(crate) struct Reserved {
@@ -81,7 +81,7 @@ fn origin(module: &Module<'_>, image: &Image) -> usize {
 /// A copy of the image at another distance. None in a sandbox that the program has closed: who loads a module there may map
 /// files, but perhaps not make any.
 fn relocated(module: &Module<'_>, file: &File, image: &Image) -> Option<Settled> {
-    (!forked::is_closed()).then_some(())?;
+    (!closed::is_closed()).then_some(())?;
     let extent = module.extent()?;
     // Below the module, whose own heap may be above it.
     let lowest = extent.end.checked_sub(REACH)?.next_multiple_of(PAGE);

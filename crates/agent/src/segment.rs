@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use tomo_wire::roster::RosterView;
 
 use crate::loader::{self, Module};
-use crate::{given, slabs};
+use crate::{given, slabs, symbols};
 
 /// Whether a module sets it.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -57,7 +57,8 @@ const LIBRARIES: [&[u8]; 6] = [
 fn sets(module: &Module<'_>) -> bool {
     let name = module.path.to_bytes().rsplit(|byte| *byte == b'/').next();
     let is_known = name.is_some_and(|name| LIBRARIES.contains(&name));
-    !is_known && module.texts().any(has_instruction)
+    // Ours sets it for those who count.
+    !is_known && !symbols::is_agent(module) && module.texts().any(has_instruction)
 }
 
 /// Whether these bytes have `wrgsbase` in them (Intel, *Software Developer's Manual*, vol. 2, WRFSBASE/WRGSBASE): `f3`, a REX prefix or

@@ -18,6 +18,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::ahead;
 use crate::arguments::keeping_arguments;
+use crate::closed;
 use crate::contexts::{SET, SWAP};
 use crate::executing::{hand_on, hand_on_own};
 use crate::fatal;
@@ -517,7 +518,7 @@ stand_before! {
         postponed::asking(request as u32 as usize, || real(request, process, address, data))
     }
     PRCTL: prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int = -1, |real| {
-        forked::controlling(option, || real(option, a, b, c, d))
+        closed::controlling(option, || real(option, a, b, c, d))
     }
     SETUID: setuid(user: u32) -> c_int = -1, |real| {
         ahead::before_becoming(user);

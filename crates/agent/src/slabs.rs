@@ -10,6 +10,10 @@
 //!
 //! A slab whose thread is gone is given to the next one as it is. Where there is none left, or no room
 //! for it, the thread counts into memory that nobody reads, and is itself counted as lost.
+//!
+//! Before the program closes a sandbox slabs are taken and mapped for those who will need one there, where the system is not asked
+//! for any, nor who lives. Each is had by who exchanges its owner first, of all processes that were forked since. A thread
+//! whose control block is that of an earlier one has the slab of that, which is gone.
 
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
@@ -20,7 +24,7 @@ use tomo_wire::tracing::Origin;
 
 use crate::system::{self, Access, File, How, Protection, SIGTRAP_BIT};
 use crate::tables::tables;
-use crate::{ahead, chains, door, forked, shadow, tracks};
+use crate::{ahead, chains, closed, door, shadow, tracks};
 
 tables! {
     /// Where in memory this process has mapped each slab; 0 where it has not.
@@ -29,6 +33,9 @@ tables! {
     /// What each new thread is to do: function and argument, by slab.
     static STARTS: [[AtomicUsize; 2]; MOST_SLABS as usize] =
         [const { [const { AtomicUsize::new(0) }; 2] }; MOST_SLABS as usize];
+    /// The control block of the thread of this process that had a slab last; 0 where none had.
+    static BLOCKS: [AtomicUsize; MOST_SLABS as usize] =
+        [const { AtomicUsize::new(0) }; MOST_SLABS as usize];
 }
 /// The head of the file, mapped; 0 as long as nothing counts.
 static HEAD: AtomicUsize = AtomicUsize::new(0);
@@ -48,6 +55,10 @@ const PATH_WORDS: usize = 512;
 
 /// The owner of a slab whose thread has not begun, in place of the thread.
 const SOON: u32 = u32::MAX;
+/// What is added to the thread in the owner of a slab that was taken ahead, and that nobody has yet: this is one of the process.
+const AHEAD: u32 = 1 << 31;
+/// What such an owner is; 0 where none was taken.
+static TAKEN_AHEAD: AtomicU64 = AtomicU64::new(0);
 
 /// Bytes of a slab; 0 where nothing counts.
 pub(crate) fn size() -> u64 {
@@ -64,6 +75,7 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
     if has_early_threads() {
         return None;
     }
+    system::look_for_bases();
     let (file, status) = door::open_private(path, Access::ReadWrite).ok()?;
     let mut bytes = [0; size_of::<Slabs>()];
     file.read_at(&mut bytes, 0).ok()?;
@@ -134,8 +146,11 @@ fn remember(path: &CStr) -> Option<()> {
     Some(())
 }
 
-/// The file.
+/// The file; none in a sandbox that the program has closed.
 pub(crate) fn open() -> Option<File> {
+    if closed::is_closed() {
+        return None;
+    }
     let path = PATH.as_ptr().cast();
     // SAFETY: `remember` left a string there that ends with a zero byte, before `HEAD` was set.
     let path = unsafe { CStr::from_ptr(path) };
@@ -159,7 +174,7 @@ fn owner(slab: u32) -> Option<&'static AtomicU64> {
 /// The owner of a slab: where this process's number means something, its number, and the thread's.
 fn name(thread: u32) -> u64 {
     let namespace = u64::from(NAMESPACE.load(Ordering::Relaxed));
-    namespace << NAMESPACE_AT | u64::from(system::process()) << 32 | u64::from(thread)
+    namespace << NAMESPACE_AT | u64::from(closed::process()) << 32 | u64::from(thread)
 }
 
 /// The process namespace in which this process is, as far as ten bits tell; 0 where nobody says.
@@ -176,8 +191,9 @@ fn note_namespace() {
 /// Gives the calling thread a slab of its own, and counts it as lost if there is none. `origin` is of which other one it is
 /// the copy, if that has a track.
 fn own(origin: Option<Origin>) {
-    match take(system::thread()) {
+    match take(closed::thread().unwrap_or(SOON)) {
         Some((slab, place)) => {
+            note_block(slab);
             become_own(slab, place);
             if tracks::are_kept() {
                 tracks::begin(place, origin);
@@ -218,9 +234,67 @@ fn take(thread: u32) -> Option<(u32, usize)> {
     }
 }
 
+/// Notes that the calling thread has the slab.
+fn note_block(slab: u32) {
+    if let Some(block) = BLOCKS.get(slab as usize) {
+        block.store(system::control_block(), Ordering::Relaxed);
+    }
+}
+
+/// Slabs that are taken ahead at most, and bytes of the disk that all but the first one of them may take.
+const MOST_AHEAD: u32 = 64;
+const MOST_BYTES_AHEAD: u64 = 128 << 20;
+
+/// The program is about to close a sandbox: slabs are taken and mapped for who will need one. (A track would need the file, too, when
+/// it grows.)
+pub(crate) fn before_closing() {
+    if HEAD.load(Ordering::Acquire) == 0 || tracks::are_kept() {
+        return;
+    }
+    let room = room_of(MOST_AHEAD) as u64;
+    let affordable = MOST_BYTES_AHEAD.checked_div(room).unwrap_or(0).max(1);
+    let owner = AHEAD | system::process();
+    TAKEN_AHEAD.store(name(owner), Ordering::Relaxed);
+    for _ in 0..affordable.min(MOST_AHEAD.into()) {
+        if take(owner).is_none() {
+            break;
+        }
+    }
+}
+
+/// One of these that is the thread's from now on.
+fn taken_ahead(thread: u32) -> Option<u32> {
+    let (ahead, ours) = (TAKEN_AHEAD.load(Ordering::Relaxed), name(thread));
+    (0..MOST_SLABS)
+        .filter(|slab| is_mapped(*slab))
+        .find(|slab| {
+            let exchange = |owner: &AtomicU64| {
+                owner.compare_exchange(ahead, ours, Ordering::Relaxed, Ordering::Relaxed)
+            };
+            ahead != 0 && owner(*slab).is_some_and(|owner| exchange(owner).is_ok())
+        })
+}
+
+/// The slab for a thread that was given this one when it was created: that of an earlier thread of which it has the control block, if
+/// there is one.
+fn inherited(slab: u32) -> u32 {
+    let block = system::control_block();
+    let had_it = |had: &AtomicUsize| had.load(Ordering::Relaxed) == block;
+    let Some(former) = BLOCKS.iter().position(had_it) else {
+        return slab;
+    };
+    if let Some(owner) = owner(slab) {
+        owner.store(TAKEN_AHEAD.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+    former as u32
+}
+
 /// A slab that is the thread's from now on: one whose owner is gone, if there is one near where the last one was found, or
 /// near a place at which other processes hardly look; a new one; or any whose owner is gone.
 fn claim(thread: u32) -> Option<u32> {
+    if closed::is_closed() {
+        return taken_ahead(thread);
+    }
     const SPREAD: u32 = 0x9e37_79b1;
     let elsewhere = || system::process().wrapping_mul(SPREAD) >> 20;
     abandoned(thread, NEXT.load(Ordering::Relaxed), TRIES)
@@ -270,7 +344,8 @@ fn is_gone(owner: u64) -> bool {
     let namespace = NAMESPACE.load(Ordering::Relaxed);
     // Where nobody says which one it is, it is 0.
     let is_known = namespace != 0 && owner >> NAMESPACE_AT == namespace.into();
-    owner == 0 || (thread != SOON && is_known && !system::is_alive(process, thread))
+    let is_alive = || system::is_alive(process, thread & !AHEAD);
+    owner == 0 || (thread != SOON && is_known && !is_alive())
 }
 
 /// Whether this process has mapped the slab.
@@ -341,10 +416,10 @@ fn here() -> usize {
     system::gs().wrapping_sub(DISTANCE.load(Ordering::Relaxed))
 }
 
-/// The slab in which the calling thread counts, and where that is; `None` in a sandbox that the program has closed, in which the
-/// system is not asked. O(slabs).
-fn mine() -> Option<(usize, usize)> {
-    if forked::is_closed() {
+/// The slab in which the calling thread counts, and where that is; `None` in a sandbox that the program has closed, if the
+/// system would have to be asked. O(slabs).
+pub(crate) fn mine() -> Option<(usize, usize)> {
+    if closed::is_closed() && !system::has_bases() {
         return None;
     }
     let place = here();
@@ -377,7 +452,13 @@ pub(crate) fn in_child() {
     if HEAD.load(Ordering::Relaxed) == 0 {
         return;
     }
-    note_namespace();
+    for block in &BLOCKS {
+        // Those of the parent's threads have other memory now.
+        block.store(0, Ordering::Relaxed);
+    }
+    if !closed::is_closed() {
+        note_namespace();
+    }
     if DISTANCE.load(Ordering::Relaxed) == 0 {
         let parent = if tracks::are_kept() { mine() } else { None };
         return own(parent.and_then(|(slab, _)| tracks::origin(slab)));
@@ -393,7 +474,8 @@ fn go_on() -> Option<()> {
     if let Some(forks) = shared(FORKS) {
         forks.fetch_add(1, Ordering::Relaxed);
     }
-    let place = here();
+    // In a sandbox that the program has closed nobody can move counters there.
+    let place = (!closed::is_closed()).then(here)?;
     if place == NOWHERE.load(Ordering::Relaxed) {
         return None;
     }
@@ -409,6 +491,7 @@ fn go_on() -> Option<()> {
         return None;
     }
     PLACES.get(slab as usize)?.store(place, Ordering::Relaxed);
+    note_block(slab);
     Some(())
 }
 
@@ -511,20 +594,25 @@ struct Begin {
 }
 
 /// Takes possession of the slab; gives what the thread is to do.
-extern "C" fn possess(slab: usize) -> Begin {
+extern "C" fn possess(given: usize) -> Begin {
+    let [function, first] = STARTS.get(given).unwrap_or(&STARTS[0]);
+    let argument = first.load(Ordering::Acquire);
+    let function = function.load(Ordering::Relaxed);
+    let slab = match closed::is_closed() {
+        true => inherited(given as u32) as usize,
+        false => given,
+    };
+    note_block(slab as u32);
     let place = PLACES
         .get(slab)
         .map_or(0, |place| place.load(Ordering::Relaxed));
     become_own(slab as u32, place);
     if let Some(owner) = owner(slab as u32) {
-        owner.store(name(system::thread()), Ordering::Relaxed);
+        owner.store(name(closed::thread().unwrap_or(SOON)), Ordering::Relaxed);
     }
     if tracks::are_kept() {
         tracks::begin(place, None);
     }
-    let [function, first] = STARTS.get(slab).unwrap_or(&STARTS[0]);
-    let argument = first.load(Ordering::Acquire);
-    let function = function.load(Ordering::Relaxed);
     Begin { function, argument }
 }
 

@@ -7,7 +7,8 @@
 //! - those on which a frame has no room, with all the wide registers that the processor has, and what our handler needs;
 //! - those that several threads name, since the program ends by whatever is handled there.
 //!
-//! Once a program names such a stack, or unmaps one without taking it back, or switches contexts on one, its traps are handled on the stacks on which they come.
+//! Once a program names such a stack, or unmaps one without taking it back, or switches contexts on one, its traps are handled on
+//! the stacks on which they come; so are they once it has closed a sandbox, in which nobody asks.
 //! What a thread names is known as long as it lives and the program asks by the C library's function; of more threads than fit
 //! it is not known.
 
@@ -16,7 +17,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 
 use crate::system::{self, Stack};
 use crate::tables::tables;
-use crate::{forked, trap};
+use crate::{closed, forked, trap};
 
 /// What a thread has named.
 struct Named {
@@ -40,10 +41,15 @@ tables! {
     }; MOST];
 }
 
+/// Whether nobody looks at who has which stack: in a child of `vfork`, which has one thread, and this memory is its parent's; and in
+/// a sandbox that the program has closed.
+fn is_unasked() -> bool {
+    closed::is_closed() || forked::is_guest()
+}
+
 /// The calling thread is about to name this stack, or says that it has none.
 pub(crate) fn before_naming(stack: &Stack) {
-    // A child of `vfork` has one thread, and this memory is its parent's.
-    if forked::is_guest() {
+    if is_unasked() {
         return;
     }
     if stack.flags & Stack::NONE == 0 && (stack.length < needed() || is_shared(stack)) {
@@ -53,7 +59,7 @@ pub(crate) fn before_naming(stack: &Stack) {
 
 /// The calling thread has no stack for handlers any more.
 pub(crate) fn forget() {
-    if forked::is_guest() {
+    if is_unasked() {
         return;
     }
     if let Some(own) = place_of(system::thread()) {
@@ -84,7 +90,7 @@ pub(crate) fn before_unmapping(start: usize, length: usize) {
         meets && is_alive(named.thread.load(SeqCst))
     };
     let used = USED.load(SeqCst);
-    if used != 0 && !forked::is_guest() && NAMED.iter().take(used).any(meets) {
+    if used != 0 && !is_unasked() && NAMED.iter().take(used).any(meets) {
         trap::leave_stacks();
     }
 }
@@ -97,7 +103,7 @@ pub(crate) fn before_leaving(place: usize) {
         let start = named.start.load(SeqCst);
         (start..named.end.load(SeqCst)).contains(&place)
     };
-    if used != 0 && !forked::is_guest() && NAMED.iter().take(used).any(holds) {
+    if used != 0 && !is_unasked() && NAMED.iter().take(used).any(holds) {
         trap::leave_stacks();
     }
 }

@@ -1,5 +1,6 @@
 //! System calls, without the C library: its wrappers set `errno`, which belongs to the program.
 
+mod bases;
 mod disk;
 mod errno;
 mod large;
@@ -10,6 +11,7 @@ use core::ffi::{CStr, c_int, c_void};
 
 use tomo_wire::PAGE;
 
+pub(crate) use bases::{control_block, gs, has_bases, look_for_bases, set_gs};
 pub(crate) use errno::{errno, lack};
 pub(crate) use large::{
     bring_in_one_by_one, leave_out_of_dumps, list_as, map_nothing, mapped, name_memory,
@@ -47,7 +49,6 @@ const REMOVE: usize = 87;
 const CONTROL: usize = 157;
 const QUEUE_TO_THREAD: usize = 297;
 const HANDLERS_STACK: usize = 131;
-const ARCHITECTURE: usize = 158;
 const MEMORY_FILE: usize = 319;
 const COPY_FROM: usize = 310;
 const SEND_TO_THREAD: usize = 234;
@@ -638,38 +639,6 @@ pub(crate) fn send_again(signal: c_int, info: *const c_void) {
         // SAFETY: touches no memory.
         let _ = unsafe { call(SEND_TO_THREAD, [process, thread, signal, 0, 0, 0]) };
     }
-}
-
-/// Lets the `gs` base of the calling thread be `address`. The system forbids only addresses of its own.
-pub(crate) fn set_gs(address: usize) {
-    const SET_GS: usize = 0x1001;
-    // SAFETY: nothing in memory changes. Whoever uses `gs` next means this address (see `slabs.rs`).
-    let _ = unsafe { call(ARCHITECTURE, [SET_GS, address, 0, 0, 0, 0]) };
-}
-
-/// The `gs` base of the calling thread.
-pub(crate) fn gs() -> usize {
-    const GET_GS: usize = 0x1004;
-    let mut address = 0_usize;
-    let to = (&raw mut address) as usize;
-    // SAFETY: the kernel writes eight bytes, on this stack.
-    let _ = unsafe { call(ARCHITECTURE, [GET_GS, to, 0, 0, 0, 0]) };
-    address
-}
-
-/// Where the C library keeps what it knows of the calling thread: what `fs` leads to, whose first word is its own address (ELF
-/// Handling For Thread-Local Storage, §3.4.2, variant II).
-pub(crate) fn control_block() -> usize {
-    let address: usize;
-    // SAFETY: reads a word that every thread of a C library has; nothing runs before there is one.
-    unsafe {
-        core::arch::asm!(
-            "mov {}, fs:[0]",
-            out(reg) address,
-            options(nostack, readonly, preserves_flags)
-        );
-    }
-    address
 }
 
 /// Lets so many nanoseconds, less than a second, pass.

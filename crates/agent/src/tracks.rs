@@ -24,9 +24,9 @@ use tomo_wire::tracing::{
 };
 
 use crate::armed::{self, Region};
-use crate::slabs;
 use crate::system::{self, How, Protection};
 use crate::tables::tables;
+use crate::{closed, slabs};
 
 /// Addresses of a track that grows.
 const AREA: usize = 1 << 36;
@@ -70,6 +70,9 @@ fn set(place: usize, offset: usize, value: usize) {
 
 /// Makes a new slab that is mapped at `place` the start of a track.
 pub(crate) fn prepare(place: usize, slab: u32) -> Option<()> {
+    if closed::is_closed() {
+        return None;
+    }
     set(place, offset_of!(State, slab), slab as usize);
     let slots = slabs::shared(SLOTS_AT).map_or(0, |slots| slots.load(Ordering::Relaxed));
     if slots > 1 && make_ring(place, slots).is_some() {
@@ -187,11 +190,32 @@ pub(crate) fn begin(place: usize, origin: Option<Origin>) {
         .map_or(0, |known| known.load(Ordering::Relaxed));
     // No word is 0, which would be one that is still to be written.
     let serial = (serial as u32).wrapping_add(1);
-    let words: [u32; BEGIN_WORDS] = [BEGIN, system::process(), system::thread(), serial];
+    let words: [u32; BEGIN_WORDS] = [
+        BEGIN,
+        closed::process(),
+        closed::thread().unwrap_or(0),
+        serial,
+    ];
     append(place, &words);
     if let Some(origin) = origin {
         append(place, &origin.words());
     }
+}
+
+/// The program is about to close a sandbox, in which no track grows: that of the calling thread does so now. In a ring it might
+/// have to wait, for which the system is asked.
+pub(crate) fn before_closing() {
+    let Some((_, place)) = slabs::mine().filter(|_| are_kept()) else {
+        return;
+    };
+    let before = system::change_mask(How::Block, u64::MAX);
+    if is_ring(place) {
+        leave_ring(place);
+    }
+    if get(place, offset_of!(State, full)) == 0 && grow(place, MOST).is_none() {
+        end(place);
+    }
+    system::change_mask(How::Set, before);
 }
 
 /// Appends words to the track of the calling thread.
@@ -210,7 +234,8 @@ extern "C" fn more(place: usize) {
     if has_room(place) {
         return;
     }
-    let before = system::change_mask(How::Block, u64::MAX);
+    // In a sandbox that the program has closed a handler may come in between, and do the same.
+    let before = (!closed::is_closed()).then(|| system::change_mask(How::Block, u64::MAX));
     if is_ring(place) {
         go_round(place);
     }
@@ -221,11 +246,25 @@ extern "C" fn more(place: usize) {
                 end(place);
             }
         } else {
-            let ready = get(place, offset_of!(State, ready));
-            set(place, offset_of!(State, cursor), ready - NOWHERE * BYTES);
+            go_back(place);
         }
     }
-    system::change_mask(How::Set, before);
+    if let Some(before) = before {
+        system::change_mask(How::Set, before);
+    }
+}
+
+/// Leads the cursor of a track in which nothing is recorded any more back over what nobody reads.
+fn go_back(place: usize) {
+    let ready = get(place, offset_of!(State, ready));
+    set(place, offset_of!(State, cursor), ready - unread(place));
+}
+
+/// How many bytes those are, in front of where there is no more room.
+fn unread(place: usize) -> usize {
+    let ready = get(place, offset_of!(State, ready));
+    let area = get(place, offset_of!(State, area));
+    (NOWHERE * BYTES).min(ready - area)
 }
 
 /// Where in its ring the cursor is, counted from the first copy's start, if it is in one, and how many bytes that has.
@@ -262,15 +301,15 @@ fn has_room(place: usize) -> bool {
 }
 
 /// Leads the cursor back to the ring's first copy, and waits until its next unit was taken; leaves the ring if that does not
-/// happen. No signal comes meanwhile.
+/// happen.
 fn go_round(place: usize) {
-    let Some((offset, bytes)) = in_copies(place) else {
+    let Some((_, bytes)) = in_copies(place) else {
         return;
     };
-    if offset >= bytes {
-        let cursor = number(place, offset_of!(State, cursor));
-        cursor.fetch_sub(bytes as u64, Ordering::Relaxed);
-    }
+    let second = (get(place, offset_of!(State, ring)) + bytes) as u64;
+    let lead_back = |at: u64| (at >= second).then(|| at - bytes as u64);
+    let cursor = number(place, offset_of!(State, cursor));
+    let _ = cursor.fetch_update(Ordering::Relaxed, Ordering::Relaxed, lead_back);
     let slots = bytes / BYTES;
     let (mut known, mut steps) = (get(place, offset_of!(State, taken)), 0);
     while !has_room(place) {
@@ -287,7 +326,17 @@ fn go_round(place: usize) {
             return;
         }
         steps += 1;
-        system::pause(STEP);
+        wait();
+    }
+}
+
+/// Lets a step of the time pass.
+fn wait() {
+    /// About as long, on processors of these years.
+    const TURNS: u32 = 1000;
+    match closed::is_closed() {
+        false => system::pause(STEP),
+        true => (0..TURNS).for_each(|_| core::hint::spin_loop()),
     }
 }
 
@@ -327,11 +376,10 @@ fn lose_track(place: usize) {
     let Some((at, _)) = position(place) else {
         return;
     };
-    let nowhere = system::map_nothing(NOWHERE * BYTES);
-    if let Some(full) = slabs::shared(FULL_AT) {
-        full.fetch_add(1, Ordering::Relaxed);
-    }
-    let Ok(area) = nowhere else {
+    let is_open = !closed::is_closed();
+    let nowhere = is_open.then(|| system::map_nothing(NOWHERE * BYTES));
+    count_as_full();
+    let Some(Ok(area)) = nowhere else {
         // Over what nobody has taken, which is lost too.
         let taken = get(place, offset_of!(State, taken));
         set(place, offset_of!(State, full), (taken * BYTES).max(1));
@@ -344,6 +392,9 @@ fn lose_track(place: usize) {
 
 /// Maps so many units more.
 fn grow(place: usize, count: u64) -> Option<()> {
+    if closed::is_closed() {
+        return None;
+    }
     let ready = get(place, offset_of!(State, ready));
     let length = count as usize * BYTES;
     let area = get(place, offset_of!(State, area));
@@ -375,28 +426,32 @@ fn grow(place: usize, count: u64) -> Option<()> {
     Some(())
 }
 
+/// Counts a track more in which there was no more room.
+fn count_as_full() {
+    if let Some(full) = slabs::shared(FULL_AT) {
+        full.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// There is no more room: what follows is not recorded.
 fn end(place: usize) {
     let (base, ready) = (
         get(place, offset_of!(State, base)),
         get(place, offset_of!(State, ready)),
     );
-    if let Some(full) = slabs::shared(FULL_AT) {
-        full.fetch_add(1, Ordering::Relaxed);
-    }
-    set(place, offset_of!(State, full), ready.wrapping_sub(base));
+    count_as_full();
+    let is_open = !closed::is_closed();
     // SAFETY: the area is the track's own, and nothing is mapped from `ready` on.
-    let mapped = unsafe { system::map_nothing_over(ready, NOWHERE * BYTES) };
-    if mapped.is_ok() {
+    let mapped = is_open.then(|| unsafe { system::map_nothing_over(ready, NOWHERE * BYTES) });
+    let recorded = ready.wrapping_sub(base);
+    if mapped.is_some_and(|mapped| mapped.is_ok()) {
+        set(place, offset_of!(State, full), recorded);
         set(place, offset_of!(State, ready), ready + NOWHERE * BYTES);
     } else {
-        // The last unit again: what it held is lost, which is said.
-        set(
-            place,
-            offset_of!(State, full),
-            ready.wrapping_sub(base).saturating_sub(BYTES).max(1),
-        );
-        set(place, offset_of!(State, cursor), ready - BYTES);
+        // The last units again: what they held is lost, which is said.
+        let kept = recorded.saturating_sub(unread(place)).max(1);
+        set(place, offset_of!(State, full), kept);
+        go_back(place);
     }
 }
 

@@ -124,6 +124,13 @@ pub(crate) fn leave_stacks() {
     }
 }
 
+/// The program is about to close a sandbox, in which nobody is asked any more which stacks are whose.
+pub(crate) fn before_closing() {
+    if signals::is_watching() {
+        leave_stacks();
+    }
+}
+
 /// Installs the handler, and makes SIGTRAP deliverable to this thread. What was to be done so far is what the program wants:
 /// whoever has started it may ignore the signal.
 fn install() {
