@@ -157,6 +157,10 @@ impl Follower {
         (address < block.end).then_some(*block)
     }
 
+    fn follows(&self, function: u64) -> bool {
+        self.ends.contains_key(&function)
+    }
+
     /// Takes a step into account.
     pub fn step(&mut self, step: &Step) {
         let passage = step.passage;
@@ -181,6 +185,8 @@ impl Follower {
                 }
                 match (from, passage.kind) {
                     (Some(from), Kind::Call { .. }) => self.call(from),
+                    // Of a function that is not followed not all bytes need to be known; where it has left, the stack will tell.
+                    (Some(from), Kind::Flow) if to.is_none() && !self.follows(from.function) => {}
                     (Some(from), _) => self.leave(from),
                     (None, _) => {}
                 }
@@ -216,8 +222,15 @@ impl Follower {
         let Some(Frame::Activation(top)) = self.frames.last() else {
             return false;
         };
+        if top.function != to.function {
+            return false;
+        }
+        // Of a function that is not followed not all blocks and edges need to be known.
+        if !self.follows(to.function) && reached != to.function {
+            return true;
+        }
         // By no edge it is the function itself that is called, in place of its activation.
-        if top.function != to.function || reached != to.start || !is_edge {
+        if reached != to.start || !is_edge {
             return false;
         }
         self.pass(to.start);
