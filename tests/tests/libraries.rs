@@ -277,6 +277,19 @@ fn the_modules_of_a_folder_are_also_those_of_the_start() {
     );
 }
 
+/// The C library's own code goes from one module to the next while they are armed. It is armed when that is over: what is seen of a
+/// function is all that it did, or nothing.
+#[test]
+fn the_c_library_is_armed_while_none_of_it_is_under_way() {
+    let program = whole();
+    let path = program.path.display().to_string();
+    program.tomo(["cover", "--module", "libc.so.6", "-o", "run", "--", &path]);
+    let report = program.tomo(["report", "run"]);
+    let said = String::from_utf8_lossy(&report.stdout) + String::from_utf8_lossy(&report.stderr);
+    assert!(said.contains("libc.so.6: Inferred from others: "), "{said}");
+    assert!(!said.contains("fit no execution"), "{said}");
+}
+
 /// Breakpoints are put into executables; that is said, and the program runs.
 #[test]
 fn breakpoints_in_a_library_are_refused() {

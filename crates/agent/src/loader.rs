@@ -237,6 +237,33 @@ struct Info {
 type Callback = unsafe extern "C" fn(*const Info, usize, *mut c_void) -> c_int;
 type Iterate = unsafe extern "C" fn(Callback, *mut c_void) -> c_int;
 
+/// The C library's function that goes from one module to the next; 0 where there is none.
+fn iterate() -> usize {
+    static ITERATE: symbols::OfGlibc = symbols::OfGlibc::new(c"dl_iterate_phdr");
+    ITERATE.address(weak!("dl_iterate_phdr"))
+}
+
+/// Calls `visit` for each loaded module, but for the C library only once that is left by who goes from one to the next: what is armed
+/// while some of its code is under way would see the rest of that alone.
+pub(crate) fn for_each_at_rest(mut visit: impl FnMut(Module<'_>)) {
+    let mut last = None;
+    for_each(|module| match module.holds(iterate()) {
+        true => {
+            last = Some((
+                module.bias,
+                module.path.as_ptr(),
+                module.segments as *const _,
+            ))
+        }
+        false => visit(module),
+    });
+    if let Some((bias, path, segments)) = last {
+        // SAFETY: the loader keeps both for as long as the module is loaded, and nobody unloads the C library.
+        let (path, segments) = unsafe { (CStr::from_ptr(path), &*segments) };
+        visit(Module::of(bias, path, segments));
+    }
+}
+
 /// Calls `visit` for each loaded module, the program first.
 pub(crate) fn for_each<V: FnMut(Module<'_>)>(mut visit: V) {
     /// # Safety
@@ -263,8 +290,7 @@ pub(crate) fn for_each<V: FnMut(Module<'_>)>(mut visit: V) {
         visit(Module::of(info.bias, path, segments));
         0
     }
-    static ITERATE: symbols::OfGlibc = symbols::OfGlibc::new(c"dl_iterate_phdr");
-    let iterate = ITERATE.address(weak!("dl_iterate_phdr"));
+    let iterate = iterate();
     if iterate == 0 {
         return;
     }

@@ -127,7 +127,7 @@ fn arm_all(path: &CStr) -> Option<()> {
             preloaded::note(module);
             arm::arm(module, &roster, path, |_| true);
         };
-        offered::new_ones(|visit| loader::for_each(visit), arm);
+        offered::new_ones(|visit| loader::for_each_at_rest(visit), arm);
     }
     let may_lose = counts && !segment::is_taken() && !emulator::is_blind();
     if (late || separate || may_lose) && kept::keep(bytes, path).is_some() {

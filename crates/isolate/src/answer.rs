@@ -178,6 +178,16 @@ pub(crate) fn findings(
 }
 
 impl Answer {
+    /// In how many steps sites were watched, behind a word of that; nothing where there were none, as in campaigns that watch all at once.
+    #[must_use]
+    pub fn in_steps(&self) -> String {
+        match self.steps.len() {
+            0 => String::new(),
+            1 => " in 1 step".into(),
+            many => format!(" in {many} steps"),
+        }
+    }
+
     /// What came of it, in a sentence.
     #[must_use]
     pub fn verdict(&self) -> String {
@@ -193,21 +203,24 @@ impl Answer {
         }
         let Some(best) = self.findings.first() else {
             return format!(
-                "Nothing that was watched predicts the failure{searched}: {} of {} sites were watched in {} steps.{}",
+                "Nothing that was watched predicts the failure{searched}: {} of {} sites were watched{}.{}",
                 self.seen,
                 self.sites,
-                self.steps.len(),
+                self.in_steps(),
                 match self.lone {
                     true => LONE,
                     false => "",
                 }
             );
         };
-        match best.importance.low > 0.0 || self.failures == 1 {
-            true => format!("{}: {}.", best.words.place, best.words.what),
-            false => format!(
-                "Nothing predicts the failure for certain{searched}; the best guess is {}: {}.",
-                best.words.place, best.words.what
+        let words = format!("{}: {}.", best.words.place, best.words.what);
+        match (best.importance.low > 0.0, self.failures) {
+            (true, _) => words,
+            (false, 1) => {
+                format!("One failure alone proves nothing{searched}; the best guess is {words}")
+            }
+            (false, _) => format!(
+                "Nothing predicts the failure for certain{searched}; the best guess is {words}"
             ),
         }
     }

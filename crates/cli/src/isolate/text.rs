@@ -47,17 +47,16 @@ fn write_finding(text: &mut String, rank: usize, finding: &Finding) {
         words.what,
         truths(finding)
     );
+    let found = match finding.step {
+        0 => String::new(),
+        step => format!(" found in step {step},"),
+    };
     let inferred = words.inferred.as_ref();
     let inferred = inferred.map_or_else(String::new, |how| format!("; inferred: {how}"));
     let _ = writeln!(
         text,
-        "   Importance {:.3} ({:.3} to {:.3}), found in step {}, {} in {}{inferred}",
-        importance.value,
-        importance.low,
-        importance.high,
-        finding.step,
-        finding.id,
-        finding.function,
+        "   Importance {:.3} ({:.3} to {:.3}),{found} {} in {}{inferred}",
+        importance.value, importance.low, importance.high, finding.id, finding.function,
     );
     let here = finding.line.as_ref().map_or(0, |line| line.line);
     for (line, source) in &finding.source {
@@ -84,13 +83,14 @@ fn summary(answer: &Answer, of: Of) -> String {
         ),
     };
     let mut text = format!(
-        "{}, {} {}. {} of {} sites were watched in {}:\n",
+        "{}, {} {}. {} of {} sites were watched{}{}\n",
         counted(answer.failures as u64, one, many),
         grouped(answer.successes as u64),
         did_not,
         grouped(answer.seen as u64),
         grouped(answer.sites as u64),
-        counted(answer.steps.len() as u64, "step", "steps")
+        answer.in_steps(),
+        if answer.steps.is_empty() { '.' } else { ':' },
     );
     for (number, step) in (1..).zip(&answer.steps) {
         let _ = writeln!(
