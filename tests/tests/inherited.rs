@@ -190,6 +190,32 @@ fn where_there_is_no_room_for_a_process_the_program_runs() {
     assert!(said.contains("no room for another process"), "{said}");
 }
 
+/// What is usually done by several threads is done by one.
+#[test]
+fn where_there_is_no_room_for_a_thread_a_program_is_analysed_all_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tomo = tomo_testkit::tomo::path().expect("tomo");
+    std::fs::copy(tomo, folder.path().join("tomo")).expect("copied");
+    let map = |limit: &str| {
+        let script = r#"
+            set -e; cd "$1"; export HOME="$1"
+            [ $(id -u) != 0 ] || { chown -R 54322 .; alone="setpriv --reuid 54322 --regid 54322 --clear-groups"; }
+            exec $alone bash -c "$2 exec ./tomo map --no-cache --format jsonl /bin/bash""#;
+        let mut shell = Command::new("bash");
+        shell
+            .args(["-c", script, "bash"])
+            .arg(folder.path())
+            .arg(limit);
+        let ended = complete(shell, b"").expect("run");
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(ended.status.success(), "{said}");
+        assert_eq!(said, "");
+        ended.stdout
+    };
+    let usual = map("");
+    assert!(!usual.is_empty() && map("ulimit -u 1;") == usual);
+}
+
 /// A command covered within a limit does what it does within that alone.
 fn runs_within(limit: &str, command: &str, expected: i32) {
     let covering = Covering::new().expect("a folder");

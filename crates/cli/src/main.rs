@@ -37,6 +37,7 @@ mod serve;
 mod session;
 mod study;
 mod temporary;
+mod threads;
 mod trace;
 
 use std::ffi::OsString;
@@ -120,6 +121,7 @@ const INTERRUPTED: u8 = 128 + 2;
 
 /// Does what the command line says.
 fn complete() -> ExitCode {
+    threads::leave_some();
     let given = given();
     let asked = asked(&given).unwrap_or_else(|| Arguments::parse_from(given).command);
     let outcome = match asked {

@@ -92,7 +92,7 @@ pub use passing::keep_going;
 pub use pool::{Pool, PoolError};
 pub use private::NotPrivate;
 pub use room::Placed;
-pub use scarce::{Sparing, is_stack_small};
+pub use scarce::{Sparing, is_stack_small, processes_allowed};
 pub use seen::{Seen, read_live};
 pub use stand_in::{end_for_the_program, end_if_interrupted, is_to_start};
 pub use start::{Arming, Ended, Extra, StartError, Started, run, start, start_with};

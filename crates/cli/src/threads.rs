@@ -1,0 +1,37 @@
+//! Threads where the system lets few be made (`ulimit -u`, `pids.max`): the program is to have room for its own.
+
+use std::sync::Mutex;
+use std::thread::{self, Builder};
+
+/// Where few threads may be made, has what is done side by side use but a part of them, or this thread alone. Else nothing is done: threads
+/// are made when they are needed first.
+pub(crate) fn leave_some() {
+    /// The part that is used.
+    const PART: u64 = 8;
+    let Some(most) = tomo_launch::processes_allowed() else {
+        return;
+    };
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let part = usize::try_from(most / PART).unwrap_or(usize::MAX);
+    let can = can_make(part.min(processors));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(can.max(1));
+    let pool = match can {
+        0 => pool.use_current_thread(),
+        _ => pool,
+    };
+    // Where it fails all the same, who needs it says so.
+    let _ = pool.build_global();
+}
+
+/// How many threads, of so many, can be there at once just now.
+fn can_make(wanted: usize) -> usize {
+    let gate = Mutex::new(());
+    let closed = gate.lock();
+    thread::scope(|scope| {
+        let wait = || drop(gate.lock());
+        let made = (0..wanted).map_while(|_| Builder::new().spawn_scoped(scope, wait).ok());
+        let made = made.count();
+        drop(closed);
+        made
+    })
+}
