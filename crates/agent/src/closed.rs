@@ -3,14 +3,14 @@
 //! Nobody knows what may still be asked of the system there, and one that ends whoever asks for more than it allows would end the
 //! program for what the agent asks. So what will be needed is made ready before, and from then on the agent asks for nothing when
 //! threads start, processes are forked, stacks for handlers are named or calls are noted: slabs are those that were
-//! taken before ([`slabs::before_closing`]), numbers are those that the C library knows, and whose thread is gone is told by what
+//! taken before ([`reserved`]), numbers are those that the C library knows, and whose thread is gone is told by what
 //! comes in its place. What would take more than that is lost, and counted as such.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::loader::weak;
-use crate::{chains, forked, slabs, system, tracks, trap};
+use crate::{chains, forked, reserved, system, tracks, trap};
 
 /// How many sandboxes the program has closed by itself, or is about to.
 static CLOSED: AtomicU32 = AtomicU32::new(0);
@@ -45,7 +45,7 @@ pub(crate) fn controlling<R: PartialEq + From<i8>>(option: c_int, make: impl FnO
 fn prepare() {
     find_numbers();
     trap::before_closing();
-    slabs::before_closing();
+    reserved::before_closing();
     tracks::before_closing();
     chains::before_closing();
 }

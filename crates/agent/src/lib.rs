@@ -104,6 +104,7 @@ mod pointed;
 mod postponed;
 mod preloaded;
 mod relocated;
+mod reserved;
 mod segment;
 mod shadow;
 mod signals;

@@ -10,10 +10,6 @@
 //!
 //! A slab whose thread is gone is given to the next one as it is. Where there is none left, or no room
 //! for it, the thread counts into memory that nobody reads, and is itself counted as lost.
-//!
-//! Before the program closes a sandbox slabs are taken and mapped for those who will need one there, where the system is not asked
-//! for any, nor who lives. Each is had by who exchanges its owner first, of all processes that were forked since. A thread
-//! whose control block is that of an earlier one has the slab of that, which is gone.
 
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
@@ -24,7 +20,7 @@ use tomo_wire::tracing::Origin;
 
 use crate::system::{self, Access, File, How, Protection, SIGTRAP_BIT};
 use crate::tables::tables;
-use crate::{ahead, chains, closed, door, shadow, tracks};
+use crate::{ahead, chains, closed, door, reserved, shadow, tracks};
 
 tables! {
     /// Where in memory this process has mapped each slab; 0 where it has not.
@@ -33,9 +29,6 @@ tables! {
     /// What each new thread is to do: function and argument, by slab.
     static STARTS: [[AtomicUsize; 2]; MOST_SLABS as usize] =
         [const { [const { AtomicUsize::new(0) }; 2] }; MOST_SLABS as usize];
-    /// The control block of the thread of this process that had a slab last; 0 where none had.
-    static BLOCKS: [AtomicUsize; MOST_SLABS as usize] =
-        [const { AtomicUsize::new(0) }; MOST_SLABS as usize];
 }
 /// The head of the file, mapped; 0 as long as nothing counts.
 static HEAD: AtomicUsize = AtomicUsize::new(0);
@@ -55,10 +48,6 @@ const PATH_WORDS: usize = 512;
 
 /// The owner of a slab whose thread has not begun, in place of the thread.
 const SOON: u32 = u32::MAX;
-/// What is added to the thread in the owner of a slab that was taken ahead, and that nobody has yet: this is one of the process.
-const AHEAD: u32 = 1 << 31;
-/// What such an owner is; 0 where none was taken.
-static TAKEN_AHEAD: AtomicU64 = AtomicU64::new(0);
 
 /// Bytes of a slab; 0 where nothing counts.
 pub(crate) fn size() -> u64 {
@@ -167,14 +156,19 @@ pub(crate) fn shared(offset: u64) -> Option<&'static AtomicU64> {
     Some(unsafe { &*((head + offset as usize) as *const AtomicU64) })
 }
 
-fn owner(slab: u32) -> Option<&'static AtomicU64> {
+pub(crate) fn owner(slab: u32) -> Option<&'static AtomicU64> {
     shared(OWNERS + 8 * u64::from(slab))
 }
 
 /// The owner of a slab: where this process's number means something, its number, and the thread's.
-fn name(thread: u32) -> u64 {
+pub(crate) fn name(thread: u32) -> u64 {
     let namespace = u64::from(NAMESPACE.load(Ordering::Relaxed));
     namespace << NAMESPACE_AT | u64::from(closed::process()) << 32 | u64::from(thread)
+}
+
+/// That of the calling thread.
+pub(crate) fn own_name() -> u64 {
+    name(closed::thread().unwrap_or(SOON))
 }
 
 /// The process namespace in which this process is, as far as ten bits tell; 0 where nobody says.
@@ -193,7 +187,7 @@ fn note_namespace() {
 fn own(origin: Option<Origin>) {
     match take(closed::thread().unwrap_or(SOON)) {
         Some((slab, place)) => {
-            note_block(slab);
+            reserved::note(slab);
             become_own(slab, place);
             if tracks::are_kept() {
                 tracks::begin(place, origin);
@@ -218,7 +212,7 @@ fn lose() {
 }
 
 /// A slab for a thread, and where it is.
-fn take(thread: u32) -> Option<(u32, usize)> {
+pub(crate) fn take(thread: u32) -> Option<(u32, usize)> {
     let slab = claim(thread)?;
     match place(slab) {
         Some(place) => {
@@ -234,66 +228,11 @@ fn take(thread: u32) -> Option<(u32, usize)> {
     }
 }
 
-/// Notes that the calling thread has the slab.
-fn note_block(slab: u32) {
-    if let Some(block) = BLOCKS.get(slab as usize) {
-        block.store(system::control_block(), Ordering::Relaxed);
-    }
-}
-
-/// Slabs that are taken ahead at most, and bytes of the disk that all but the first one of them may take.
-const MOST_AHEAD: u32 = 64;
-const MOST_BYTES_AHEAD: u64 = 128 << 20;
-
-/// The program is about to close a sandbox: slabs are taken and mapped for who will need one. (A track would need the file, too, when
-/// it grows.)
-pub(crate) fn before_closing() {
-    if HEAD.load(Ordering::Acquire) == 0 || tracks::are_kept() {
-        return;
-    }
-    let room = room_of(MOST_AHEAD) as u64;
-    let affordable = MOST_BYTES_AHEAD.checked_div(room).unwrap_or(0).max(1);
-    let owner = AHEAD | system::process();
-    TAKEN_AHEAD.store(name(owner), Ordering::Relaxed);
-    for _ in 0..affordable.min(MOST_AHEAD.into()) {
-        if take(owner).is_none() {
-            break;
-        }
-    }
-}
-
-/// One of these that is the thread's from now on.
-fn taken_ahead(thread: u32) -> Option<u32> {
-    let (ahead, ours) = (TAKEN_AHEAD.load(Ordering::Relaxed), name(thread));
-    (0..MOST_SLABS)
-        .filter(|slab| is_mapped(*slab))
-        .find(|slab| {
-            let exchange = |owner: &AtomicU64| {
-                owner.compare_exchange(ahead, ours, Ordering::Relaxed, Ordering::Relaxed)
-            };
-            ahead != 0 && owner(*slab).is_some_and(|owner| exchange(owner).is_ok())
-        })
-}
-
-/// The slab for a thread that was given this one when it was created: that of an earlier thread of which it has the control block, if
-/// there is one.
-fn inherited(slab: u32) -> u32 {
-    let block = system::control_block();
-    let had_it = |had: &AtomicUsize| had.load(Ordering::Relaxed) == block;
-    let Some(former) = BLOCKS.iter().position(had_it) else {
-        return slab;
-    };
-    if let Some(owner) = owner(slab) {
-        owner.store(TAKEN_AHEAD.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-    former as u32
-}
-
 /// A slab that is the thread's from now on: one whose owner is gone, if there is one near where the last one was found, or
 /// near a place at which other processes hardly look; a new one; or any whose owner is gone.
 fn claim(thread: u32) -> Option<u32> {
     if closed::is_closed() {
-        return taken_ahead(thread);
+        return reserved::one(thread);
     }
     const SPREAD: u32 = 0x9e37_79b1;
     let elsewhere = || system::process().wrapping_mul(SPREAD) >> 20;
@@ -344,12 +283,12 @@ fn is_gone(owner: u64) -> bool {
     let namespace = NAMESPACE.load(Ordering::Relaxed);
     // Where nobody says which one it is, it is 0.
     let is_known = namespace != 0 && owner >> NAMESPACE_AT == namespace.into();
-    let is_alive = || system::is_alive(process, thread & !AHEAD);
+    let is_alive = || system::is_alive(process, thread & !reserved::MARK);
     owner == 0 || (thread != SOON && is_known && !is_alive())
 }
 
 /// Whether this process has mapped the slab.
-fn is_mapped(slab: u32) -> bool {
+pub(crate) fn is_mapped(slab: u32) -> bool {
     let place = PLACES.get(slab as usize);
     place.is_some_and(|place| place.load(Ordering::Relaxed) != 0)
 }
@@ -452,10 +391,7 @@ pub(crate) fn in_child() {
     if HEAD.load(Ordering::Relaxed) == 0 {
         return;
     }
-    for block in &BLOCKS {
-        // Those of the parent's threads have other memory now.
-        block.store(0, Ordering::Relaxed);
-    }
+    reserved::in_child();
     if !closed::is_closed() {
         note_namespace();
     }
@@ -491,7 +427,7 @@ fn go_on() -> Option<()> {
         return None;
     }
     PLACES.get(slab as usize)?.store(place, Ordering::Relaxed);
-    note_block(slab);
+    reserved::note(slab);
     Some(())
 }
 
@@ -599,17 +535,17 @@ extern "C" fn possess(given: usize) -> Begin {
     let argument = first.load(Ordering::Acquire);
     let function = function.load(Ordering::Relaxed);
     let slab = match closed::is_closed() {
-        true => inherited(given as u32) as usize,
+        true => reserved::inherited(given as u32) as usize,
         false => given,
     };
-    note_block(slab as u32);
     let place = PLACES
         .get(slab)
         .map_or(0, |place| place.load(Ordering::Relaxed));
     become_own(slab as u32, place);
     if let Some(owner) = owner(slab as u32) {
-        owner.store(name(closed::thread().unwrap_or(SOON)), Ordering::Relaxed);
+        owner.store(own_name(), Ordering::Relaxed);
     }
+    reserved::note(slab as u32);
     if tracks::are_kept() {
         tracks::begin(place, None);
     }
