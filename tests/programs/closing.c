@@ -1,6 +1,6 @@
 /* Closes a sandbox that ends whoever makes a system call which the program itself does not need. Its argument says what it
    does there: compute (`alone`, in the system's own strict mode), run threads, some of which nobody waits for, fork, or give threads
-   stacks for handlers. It says how often `falls` was called. */
+   stacks for handlers; or has a child close it that borrows its memory (`lent`). It says how often `falls` was called. */
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -123,6 +123,16 @@ static int forks(void) {
   return 3;
 }
 
+/* A child that has its parent's memory closes its own sandbox. */
+static int lent(void) {
+  int status = 0;
+  pid_t child = vfork();
+  if (child == 0) _exit(close_with(of_threads, sizeof of_threads / sizeof *of_threads) ? 1 : 5);
+  waitpid(child, &status, 0);
+  say("status", status), say("threads", run(3, 1)), say("calls", *calls);
+  return 3;
+}
+
 /* Threads that name stacks for handlers, and take memory back that may hold one. */
 static void *handling(void *seed) {
   char *room = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -161,6 +171,7 @@ int main(int count, char **arguments) {
   if (!strcmp(what, "alone")) return alone();
   if (!strcmp(what, "threads")) return threads();
   if (!strcmp(what, "forks")) return forks();
+  if (!strcmp(what, "lent")) return lent();
   if (!strcmp(what, "stacks")) return stacks();
   return 96;
 }

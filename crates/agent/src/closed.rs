@@ -27,7 +27,8 @@ pub(crate) fn is_closed() -> bool {
 
 /// Makes the call of `prctl` with this option, or one that does the same; it gives -1 where it fails.
 pub(crate) fn controlling<R: PartialEq + From<i8>>(option: c_int, make: impl FnOnce() -> R) -> R {
-    if option != SET_SANDBOX {
+    // A child of `vfork` closes its own, and this memory is its parent's.
+    if option != SET_SANDBOX || forked::is_guest() {
         return make();
     }
     if !is_closed() {
@@ -66,7 +67,7 @@ fn find_numbers() {
 
 fn number_at(place: usize) -> u32 {
     let address = system::control_block().wrapping_add(place);
-    // SAFETY: inside of what either C library keeps of each thread, at the end of which the thread's own block stands.
+    // SAFETY: inside of what either C library keeps of each thread, which begins with its control block.
     unsafe { (address as *const u32).read_volatile() }
 }
 

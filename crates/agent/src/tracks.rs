@@ -205,7 +205,10 @@ pub(crate) fn begin(place: usize, origin: Option<Origin>) {
 /// The program is about to close a sandbox, in which no track grows: that of the calling thread does so now. In a ring it might
 /// have to wait, for which the system is asked.
 pub(crate) fn before_closing() {
-    let Some((_, place)) = slabs::mine().filter(|_| are_kept()) else {
+    if !are_kept() {
+        return;
+    }
+    let Some((_, place)) = slabs::mine() else {
         return;
     };
     let before = system::change_mask(How::Block, u64::MAX);
