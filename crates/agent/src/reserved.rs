@@ -39,13 +39,21 @@ pub(crate) fn before_closing() {
     // Of those that nobody ever had others are to find some, too.
     let used = shared(USED).map_or(0, |used| used.load(Ordering::Relaxed));
     let fair = (u64::from(MOST_SLABS).saturating_sub(used) / 8).max(FEW);
-    let owner = MARK | system::process();
-    RESERVED.store(name(owner), Ordering::Relaxed);
-    for _ in 0..affordable.min(fair).min(MOST.into()) {
-        if take(owner).is_none() {
+    let process = MARK | system::process();
+    let ours = name(process);
+    RESERVED.store(ours, Ordering::Relaxed);
+    // Who has only tried to close one before has some.
+    let is_ours = |owner: &AtomicU64| owner.load(Ordering::Relaxed) == ours;
+    let there = mapped().filter(|slab| owner(*slab).is_some_and(is_ours));
+    for _ in there.count() as u64..affordable.min(fair).min(MOST.into()) {
+        if take(process).is_none() {
             break;
         }
     }
+}
+
+fn mapped() -> impl Iterator<Item = u32> {
+    (0..MOST_SLABS).filter(|slab| is_mapped(*slab))
 }
 
 /// One of these that is the thread's from now on.
@@ -54,8 +62,7 @@ pub(crate) fn one(thread: u32) -> Option<u32> {
     let exchange = |owner: &AtomicU64| {
         owner.compare_exchange(ahead, ours, Ordering::Relaxed, Ordering::Relaxed)
     };
-    let mut mapped = (0..MOST_SLABS).filter(|slab| is_mapped(*slab));
-    mapped.find(|slab| ahead != 0 && owner(*slab).is_some_and(|owner| exchange(owner).is_ok()))
+    mapped().find(|slab| ahead != 0 && owner(*slab).is_some_and(|owner| exchange(owner).is_ok()))
 }
 
 /// The slab for a thread that was given this one when it was created: that of an earlier thread of which it has the control block, if

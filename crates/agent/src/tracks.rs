@@ -215,7 +215,10 @@ pub(crate) fn before_closing() {
     if is_ring(place) {
         leave_ring(place);
     }
-    if get(place, offset_of!(State, full)) == 0 && grow(place, MOST).is_none() {
+    let is_full = get(place, offset_of!(State, full)) != 0;
+    let (ready, cursor) = (offset_of!(State, ready), offset_of!(State, cursor));
+    let room = get(place, ready).wrapping_sub(get(place, cursor));
+    if !is_full && room < MOST as usize * BYTES && grow(place, MOST).is_none() {
         end(place);
     }
     system::change_mask(How::Set, before);

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::thread::{self, Builder};
 
-/// Where few threads may be made, has what is done side by side use but a part of them, or this thread alone. Else nothing is done: threads
-/// are made when they are needed first.
+/// Where a part of the threads that may be made is less than one for each processor, has what is done side by side use no more, or this thread
+/// alone. Else nothing is done: threads are made when they are needed first.
 pub(crate) fn leave_some() {
     /// The part that is used.
     const PART: u64 = 8;
@@ -13,7 +13,10 @@ pub(crate) fn leave_some() {
     };
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let part = usize::try_from(most / PART).unwrap_or(usize::MAX);
-    let can = can_make(part.min(processors));
+    if part >= processors {
+        return;
+    }
+    let can = can_make(part);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(can.max(1));
     let pool = match can {
         0 => pool.use_current_thread(),

@@ -119,17 +119,15 @@ pub fn is_stack_small() -> bool {
     limit_of(libc::RLIMIT_STACK).rlim_cur < 1 << 20
 }
 
-/// How many processes and threads there may be, where that is few: of this user (`ulimit -u`), or in this container (`pids.max`,
+/// How many processes and threads there may be, where there is a limit: of this user (`ulimit -u`), or in this container (`pids.max`,
 /// Linux, `Documentation/admin-guide/cgroup-v2.rst`).
 #[must_use]
 pub fn processes_allowed() -> Option<u64> {
-    /// From here on nobody minds.
-    const MANY: u64 = 4096;
     let of_container = std::fs::read_to_string("/sys/fs/cgroup/pids.max").ok();
     let of_container = of_container.and_then(|said| said.trim().parse().ok());
     let of_user = limit_of(libc::RLIMIT_NPROC).rlim_cur;
     let most = of_container.unwrap_or(of_user).min(of_user);
-    (most < MANY).then_some(most)
+    (most != libc::RLIM_INFINITY).then_some(most)
 }
 
 /// Whether the program's own stack has room for what the agent does before the program begins.
