@@ -1,5 +1,5 @@
 /* Closes a sandbox that ends whoever makes a system call which the program itself does not need. Its argument says what it
-   does there: compute (`alone`, in the system's own strict mode), run threads, some of which nobody waits for, fork, or give threads
+   does there: compute (`alone`, in the system's own strict mode, and `at_length`), run threads, some of which nobody waits for, fork, or give threads
    stacks for handlers; or has a child close it that borrows its memory (`lent`). It says how often `falls` was called. */
 #define _GNU_SOURCE
 #include <linux/filter.h>
@@ -72,6 +72,14 @@ static int alone(void) {
   if (!came) leaps(9);
   say("came", came);
   for (unsigned i = 0; i < 30; i++) met += work(i) % 3;
+  say("met", met), say("calls", *calls);
+  return syscall(SYS_exit, 3);
+}
+
+/* So long that no room suffices that was made before. */
+static int at_length(void) {
+  say("closed", !prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT));
+  for (unsigned i = 0; i < 250; i++) met += work(i) % 3;
   say("met", met), say("calls", *calls);
   return syscall(SYS_exit, 3);
 }
@@ -169,6 +177,7 @@ int main(int count, char **arguments) {
   calls = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   const char *what = count > 1 ? arguments[1] : "";
   if (!strcmp(what, "alone")) return alone();
+  if (!strcmp(what, "at_length")) return at_length();
   if (!strcmp(what, "threads")) return threads();
   if (!strcmp(what, "forks")) return forks();
   if (!strcmp(what, "lent")) return lent();

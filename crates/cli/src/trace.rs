@@ -226,7 +226,9 @@ fn plainly(
 /// What is to be said where `full` threads are traced up to a point only and `lost` are not at all.
 fn missing(full: u64, lost: u64) -> impl Iterator<Item = String> {
     let full = (full > 0).then(|| {
-        format!("threads that are traced up to where there was no more room on the disk: {full}")
+        format!(
+            "threads that are traced up to where there was no more room, on the disk or behind a sandbox: {full}"
+        )
     });
     let lost = (lost > 0).then(|| {
         format!(

@@ -76,7 +76,7 @@ pub enum TraceError {
 pub struct TracedRun {
     /// Its folder.
     pub path: PathBuf,
-    /// Whether it ended by itself.
+    /// Whether it ended by itself, and had room for all that it did.
     pub exited: bool,
     /// How it ended, as its folder says.
     pub outcome: Value,
@@ -299,7 +299,7 @@ impl TracedRun {
             had_text_back: reason == Some(Reason::Patched),
             record,
             size,
-            exited: outcome.get("exit").is_some() && !recorded.is_cut,
+            exited: outcome.get("exit").is_some() && !recorded.is_cut && recorded.full == 0,
             recorded,
             outcome,
             path,

@@ -166,7 +166,11 @@ impl<'t> Open<'t> {
 /// How a trace ends, in words.
 fn end(open: &Open<'_>, ended: &Ended) -> String {
     let had_text_back = open.traced.runs.iter().any(|run| run.had_text_back);
+    let is_full = open.traced.runs.iter().any(|run| run.recorded.full > 0);
     let mut text = match &ended.divergence {
+        None if is_full && ended.is_outside => {
+            "to its end, or to where there was no more room".to_owned()
+        }
         None if had_text_back => "the program had its text back before its end".to_owned(),
         None if ended.is_outside && ended.inferred == 0 => "complete".to_owned(),
         None if ended.is_outside => "to its end".to_owned(),
