@@ -398,3 +398,53 @@ fn note(ran: &mut Ran, blocks: Vec<u64>, last: Last) {
     ran.cyclic += u64::from(sorted.windows(2).any(|two| two[0] == two[1]));
     *ran.paths.entry((blocks, last)).or_default() += 1;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::{Ends, Follower, Last};
+    use crate::steps::{Kind, Step, Transition};
+
+    /// A function that is followed, and one of which neither all edges nor all bytes are known, which calls it and is called by it.
+    const LINES: &[u8] = br#"
+        {"address":256,"blocks":[
+            {"address":256,"size":16,"instructions":2,"successors":[{"address":272,"kind":"call-fallthrough"}]},
+            {"address":272,"size":16,"instructions":2,"successors":[]}]}
+        {"address":512,"blocks":[
+            {"address":512,"size":16,"instructions":2,"successors":[]},
+            {"address":528,"size":16,"instructions":2,"successors":[]}]}"#;
+
+    #[test]
+    fn an_activation_goes_on_behind_what_is_not_known_of_another_function() {
+        let lines: Vec<u8> = LINES.to_vec();
+        let lines = String::from_utf8(lines)
+            .expect("text")
+            .replace("\n            ", "");
+        let ends = HashMap::from([(256, Ends::default())]);
+        let mut follower = Follower::new(lines.as_bytes(), ends).expect("lines");
+        let call = |back| Kind::Call { back: Some(back) };
+        let back = |call| Kind::Return { call: Some(call) };
+        let steps = [
+            (64, 512, call(72), 0x1000),
+            (520, 256, call(528), 0xf00),
+            (264, 512, call(272), 0xe00),
+            // By an edge that nobody knows; to bytes that nobody knows, and back.
+            (520, 528, Kind::Flow, 0xd00),
+            (536, 600, Kind::Flow, 0xd00),
+            (608, 516, Kind::Flow, 0xd00),
+            (520, 272, back(264), 0xe08),
+            (280, 528, back(520), 0xf08),
+        ];
+        for (from, to, kind, stack) in steps {
+            let (from, to) = (Some(from), Some(to));
+            let passage = Transition { from, to, kind };
+            follower.step(&Step { passage, stack });
+        }
+        let ran = follower.finish();
+        let ran = ran.get(&256).expect("it ran");
+        let only = (&(vec![256, 272], Last::Exit), &1);
+        assert_eq!(ran.paths.iter().collect::<Vec<_>>(), [only]);
+        assert_eq!((ran.cut, ran.cyclic), (0, 0));
+    }
+}
