@@ -8,15 +8,17 @@ use std::thread::{self, Builder};
 pub(crate) fn leave_some() {
     /// The part that is used.
     const PART: u64 = 8;
+    /// More than there are processors: these are not counted at each start.
+    const MANY: u64 = 1024;
     let Some(most) = tomo_launch::processes_allowed() else {
         return;
     };
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    let part = usize::try_from(most / PART).unwrap_or(usize::MAX);
-    if part >= processors {
+    let part = most / PART;
+    let processors = || thread::available_parallelism().map_or(1, usize::from) as u64;
+    if part >= MANY || part >= processors() {
         return;
     }
-    let can = can_make(part);
+    let can = can_make(part as usize);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(can.max(1));
     let pool = match can {
         0 => pool.use_current_thread(),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use tomo_export::predicates::{Id, Line, Sites, Sources};
+use tomo_export::words::counted;
 use tomo_profile::scores::{Interval, importance_interval, increase};
 
 use crate::state::{Known, StepMade};
@@ -181,10 +182,9 @@ impl Answer {
     /// In how many steps sites were watched, behind a word of that; nothing where there were none, as in campaigns that watch all at once.
     #[must_use]
     pub fn in_steps(&self) -> String {
-        match self.steps.len() {
+        match self.steps.len() as u64 {
             0 => String::new(),
-            1 => " in 1 step".into(),
-            many => format!(" in {many} steps"),
+            many => format!(" in {}", counted(many, "step", "steps")),
         }
     }
 

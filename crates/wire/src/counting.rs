@@ -13,7 +13,7 @@
 //! | used | [`USED`] | how many slabs were handed out ever |
 //! | forks | [`FORKS`] | how many forked processes went on along paths of their parents |
 //! | lost | [`LOST`] | how many threads got none, and were not counted |
-//! | owners | [`OWNERS`] | for each slab its thread, its process, and ten bits of the number of the namespace of that, or 0 |
+//! | owners | [`OWNERS`] | for each slab its thread, its process, and ten bits of the number of the namespace of that, or 0; with the thread's topmost bit set it is one of the process, which keeps it for a thread to come |
 //! | slabs | [`Slabs::start`] of each | counters of 64 bits |
 //!
 //! A slab whose owner is gone is handed out again as it is: sums do not mind.
