@@ -30,7 +30,7 @@ use suites::{SUITES, Suite};
 /// the programs that the suites name. Everything stays below the build folder.
 #[derive(clap::Args)]
 pub(crate) struct Compat {
-    /// Only the suite called NAME; the others' rows stay. May be given several times
+    /// Only the suite, or the language, called NAME; the others' rows stay. May be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Observe only by COMMAND: cover, count, paths, chains, predicates or trace; what others brought stays. May be
@@ -42,7 +42,7 @@ pub(crate) struct Compat {
     programs: bool,
     /// Instead of suites: run a program in each of many languages, alone and below each command. As root it installs their
     /// compilers
-    #[arg(long, conflicts_with_all = ["only", "observe", "programs"])]
+    #[arg(long, conflicts_with_all = ["observe", "programs"])]
     languages: bool,
     /// Compilations, and tests where a suite allows it, at once
     #[arg(long, value_name = "N", default_value_t = 2)]
@@ -65,9 +65,16 @@ const PROFILES: &[&str] = COMMANDS.split_at(1).1;
 
 impl Compat {
     pub(crate) fn run(self) -> Result<()> {
-        let known = |name: &String| SUITES.iter().any(|suite| suite.name == name);
-        if let Some(unknown) = self.only.iter().find(|name| !known(name)) {
-            bail!("there is no suite called {unknown}");
+        let known: Vec<&str> = match self.languages {
+            true => languages::names().collect(),
+            false => SUITES.iter().map(|suite| suite.name).collect(),
+        };
+        if let Some(unknown) = self
+            .only
+            .iter()
+            .find(|name| !known.contains(&name.as_str()))
+        {
+            bail!("there is no {unknown} among {}", known.join(", "));
         }
         // Suites run in folders of their own.
         let tomo = match &self.tomo {
@@ -80,7 +87,7 @@ impl Compat {
             return ask_programs(&place);
         }
         if self.languages {
-            return hear_languages(&place);
+            return self.hear_languages(&place);
         }
         sources::update(&place)?;
         let chosen =
@@ -100,6 +107,19 @@ impl Compat {
     /// Whether this command is to observe.
     fn observes(&self, command: &str) -> bool {
         self.observe.is_empty() || self.observe.iter().any(|one| one == command)
+    }
+
+    /// Has a program in each language run, and writes the table; an error where anything differed.
+    fn hear_languages(&self, place: &Place) -> Result<()> {
+        std::fs::create_dir_all(&place.folder)?;
+        let is_chosen =
+            |name: &str| self.only.is_empty() || self.only.iter().any(|only| only == name);
+        let spoken = languages::hear(place, is_chosen)?;
+        publish("languages", |before| page::languages(before, &spoken))?;
+        match spoken.iter().filter(|spoken| !spoken.same()).count() {
+            0 => Ok(()),
+            differ => bail!("programs in {differ} languages differ"),
+        }
     }
 
     fn examine(&self, place: &Place, suite: &Suite) -> Result<Row> {
@@ -174,18 +194,6 @@ fn ask_programs(place: &Place) -> Result<()> {
     match asked.ways.iter().map(|way| way.differ.len()).sum() {
         0 => Ok(()),
         differ => bail!("{differ} answers differ"),
-    }
-}
-
-/// Has a program in each language run, and writes the table; an error where anything differed.
-fn hear_languages(place: &Place) -> Result<()> {
-    std::fs::create_dir_all(&place.folder)?;
-    let spoken = languages::hear(place)?;
-    print!("{}", page::languages(&spoken));
-    publish("languages", |_| page::languages(&spoken))?;
-    match spoken.iter().filter(|spoken| !spoken.same()).count() {
-        0 => Ok(()),
-        differ => bail!("programs in {differ} languages differ"),
     }
 }
 

@@ -54,6 +54,11 @@ const PACKAGES: &[Package] = &[
         "musl-gcc",
         "links C programs to another C library",
     ),
+    command(
+        "golang-go",
+        "go",
+        "compiles the Go programs of the test set",
+    ),
     command("lld-19", "ld.lld-19", "links what clang-19 compiled"),
     command("binutils", "objcopy", "strips and rewrites programs"),
     command("git", "git", "lists the files that tidy checks; is mapped"),

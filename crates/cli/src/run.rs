@@ -16,7 +16,7 @@ use tomo_program::Cache;
 use tomo_protocol::{Policy, Settings, read_token};
 use tomo_wire::record::Refusals;
 
-use crate::session::{failing, share, started_without, why};
+use crate::session::{NOT_LOADED, failing, share, started_without, why};
 
 /// Run a program as one of a fleet: with the few probes that its collector assigned to this
 /// installation.
@@ -76,6 +76,10 @@ pub(crate) struct Arguments {
     /// started often and gone in a moment then pays for its probes alone.
     #[arg(long, value_name = "FILE", conflicts_with = "flush_only")]
     program: Option<OsString>,
+
+    /// Observe this module, too, which the program loads later (dlopen), if it is one of the campaign's; or those in this folder.
+    #[arg(long, value_name = "PATH", conflicts_with = "flush_only")]
+    module: Vec<String>,
 
     /// Only ask what is to be observed and prepare for it; the program is not run.
     #[arg(long, conflicts_with = "flush_only")]
@@ -250,6 +254,7 @@ fn instance(arguments: &Arguments) -> Result<Instance> {
         },
         state,
         cache: cache.directory().to_path_buf(),
+        later: arguments.module.clone(),
         policy: arguments.policy.map(|When(policy)| policy),
         wait: arguments.wait,
         flush: arguments.flush_timeout,
@@ -281,6 +286,9 @@ fn prepare_apart(arguments: &Arguments) {
     if let Some(program) = &arguments.program {
         command.arg("--program").arg(program);
     }
+    for module in &arguments.module {
+        command.arg("--module").arg(module);
+    }
     command.arg("--").args(&arguments.command);
     command
         .stdin(Stdio::null())
@@ -307,6 +315,11 @@ fn tell(arguments: &Arguments, happened: &Happened) {
                 why(refusals)
             );
         }
+        // A session need not start the program, nor the program load what comes later.
+        let may_be_absent = arguments.program.is_some() || !arguments.module.is_empty();
+        if !module.is_loaded() && !happened.is_of_other_build && !may_be_absent {
+            say!("tomo: {} {NOT_LOADED}", module.stem);
+        }
         if arguments.verbose {
             say!(
                 "tomo: {}: {} hit, {}",
@@ -325,7 +338,7 @@ fn tell(arguments: &Arguments, happened: &Happened) {
         for hindrance in &happened.hindrances {
             say!("tomo: {hindrance}");
         }
-        if !happened.carried {
+        if !happened.carried && happened.problems.is_empty() {
             say!("tomo: not observed: nothing was prepared yet");
         }
         let (sent, waiting) = (happened.sent, happened.waiting);

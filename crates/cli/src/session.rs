@@ -388,7 +388,7 @@ impl Later {
     }
 }
 
-const NOT_LOADED: &str = "was not observed: no process loaded both it and the agent";
+pub(crate) const NOT_LOADED: &str = "was not observed: no process loaded both it and the agent";
 const NOT_LOADED_THEM: &str = "were not observed: no process loaded both one of them and the agent";
 
 /// Whether a process with the agent has loaded the module.

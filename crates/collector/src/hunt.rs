@@ -27,7 +27,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use tomo_graph::{FlowGraph, NodeId};
@@ -185,6 +185,13 @@ impl Hunt {
     pub(crate) fn units(&self, variant: u32) -> Option<&Units> {
         let parts = self.editions.get((variant >> 8) as usize)?;
         parts.get((variant & 0xff) as usize)
+    }
+
+    /// How many units have been in some variant.
+    pub(crate) fn carried(&self) -> u32 {
+        let variants = self.editions.iter().flatten();
+        let units: BTreeSet<u32> = variants.flat_map(Units::iter).collect();
+        units.len() as u32
     }
 
     /// Applies what was decided, if it is what comes next.

@@ -104,6 +104,10 @@ pub(crate) enum Objection {
     TooManyCounts,
     #[error("runs are numbered from 1, one after the other")]
     OddRun,
+    #[error(
+        "a run of this number has ended otherwise: the folder of the installation's state is a copy, or an older one; remove the file `instance` in it"
+    )]
+    OtherRun,
     #[error("the campaign has been retired")]
     Retired,
     #[error("the campaign has as many instances as it may have")]
@@ -248,6 +252,9 @@ impl Live {
         let Some(known) = self.state.instance(instance) else {
             return self.is_crowded(most).then_some(Objection::TooManyInstances);
         };
+        if known.runs.contradict(report) {
+            return Some(Objection::OtherRun);
+        }
         let (run, blocks) = (report.header.run.get(), known.runs.blocks());
         let plausible = (blocks as u64)
             .saturating_add(MOST_SPARSE)

@@ -20,9 +20,9 @@ pub enum NotAccepted {
     /// It contradicts itself, or holds what none holds.
     #[error("the collector's assignment is none: {0}")]
     Hostile(&'static str),
-    /// The program does not load a module of this build.
+    /// The program has no module of this build.
     #[error(
-        "the campaign observes another build: the program loads no module {0} at its start; a build of its own has a campaign of its own (`tomo campaign new`)"
+        "the campaign observes another build: the program loads no module {0} at its start; a build of its own has a campaign of its own (`tomo campaign new`), and a module that comes later is to be named (--module PATH)"
     )]
     OtherBuild(String),
     /// The module is the one, but woven otherwise.

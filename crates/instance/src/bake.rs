@@ -5,14 +5,11 @@
 mod chains;
 mod paths;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use tomo_launch::{
-    Carried, Choice, ImageError, Images, Master, Observed, Target, VariantError, masters, modules,
-};
+use tomo_launch::{Carried, ImageError, Images, Master, Observed, VariantError, masters};
 use tomo_program::ModelError;
 use tomo_protocol::{AssignedModule, Assignment, Name, Units};
 use tomo_weave::Asked;
@@ -22,6 +19,7 @@ use zerocopy::IntoBytes as _;
 use zerocopy::little_endian::U32;
 
 use crate::assigned::{self, NotAccepted, What};
+use crate::installed::Installed;
 use crate::known::{Common, Known, KnownModule, image_path, units_name};
 use crate::state::{State, StateError, numbered, replace};
 use crate::unmade;
@@ -49,7 +47,7 @@ pub enum BakeError {
     State(#[from] StateError),
 }
 
-/// Sees to it that `state` has the images of this assignment for `target`; what was made is written down, for the runs
+/// Sees to it that `state` has the images of this assignment for `program`; what was made is written down, for the runs
 /// to come, or why nothing was.
 ///
 /// # Errors
@@ -57,10 +55,10 @@ pub enum BakeError {
 pub(crate) fn bake(
     state: &State,
     images: &Images,
-    target: &Target,
+    program: &Installed,
     assignment: &Assignment,
 ) -> Result<(), BakeError> {
-    let made = bake_all(state, images, target, assignment);
+    let made = bake_all(state, images, program, assignment);
     let noted = unmade::note(state, made.as_ref().err());
     made.and(noted.map_err(BakeError::from))
 }
@@ -68,7 +66,7 @@ pub(crate) fn bake(
 fn bake_all(
     state: &State,
     images: &Images,
-    target: &Target,
+    program: &Installed,
     assignment: &Assignment,
 ) -> Result<(), BakeError> {
     let sound = assigned::check(assignment)?;
@@ -80,13 +78,9 @@ fn bake_all(
     let seen = seen.ok_or(NotAccepted::Hostile(
         "its news name units that there are not",
     ))?;
-    let found = modules(target, &Choice::every()).map_err(BakeError::Loader)?;
-    let observed = found.chosen.iter().filter_map(|one| Observed::of(one).ok());
-    let by_stem: BTreeMap<String, Observed> = observed.map(|one| (one.stem.clone(), one)).collect();
-    let wanted = assignment.modules.iter().map(|module| {
-        let found = by_stem.get(&module.stem);
-        found.ok_or_else(|| NotAccepted::OtherBuild(module.stem.clone()))
-    });
+    let loaded = program.modules()?;
+    let wanted = assignment.modules.iter();
+    let wanted = wanted.map(|module| loaded.find(&module.stem));
     let wanted: Vec<&Observed> = wanted.collect::<Result<_, _>>()?;
     let pairs = wanted.iter().copied().zip(&sound.what);
     let probed = pairs.filter_map(|(module, what)| match what {
@@ -113,8 +107,11 @@ fn bake_all(
                 baking.probes(asked, &master.ok_or_else(other)?)?;
             }
         }
+        if let Some(made) = baking.made.last_mut() {
+            made.late = module.late;
+        }
     }
-    let known = baking.known(found.sanitized);
+    let known = baking.known(loaded.sanitized);
     known.write(state)?;
     hear(state, &known, &assignment.news.since().to_string())?;
     Ok(())
@@ -183,6 +180,7 @@ impl Baking<'_> {
             memory: None,
             wanted: None,
             units: module.probes,
+            late: false,
         };
         let image = image_path(self.state, &known.image);
         let left = master.write(&image, |probe| self.wants(probe))?;
@@ -270,6 +268,7 @@ fn woven(module: &AssignedModule, carried: &Carried) -> KnownModule {
         memory: None,
         wanted: None,
         units: module.probes,
+        late: false,
     }
 }
 

@@ -17,6 +17,7 @@ use tomo_protocol::{Client, ClientError, Policy, Settings};
 use crate::bake::{BakeError, bake, remove_others};
 use crate::channel::{Channel, Sent};
 use crate::farewell::{Emptied, Farewell};
+use crate::installed::Installed;
 use crate::known::Known;
 use crate::listening::Listening;
 use crate::reporter::{Context, Outcomes, Reporter};
@@ -40,6 +41,8 @@ pub struct Options {
     pub state: PathBuf,
     /// The folder of models, images and the agent.
     pub cache: PathBuf,
+    /// Files of modules that the program may load later, and folders of them: they are observed as well.
+    pub later: Vec<String>,
     /// When to send and to hear, in place of what the campaign says.
     pub policy: Option<Policy>,
     /// How long the start may wait for a first assignment.
@@ -83,6 +86,8 @@ pub struct Happened {
     pub is_preparing: bool,
     /// What was observed of each module.
     pub modules: Vec<Observed>,
+    /// Whether a module was not observed since the program is another build than the one that is to be: a problem says so.
+    pub is_of_other_build: bool,
     /// Reports that were taken while the program ran.
     pub reports: u64,
     /// What became of final reports, and what was disposed of.
@@ -208,6 +213,7 @@ impl Instance {
         if let Some(why) = unmade::noted(&self.state).or(lacking) {
             happened.complain(why);
         }
+        happened.look_for_other_builds(&self.installed(program));
         Ok((ended, happened))
     }
 
@@ -224,7 +230,7 @@ impl Instance {
             state: self.state.clone(),
             client: self.client.clone(),
             images: self.images.clone(),
-            target: target.clone(),
+            program: self.installed(target),
             known: known.clone(),
             run: run.as_ref().map(|run| (run.folder.clone(), run.began())),
             policy: self.options.policy,
@@ -350,9 +356,17 @@ impl Instance {
         let known = Known::read(&self.state);
         let mut channel = Channel::new(&self.state, &self.client, known.as_ref());
         let assignment = channel.ask()?;
-        bake(&self.state, &self.images, target, &assignment)?;
+        let program = self.installed(target);
+        bake(&self.state, &self.images, &program, &assignment)?;
         remove_others(&self.state);
-        Ok(())
+        // What has been made already was made for the program as it was then.
+        let stems = assignment.modules.iter().map(|module| module.stem.as_str());
+        Ok(program.has(stems)?)
+    }
+
+    /// The program as it is installed.
+    fn installed(&self, target: &Target) -> Installed {
+        Installed::new(target, &self.options.later)
     }
 
     /// Sends what earlier runs left.
@@ -396,6 +410,19 @@ impl Happened {
         self.refuse(outcomes.refusal);
     }
 
+    /// Where a module was not loaded with the agent, looks whether the program has been replaced since it was prepared for.
+    fn look_for_other_builds(&mut self, program: &Installed) {
+        let unseen = self.modules.iter().filter(|module| !module.is_loaded());
+        let mut unseen = unseen.map(|module| module.stem.as_str()).peekable();
+        if unseen.peek().is_none() {
+            return;
+        }
+        if let Err(BakeError::NotAccepted(why)) = program.has(unseen) {
+            self.is_of_other_build = true;
+            self.complain(why.to_string());
+        }
+    }
+
     /// Somebody must do something about this. What was said already is not said again.
     fn complain(&mut self, problem: String) {
         if !self.problems.contains(&problem) {
@@ -425,7 +452,8 @@ impl Happened {
     }
 
     fn refuse(&mut self, why: Option<String>) {
-        let refusal = why.map(|why| format!("the collector refused a report: {why}"));
-        self.problems.extend(refusal);
+        if let Some(why) = why {
+            self.complain(format!("the collector refused a report: {why}"));
+        }
     }
 }

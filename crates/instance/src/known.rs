@@ -70,6 +70,9 @@ pub(crate) struct KnownModule {
     pub(crate) wanted: Option<Units>,
     /// Units of the campaign that are this module's.
     pub(crate) units: u32,
+    /// Whether the program may load it after its start.
+    #[serde(default)]
+    pub(crate) late: bool,
 }
 
 /// What is not part of a module but of all of them.
@@ -216,6 +219,7 @@ impl Known {
             let carried = Carried::of(&image, &module.stem, module.plan.0, module.probes)?;
             let carried = Carried {
                 alone: module.predicates.is_some(),
+                late: module.late,
                 ..carried
             };
             Some(match module.memory {

@@ -15,7 +15,7 @@ pub(crate) fn gather(state: &State) {
         let Some(_lock) = state.lock_left(&path) else {
             continue;
         };
-        let Some(folder) = RunFolder::found(number, &path) else {
+        let Some(folder) = RunFolder::found(state, number, &path) else {
             // Whoever began it did not come as far as starting the program.
             let _ = std::fs::remove_dir_all(&path);
             continue;
@@ -28,7 +28,7 @@ pub(crate) fn gather(state: &State) {
         if !spool.has(number) {
             progress.sequence = progress.sequence.saturating_add(1);
             let ended = (Outcome::Unseen, 0);
-            let report = folder.report(state.id(), state.dropped(), &progress, ended);
+            let report = folder.report(state.dropped(), &progress, ended);
             // If there is no room for it now, there may be at the next run.
             if spool.add(number, &report).is_err() {
                 continue;

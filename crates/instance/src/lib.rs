@@ -14,9 +14,11 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `state.rs` | the folder that an installation keeps: its id, what was dropped |
+//! | `state.rs` | the folder that an installation keeps |
+//! | `identity.rs` | who it is, and that a copy is another |
 //! | `numbers.rs` | numbers of runs, each given once |
 //! | `assigned.rs` | what the collector says is to be observed, checked against the program |
+//! | `installed.rs` | the program's modules, as they are here |
 //! | `bake.rs`, `bake/` | the variant's images, made from that |
 //! | `known.rs` | the last assignments that were made into images |
 //! | `unmade.rs` | why the last one was not |
@@ -41,6 +43,8 @@ mod channel;
 mod clock;
 mod farewell;
 mod forest;
+mod identity;
+mod installed;
 mod instance;
 mod known;
 mod leftover;

@@ -11,13 +11,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tomo_launch::{Images, Target};
+use tomo_launch::Images;
 use tomo_protocol::{Client, ClientError, Policy};
 use tomo_wire::report::Outcome;
 
 use crate::bake::{BakeError, bake};
 use crate::channel::{Channel, Sent};
 use crate::clock;
+use crate::installed::Installed;
 use crate::known::Known;
 use crate::run::{Progress, RunFolder};
 use crate::state::State;
@@ -39,7 +40,7 @@ pub(crate) struct Context {
     pub(crate) state: State,
     pub(crate) client: Client,
     pub(crate) images: Images,
-    pub(crate) target: Target,
+    pub(crate) program: Installed,
     /// What the run carries.
     pub(crate) known: Option<Known>,
     /// The run, if it is observed, and when it began.
@@ -163,7 +164,7 @@ impl<'c> Work<'c> {
         let Context {
             state,
             images,
-            target,
+            program,
             known,
             ..
         } = self.context;
@@ -174,7 +175,7 @@ impl<'c> Work<'c> {
         match self.channel.ask() {
             Ok(assignment) => {
                 self.is_baking.store(true, Ordering::Relaxed);
-                self.outcomes.baking = bake(state, images, target, &assignment).err();
+                self.outcomes.baking = bake(state, images, program, &assignment).err();
                 self.is_baking.store(false, Ordering::Relaxed);
             }
             Err(error) => self.note(Err(error)),
@@ -218,7 +219,7 @@ impl<'c> Work<'c> {
         folder.note(&progress).ok()?;
         let state = &self.context.state;
         let running = (Outcome::Running, 0);
-        let report = folder.report(state.id(), state.dropped(), &progress, running);
+        let report = folder.report(state.dropped(), &progress, running);
         let hits =
             tomo_wire::report::ReportView::read(&report).map_or(0, |(view, _)| view.hits.len());
         let sent = self.channel.send(&report).map(|_| true);

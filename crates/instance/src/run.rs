@@ -32,6 +32,9 @@ use crate::state::{State, StateError, replace};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Description {
     pub(crate) campaign: CampaignId,
+    /// Who ran it: the folder may have become another installation's since, by being copied. Absent where a tomo wrote it that
+    /// did not know of that.
+    instance: Option<InstanceId>,
     plans: Name,
     variant: u32,
     /// Nanoseconds since 1970 by this machine's clock.
@@ -89,6 +92,8 @@ pub(crate) struct Hit {
 pub(crate) struct RunFolder {
     pub(crate) number: u64,
     pub(crate) path: PathBuf,
+    /// Who ran it.
+    instance: InstanceId,
     pub(crate) description: Description,
 }
 
@@ -103,18 +108,28 @@ pub struct Observed {
     pub hits: usize,
 }
 
+impl Observed {
+    /// Whether a process with the agent has loaded the module.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        self.live.armed.get() > 0 || self.live.refused.get() > 0
+    }
+}
+
 impl RunFolder {
     fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
     /// The folder of a run as it was left.
-    pub(crate) fn found(number: u64, path: &Path) -> Option<Self> {
+    pub(crate) fn found(state: &State, number: u64, path: &Path) -> Option<Self> {
         let bytes = fs::read(path.join("run.json")).ok()?;
+        let description: Description = serde_json::from_slice(&bytes).ok()?;
         Some(Self {
             number,
             path: path.into(),
-            description: serde_json::from_slice(&bytes).ok()?,
+            instance: description.instance.unwrap_or(state.id()),
+            description,
         })
     }
 
@@ -220,12 +235,11 @@ impl RunFolder {
     /// The run's report, as things stand.
     pub(crate) fn report(
         &self,
-        instance: InstanceId,
         dropped: u64,
         progress: &Progress,
         ended: (Outcome, i32),
     ) -> Vec<u8> {
-        self.report_of(&self.look(), instance, dropped, progress, ended)
+        self.report_of(&self.look(), dropped, progress, ended)
     }
 
     /// What the program itself, or its output, told of how it went; and the name of its words, which stay here.
@@ -273,7 +287,6 @@ impl RunFolder {
     fn report_of(
         &self,
         (hit, modules): &(Hit, Vec<Observed>),
-        instance: InstanceId,
         dropped: u64,
         progress: &Progress,
         (outcome, status): (Outcome, i32),
@@ -282,7 +295,7 @@ impl RunFolder {
         let refusing = modules.iter().find(|one| one.live.refused.get() > 0);
         let mut report = Report::empty();
         report.campaign = self.description.campaign.0;
-        report.instance = instance.0;
+        report.instance = self.instance.0;
         report.plans = self.description.plans.0.into();
         report.run = self.number.into();
         report.sequence = progress.sequence.into();
@@ -435,6 +448,7 @@ impl Run {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let description = Description {
             campaign: known.campaign,
+            instance: Some(state.id()),
             plans: known.plans,
             variant: known.variant,
             started: now.map_or(0, |since| since.as_nanos() as i64),
@@ -452,6 +466,7 @@ impl Run {
             folder: RunFolder {
                 number,
                 path: path.into(),
+                instance: state.id(),
                 description,
             },
             began: Instant::now(),
@@ -492,10 +507,9 @@ impl Run {
             Ended::Killed(signal) => (Outcome::Signal, signal),
         };
         let seen = self.folder.look();
-        let (id, dropped) = (state.id(), state.dropped());
         let report = self
             .folder
-            .report_of(&seen, id, dropped, &progress, outcome);
+            .report_of(&seen, state.dropped(), &progress, outcome);
         (report, seen.1)
     }
 }

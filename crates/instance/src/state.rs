@@ -2,7 +2,8 @@
 //! that is shown: each is for one campaign.
 //!
 //! ```text
-//! instance          who we are: a random number, drawn once
+//! instance          who we are: a random number, drawn once (`identity.rs`)
+//! place             where that was, so that a copy is known
 //! lock              held while a number below changes
 //! reserved          no run has this number yet, or a higher one (`numbers.rs`)
 //! next-run          the number of the next run, until the system starts anew
@@ -27,6 +28,7 @@ use nix::fcntl::{Flock, FlockArg};
 use tomo_launch::{VariantError, new_folder, private_folder};
 use tomo_protocol::{InstanceId, Name};
 
+use crate::identity::identity;
 use crate::numbers;
 
 /// Why a state folder cannot be used.
@@ -88,7 +90,7 @@ impl State {
         for part in ["images", "runs", "spool"] {
             private_folder(&folder.join(part))?;
         }
-        let id = identity(&folder.join("instance"))?;
+        let id = identity(&folder, &folder.join("lock"))?;
         Ok(Self {
             folder,
             id,
@@ -199,41 +201,13 @@ fn try_lock(path: &Path) -> Option<Flock<File>> {
 }
 
 /// A file to be locked, made if need be.
-fn lockable(path: &Path) -> io::Result<File> {
+pub(crate) fn lockable(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
         .truncate(false)
         .write(true)
         .mode(0o600)
         .open(path)
-}
-
-/// The number in this file, drawn if there is none; whoever draws first has drawn for all.
-fn identity(path: &Path) -> Result<InstanceId, StateError> {
-    if let Some(id) = read_identity(path)? {
-        return Ok(id);
-    }
-    let mut id = [0; 16];
-    getrandom::fill(&mut id).map_err(|error| at(path)(io::Error::other(error.to_string())))?;
-    let temporary = temporary(path);
-    let written = write(&temporary, InstanceId(id).to_string().as_bytes());
-    // An instance that lost it would be another one, or none: it is on the disk before it has its name.
-    let kept = written.and_then(|()| fs::File::open(&temporary)?.sync_all());
-    let linked = kept.and_then(|()| fs::hard_link(&temporary, path));
-    let _ = fs::remove_file(&temporary);
-    match linked {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(at(path)(error)),
-        _ => read_identity(path)?.ok_or_else(|| StateError::Form(path.into(), "instance")),
-    }
-}
-
-fn read_identity(path: &Path) -> Result<Option<InstanceId>, StateError> {
-    let wrong = |_| StateError::Form(path.into(), "instance");
-    match fs::read_to_string(path) {
-        Ok(text) => text.trim().parse().map(Some).map_err(wrong),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(at(path)(error)),
-    }
 }
 
 pub(crate) fn read_number(path: &Path) -> Result<Option<u64>, StateError> {
@@ -267,7 +241,7 @@ pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options
         .write(true)
@@ -279,7 +253,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// A name beside `path` that no other thread or process uses, and that no list of files takes for one of its
 /// own.
-fn temporary(path: &Path) -> PathBuf {
+pub(crate) fn temporary(path: &Path) -> PathBuf {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -306,18 +280,6 @@ mod tests {
 
     fn opened(folder: &Path) -> State {
         State::open(folder).expect("a state")
-    }
-
-    #[test]
-    fn an_installation_stays_who_it_is() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = opened(folder.path());
-        assert_eq!(first.id(), opened(folder.path()).id());
-        let other = tempfile::tempdir().unwrap();
-        assert_ne!(first.id(), opened(other.path()).id());
-        std::fs::write(folder.path().join("instance"), "nonsense").unwrap();
-        let error = State::open(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("begin anew"), "{error}");
     }
 
     #[test]

@@ -146,6 +146,7 @@ impl Session {
         // Each run tells by itself what it entered.
         let carried = Carried {
             alone: true,
+            late: self.module.late,
             ..carried
         };
         let seen = each(cases.len(), self.options.jobs, |number| {

@@ -5,6 +5,8 @@ use std::io;
 
 /// Where it begins (`AT_ENTRY`).
 pub(crate) const ENTRY: u64 = 9;
+/// Where the loader that it names is, and 0 if it names none (`AT_BASE`).
+pub(crate) const BASE: u64 = 7;
 /// The kernel's own library in its memory (`AT_SYSINFO_EHDR`).
 pub(crate) const LIBRARY: u64 = 33;
 

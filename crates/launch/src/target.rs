@@ -234,8 +234,11 @@ fn look(path: &Path) -> Result<Kind, TargetError> {
         None if fs::canonicalize(path).is_ok_and(|real| is_loader(&real)) => {
             Err(TargetError::Loader(path.into()))
         }
-        None if !is_static(&file) => Err(TargetError::Library(path.into())),
-        loader => Ok(Kind::Program(loader.unwrap_or_default())),
+        loader => match (loader, is_static(&file)) {
+            (_, true) => Ok(Kind::Program(PathBuf::new())),
+            (Some(loader), false) => Ok(Kind::Program(loader)),
+            (None, false) => Err(TargetError::Library(path.into())),
+        },
     }
 }
 

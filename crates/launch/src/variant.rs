@@ -147,6 +147,8 @@ pub struct Carried {
     pub probes: u32,
     /// Whether each run has a copy of its text, because each is to tell by itself what happened in it.
     pub alone: bool,
+    /// Whether the program may load the module after its start.
+    pub late: bool,
     /// How many bytes of a slab it needs, and what is in them, if it counts.
     pub slab: Option<(u32, Contents)>,
 }
@@ -161,6 +163,7 @@ impl Carried {
             plan: baked.header.plan.get(),
             probes: baked.header.probes.get(),
             alone: false,
+            late: module.late,
             slab: slab(&baked.header),
         }
     }
@@ -180,6 +183,7 @@ impl Carried {
             plan,
             probes,
             alone: false,
+            late: false,
             slab: slab(&header),
         })
     }
@@ -269,7 +273,7 @@ pub fn equip(folder: &Path, run: [u8; 16], images: &[Carried]) -> Result<PathBuf
         image: carried.image.as_os_str().to_os_string(),
         text,
         record: carried.record(folder).into_os_string(),
-        late: false,
+        late: carried.late,
         forks: Forks::Shared,
     });
     let roster = folder.join(ROSTER);

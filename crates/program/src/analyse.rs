@@ -46,6 +46,7 @@ use rayon::prelude::*;
 use crate::debug_file::{self, DebugFile, Directories};
 use crate::dwarf::{self, DebugInfo};
 use crate::elf::{Binary, ElfError};
+use crate::go;
 use crate::unwind;
 use crate::{Address, Facts, Function, Progress, Status};
 use code::{Code, Pos};
@@ -109,12 +110,15 @@ fn analyse_with(
     let begun = Instant::now();
     progress.stage("reading tables", 0);
     let binary = Binary::parse(data)?;
-    let (unwind, debug) = rayon::join(|| unwind::read(&binary), || dwarf::functions(sections));
+    let (mut unwind, debug) = rayon::join(|| unwind::read(&binary), || dwarf::functions(sections));
+    let mut go = go::read(&binary);
+    unwind.add(std::mem::take(&mut go.entries));
     let code = Code::new(&binary).ok_or(AnalyseError::TooMuchCode)?;
     let stated = Tables {
         code: &code,
         unwind: &unwind,
         debug: &debug,
+        go: &go,
         has_foreign: foreign::is_in(&binary, &code, &unwind),
         restartable: restartable::ranges(&binary, &code),
     };

@@ -183,7 +183,7 @@ impl<'data> Binary<'data> {
             data,
             kind: kind(header, &segments, &dynamic),
             entry: Some(Address(header.e_entry.get(LE))).filter(|entry| entry.0 != 0),
-            build_id: notes::build_id(data, &segments, &sections),
+            build_id: notes::build_id(data, &segments),
             segments,
             sections,
             dynamic,

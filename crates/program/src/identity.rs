@@ -66,7 +66,7 @@ pub struct Headers {
     is_loaded: bool,
 }
 
-/// Bytes of a table of headers, and of one note section, that are read at most.
+/// Bytes of a table of headers, and of one segment of notes, that are read at most.
 const LARGEST_TABLE: u64 = 16 << 20;
 const LARGEST_NOTES: u64 = 64 << 10;
 /// Notes that are looked at at most.
@@ -95,7 +95,7 @@ impl Headers {
         for part in [&header, &segments, &sections] {
             hash.update(part);
         }
-        let build_id = find_build_id(file, &segments, &sections)?;
+        let build_id = find_build_id(file, &segments)?;
         Ok(Some(Self {
             fingerprint: hash.digest(),
             build_id,
@@ -204,34 +204,16 @@ impl Table {
 }
 
 const PROGRAM_HEADER_BYTES: usize = 56;
-const SECTION_HEADER_BYTES: usize = 64;
 const PT_NOTE: u64 = 4;
-const SHT_NOTE: u64 = 7;
 
-/// The build id in the note segments, else in the note sections.
-fn find_build_id(file: &File, segments: &[u8], sections: &[u8]) -> io::Result<Option<Vec<u8>>> {
-    let in_segments = segments
+/// The build id in the note segments, where it is known by when the program runs. Go's linker notes one in a section that is in
+/// none of them.
+fn find_build_id(file: &File, segments: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    let notes = segments
         .chunks_exact(PROGRAM_HEADER_BYTES)
         .filter(|header| field(header, 0, 4) == PT_NOTE);
-    let in_sections = sections
-        .chunks_exact(SECTION_HEADER_BYTES)
-        .filter(|header| field(header, 4, 4) == SHT_NOTE);
-    let places = in_segments
-        .map(|header| {
-            (
-                field(header, 8, 8),
-                field(header, 32, 8),
-                field(header, 48, 8),
-            )
-        })
-        .chain(in_sections.map(|header| {
-            (
-                field(header, 24, 8),
-                field(header, 32, 8),
-                field(header, 48, 8),
-            )
-        }));
-    for (offset, size, alignment) in places.take(MOST_NOTES) {
+    let places = notes.map(|header| [8, 32, 48].map(|at| field(header, at, 8)));
+    for [offset, size, alignment] in places.take(MOST_NOTES) {
         let Some(notes) = read_at(file, offset, size.min(LARGEST_NOTES))? else {
             continue;
         };

@@ -10,6 +10,7 @@ pub mod debug_file;
 pub mod dwarf;
 pub mod elf;
 mod facts;
+pub mod go;
 mod identity;
 mod load;
 mod lossless;

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 
-use object::elf::{self, FileHeader64, ProgramHeader64};
+use object::elf::{self, FileHeader64};
 use object::endian::LittleEndian as LE;
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
 use object::read::{ReadCache, ReadRef};
@@ -28,8 +28,9 @@ impl Needed {
     }
 }
 
-/// Whether the ELF file is a program that is linked statically: it names no loader, nor anything that one would have to load, others cannot
-/// name it (DT_SONAME) as they name a loader, and something can begin in it.
+/// Whether the ELF file is a program that is linked statically: it names nothing that would have to be loaded, others cannot
+/// name it (DT_SONAME) as they name a loader, and something can begin in it. It may name a loader all the same, which then
+/// moves it alone: Go's linker makes such programs.
 #[must_use]
 pub fn is_static(file: &File) -> bool {
     is_static_in(&ReadCache::new(file))
@@ -41,10 +42,8 @@ pub fn is_static_in<'data>(data: impl ReadRef<'data>) -> bool {
     let Ok(header) = FileHeader64::<LE>::parse(data) else {
         return false;
     };
-    let segments = header.program_headers(LE, data).unwrap_or_default();
-    let names_loader = |segment: &ProgramHeader64<LE>| segment.p_type(LE) == elf::PT_INTERP;
     let is_library = || read(data).is_some_and(|told| told.is_named || !told.names.is_empty());
-    header.e_entry(LE) != 0 && !segments.iter().any(names_loader) && !is_library()
+    header.e_entry(LE) != 0 && !is_library()
 }
 
 /// Tags of entries that change where libraries are looked for, or which.

@@ -26,6 +26,16 @@ pub struct Unwind {
     pub warnings: Vec<Warning>,
 }
 
+impl Unwind {
+    /// Adds what another table states.
+    pub(crate) fn add(&mut self, entries: Vec<UnwindEntry>) {
+        self.functions.extend(entries);
+        let place = |entry: &UnwindEntry| (entry.range.start(), entry.range.end());
+        self.functions.sort_by_key(place);
+        self.functions.dedup_by_key(|entry| place(entry));
+    }
+}
+
 /// One frame description entry (FDE): a function, or a part that was split off one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnwindEntry {
@@ -40,6 +50,8 @@ pub struct UnwindEntry {
     /// Where exceptions that pass its instructions land; only those that land somewhere, by
     /// address.
     pub call_sites: Vec<CallSite>,
+    /// Whether each of its instructions may raise one, and not its calls alone: Go's that fault do.
+    pub asynchronous: bool,
     /// Whether `call_sites` can be relied upon.
     pub exceptions: ExceptionTable,
 }

@@ -42,6 +42,11 @@ pub enum WeaveError {
         "its instruction at {0:#x} works with the segment register gs, by which the probes of this command find what they write"
     )]
     OwnSegment(u64),
+    /// Code of it would be executed elsewhere than its runtime knows it to be.
+    #[error(
+        "its code is Go's, whose runtime knows by the place of an instruction what to do: probes that vanish cover it (`tomo cover`), and none may stay, which would execute code elsewhere"
+    )]
+    StatedPlaces,
     /// A path was asked for that is none.
     #[error("path {path} of those asked for in {function} is none of its paths")]
     NoSuchPath {

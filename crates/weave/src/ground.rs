@@ -1,6 +1,6 @@
 //! What is read of a module before anything is planned for it, and what is the same of all images whose probes stay.
 
-use tomo_program::{Address, Binary, Graphs, Model};
+use tomo_program::{Address, Binary, Graphs, Model, go};
 use tomo_wire::image::Image;
 use tomo_wire::{FileStamp, ModuleId};
 
@@ -74,6 +74,9 @@ impl<'a> Ground<'a> {
             calls,
             ..
         } = elsewhere;
+        if !regions.is_empty() && go::is_in(self.binary) {
+            return Err(WeaveError::StatedPlaces);
+        }
         if elsewhere.slab.is_some()
             && let Some(Address(first)) = segment::first_use(&self.text, &self.graphs)
         {

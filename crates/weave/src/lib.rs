@@ -75,7 +75,7 @@ pub use tracing::{Collect, Kind, Tracing};
 
 use ground::{Elsewhere, Ground};
 use staying::region::Regions;
-use tomo_program::{ANALYSIS_VERSION, Binary, Model};
+use tomo_program::{ANALYSIS_VERSION, Binary, Model, go};
 use tomo_wire::chains::Functions;
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
@@ -85,7 +85,7 @@ use zerocopy::IntoBytes as _;
 
 /// Raised whenever the same module and plan would be woven otherwise, so that no older image is
 /// taken for a new one.
-pub const WEAVE_VERSION: u32 = 29;
+pub const WEAVE_VERSION: u32 = 30;
 
 /// Which units get probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -173,6 +173,9 @@ pub fn weave(
     stamp: FileStamp,
     options: &Options,
 ) -> Result<Woven, WeaveError> {
+    if options.stays && go::is_in(binary) {
+        return Err(WeaveError::StatedPlaces);
+    }
     let ground = Ground::of(binary, bytes, model)?;
     let (text, around) = (&ground.text, ground.around());
     let place::Placed { mut units, gaps } = place::units(&around, &ground.graphs, options);

@@ -40,6 +40,9 @@ impl Step {
     /// Runs it, so that the program lies at `output`.
     pub(super) fn run(&self, output: &Path) -> Result<()> {
         let mut command = Command::new(&self.tool);
+        if self.tool == "go" {
+            return self.run_go(command, output);
+        }
         // What follows the files are libraries as well as definitions, which may stand anywhere.
         command
             .args(&self.files)
@@ -51,6 +54,20 @@ impl Step {
             succeed(Command::new("strip").arg(output))?;
         }
         Ok(())
+    }
+
+    /// The same by Go's compiler, which wants the files last and keeps what it has made.
+    fn run_go(&self, mut command: Command, output: &Path) -> Result<()> {
+        let folder = output.ancestors().nth(2).context("no folder")?;
+        command
+            .env("GO111MODULE", "off")
+            .env("GOCACHE", folder.join("go-cache"))
+            .arg("build")
+            .args(&self.args)
+            .arg("-o")
+            .arg(output)
+            .args(&self.files);
+        succeed(&mut command)
     }
 }
 

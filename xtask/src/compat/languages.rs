@@ -141,19 +141,24 @@ impl Spoken {
     }
 }
 
-/// Has them all run.
-pub(super) fn hear(place: &Place) -> Result<Vec<Spoken>> {
-    install()?;
+/// What they are called.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    LANGUAGES.iter().map(|language| language.name)
+}
+
+/// Has those run that are chosen by name.
+pub(super) fn hear(place: &Place, is_chosen: impl Fn(&str) -> bool) -> Result<Vec<Spoken>> {
+    let chosen = || LANGUAGES.iter().filter(|language| is_chosen(language.name));
+    install(chosen().flat_map(|each| each.packages.split(' ')))?;
     let mut spoken = Vec::new();
-    for language in &LANGUAGES {
+    for language in chosen() {
         eprintln!("== {}", language.name);
         spoken.push(examine(place, language).context(language.name)?);
     }
     Ok(spoken)
 }
 
-fn install() -> Result<()> {
-    let packages = LANGUAGES.iter().flat_map(|each| each.packages.split(' '));
+fn install(packages: impl Iterator<Item = &'static str>) -> Result<()> {
     let mut apt = house::command("apt-get")?;
     apt.env("DEBIAN_FRONTEND", "noninteractive");
     apt.args(["install", "--quiet", "--yes", "--no-install-recommends"]);

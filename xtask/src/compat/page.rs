@@ -2,7 +2,7 @@
 
 use super::PROFILES;
 use super::asking::{Came, WAYS};
-use super::languages::Spoken;
+use super::languages::{self, Spoken};
 use super::programs::{Asked, Way};
 use super::results::Results;
 
@@ -149,36 +149,39 @@ pub(super) fn profiles(before: &str, rows: &[Row], names: &[&str]) -> String {
     table
 }
 
-/// The table of languages.
-pub(super) fn languages(spoken: &[Spoken]) -> String {
+/// The table of languages, made of what it was before and of those that spoke.
+pub(super) fn languages(before: &str, spoken: &[Spoken]) -> String {
     let ways = WAYS.map(|way| format!("`{}`", way.join(" "))).join(" | ");
     let mut table = format!(
         "| language | program | blocks | % probed | % ran | {ways} |\n|---|---|--:|--:|--:|{}\n",
         "---|".repeat(WAYS.len())
     );
-    for Spoken {
-        name,
-        program,
-        covered,
-        came,
-        breaks,
-    } in spoken
-    {
-        let [probed, ran] = shares(covered);
-        let came = came.iter().zip(WAYS).map(|(came, way)| match came {
-            Came::Same => "same",
-            Came::Refused => "refused",
-            Came::Differs if way == [*breaks] => "differs, as is known",
-            Came::Differs => "**differs**",
-        });
-        let came: Vec<&str> = came.collect();
-        table += &format!(
-            "| {name} | {program} | {} | {probed:.1} | {ran:.1} | {} |\n",
-            covered.blocks,
-            came.join(" | ")
-        );
+    for name in languages::names() {
+        let start = format!("| {name} |");
+        let mut kept = before.lines().filter(|line| line.starts_with(&start));
+        let row = spoken.iter().find(|spoken| spoken.name == name);
+        let row = row.map(language).or(kept.next().map(str::to_owned));
+        table.extend(row.map(|row| row + "\n"));
     }
     table
+}
+
+fn language(spoken: &Spoken) -> String {
+    let [probed, ran] = shares(&spoken.covered);
+    let came = spoken.came.iter().zip(WAYS).map(|(came, way)| match came {
+        Came::Same => "same",
+        Came::Refused => "refused",
+        Came::Differs if way == [spoken.breaks] => "differs, as is known",
+        Came::Differs => "**differs**",
+    });
+    let came: Vec<&str> = came.collect();
+    format!(
+        "| {} | {} | {} | {probed:.1} | {ran:.1} | {} |",
+        spoken.name,
+        spoken.program,
+        spoken.covered.blocks,
+        came.join(" | ")
+    )
 }
 
 /// The line of this suite in a part of the page as it was.
@@ -255,7 +258,7 @@ mod tests {
     #[test]
     fn a_language_is_the_same_in_each_way_or_not() {
         let mut spoken = Spoken {
-            name: "X",
+            name: "Go",
             program: "x".into(),
             covered: row("x", &[]).covered.expect("covered"),
             came: [Came::Same; 7],
@@ -267,9 +270,11 @@ mod tests {
         assert!(spoken.same());
         spoken.came[1] = Came::Differs;
         assert!(!spoken.same());
-        let table = languages(&[spoken]);
+        // Rows of others stay, in the order of all.
+        let table = languages("| Ada | a |\n| Go | old |\n| Tcl | t |\n", &[spoken]);
         let came = "same | **differs** | differs, as is known | same | same | same | refused";
-        let expected = format!("| X | x | 200 | 99.0 | 25.0 | {came} |\n");
+        let expected =
+            format!("| Ada | a |\n| Go | x | 200 | 99.0 | 25.0 | {came} |\n| Tcl | t |\n");
         assert!(table.ends_with(&expected), "{table}");
     }
 }

@@ -2,9 +2,11 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::Output;
 
 use serde_json::Value;
 use tomo_protocol::{Answer, CALIBRATION_SCHEMA, Calibration, Cost, Name, Units, paths};
+use tomo_testkit::corpus::compiled;
 
 use crate::site::{Site, report};
 
@@ -334,4 +336,38 @@ fn each_command_has_help() {
         pages += "\n";
     }
     insta::assert_snapshot!(pages);
+}
+
+/// What a program loads later is nothing that its file tells of.
+#[test]
+fn a_module_that_comes_later_is_observed_where_it_is_named() {
+    let site = Site::new();
+    let built = |source, flags: &[&str]| {
+        let path = compiled("gcc", source, flags).expect("built");
+        path.into_os_string().into_string().expect("text")
+    };
+    let program = built("loading.c", &["-pthread", "-g"]);
+    let plugin = built("plugin.c", &["-shared", "-fPIC", "-g"]);
+    let id = site.tomo(&["campaign", "new", &program, "--module", &plugin]);
+    let token = site.tomo(&["campaign", "token", id.trim()]);
+    std::fs::write(site.path("token"), token).expect("a file");
+    let run = |flags: &[&str]| {
+        let first = ["run", "--token-file", "token", "--state", "state"];
+        let waits = ["--wait", "60", "--flush-timeout", "60"];
+        let command = ["--", &program, "once", &plugin];
+        site.output(&[&first[..], &waits, flags, &command].concat())
+    };
+    let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let without = run(&[]);
+    assert!(
+        said(&without).contains("--module PATH"),
+        "{}",
+        said(&without)
+    );
+    let with = run(&["--module", &plugin]);
+    assert_eq!((said(&with), with.stdout), (String::new(), without.stdout));
+    let report = site.tomo(&["fleet", "report", id.trim(), "--format", "json"]);
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let lines = report["totals"]["lines"]["ran"].as_u64();
+    assert!(lines.is_some_and(|lines| lines > 0), "{report}");
 }

@@ -16,6 +16,7 @@ fn shell(script: &str) -> (Fleet, Child) {
     }
     fleet.prepare(0);
     let mut command = fleet.instance_within("0.1", 0, &["--stderr-regex", "^error"]);
+    command.arg("--program").arg(&fleet.program);
     command.args(["--", "sh", "-c", script]);
     command.current_dir(fleet.site.folder.path());
     command.stdout(Stdio::null()).stderr(Stdio::piped());

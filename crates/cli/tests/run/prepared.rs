@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use tomo_protocol::{Assignment, Name};
+use tomo_testkit::corpus::compiled;
 use tomo_wire::report::name_of_plans;
 
-use crate::site::{Site, alone, errors};
+use crate::site::{Site, alone, errors, finish, program};
 use crate::stub::{Manner, Stub};
 
 /// An assignment whose runs do not ask for another.
@@ -134,4 +135,40 @@ fn who_waits_waits_for_a_collector_that_is_not_there_yet() {
         );
         assert_eq!(stub.reports().len(), before + 1, "{state}");
     }
+}
+
+/// An update of the program leaves what was prepared for the build before it, whole and of no use.
+#[test]
+fn a_program_that_was_replaced_since_is_said_not_to_be_observed() {
+    let site = Site::new();
+    let stub = Stub::new(Some(lasting(&site)));
+    let (installed, update) = (site.state("installed"), site.state("update"));
+    std::fs::copy(program(), &installed).expect("installed");
+    let run = |flags: &[&str]| {
+        let mut command = site.tomo(&stub.url(), "s", flags);
+        command.arg("--").arg(&installed);
+        finish(command, "ab")
+    };
+    assert!(run(&["--prepare"]).status.success());
+    assert_eq!(errors(&run(&[])), "");
+    let other = compiled("gcc", "patient.c", &["-O1"]).expect("built");
+    std::fs::copy(other, &update).expect("copied");
+    std::fs::rename(&update, &installed).expect("replaced");
+    for flags in [&[][..], &["--verbose"], &["--wait", "100"]] {
+        let output = run(flags);
+        let seen = (output.stdout.clone(), output.status.code());
+        assert_eq!(seen, (alone("ab"), Some(0)));
+        let said = errors(&output);
+        assert_eq!(said.matches("another build").count(), 1, "{said}");
+        assert!(said.contains("`tomo campaign new`"), "{said}");
+    }
+    let failed = run(&["--prepare"]);
+    assert_eq!(failed.status.code(), Some(2));
+    assert!(errors(&failed).contains("another build"));
+    // The build before it comes back, and is observed with what was prepared.
+    std::fs::copy(program(), &update).expect("copied");
+    std::fs::rename(&update, &installed).expect("replaced");
+    assert_eq!(errors(&run(&[])), "");
+    let armed: Vec<u64> = stub.reports().iter().map(|said| said.armed).collect();
+    assert_eq!(armed, [1, 0, 0, 0, 1]);
 }

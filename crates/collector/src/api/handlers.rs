@@ -366,7 +366,12 @@ pub(super) async fn status(
     Named(id): Named<CampaignId>,
 ) -> Answered<Numbers> {
     let id = who.reads(id)?;
-    derived(&collector, id, answers::numbers).await
+    let Json(mut numbers) = derived(&collector, id, answers::numbers).await?;
+    // Of a search variants come and go.
+    if let Some(hunt) = collector.observed(id)?.hunt() {
+        numbers.carried = hunt.carried();
+    }
+    Ok(Json(numbers))
 }
 
 /// What all instances of a campaign saw together.

@@ -178,7 +178,7 @@ fn what_fails_is_found_step_by_step() {
     assert_eq!((group.known[0].row, group.known[0].passed_true), (2, 0));
     assert_eq!(group.known[0].failed_true, group.known[0].failed);
     // The way to the right was never watched.
-    assert_eq!(group.seen, 2);
+    assert_eq!((group.seen, fleet.hunt.carried()), (2, 4));
 }
 
 #[test]

@@ -184,6 +184,18 @@ impl Runs {
         }
     }
 
+    /// Whether a run of this number is known to have ended, and not as this report says: it was another run. Of a block that is
+    /// over nothing is known of each.
+    pub(crate) fn contradict(&self, report: &ReportView<'_>) -> bool {
+        let (block, number) = place(report.header.run.get());
+        let Some(Block::Open(runs)) = self.blocks.get(&block) else {
+            return false;
+        };
+        let said = Run::of(report);
+        let known = runs.get(&number).filter(|known| known.is_final);
+        said.is_final && known.is_some_and(|known| *known != said)
+    }
+
     /// Takes what another knows.
     pub(super) fn join(&mut self, other: Self) {
         for (number, block) in other.blocks {

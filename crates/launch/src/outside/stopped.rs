@@ -40,6 +40,16 @@ pub(super) fn is_possible() -> bool {
     find_call(std::process::id() as i32).is_ok()
 }
 
+/// Whether what was executed in the process begins there: with the program, or with the loader that it names.
+fn begins_at(process: i32, place: u64) -> io::Result<bool> {
+    /// No loader is larger.
+    const LOADER: u64 = 16 << 20;
+    Ok(match auxiliary::value(process, auxiliary::BASE)? {
+        0 => place == auxiliary::value(process, auxiliary::ENTRY)?,
+        base => (base..base.saturating_add(LOADER)).contains(&place),
+    })
+}
+
 impl Stopped {
     /// A process that is attended to and becomes the program now.
     ///
@@ -71,7 +81,7 @@ impl Stopped {
             blocked,
             call: find_call(process)?,
         };
-        if stopped.registers.rip != auxiliary::value(process, auxiliary::ENTRY)? {
+        if !begins_at(process, stopped.registers.rip)? {
             return Err(io::Error::other("/proc tells of another process"));
         }
         system::block(process, u64::MAX)?;

@@ -484,4 +484,10 @@ fn name(state: &State<'_>, home: &Fragment) -> Option<String> {
     symbol
         .map(|symbol| symbol.name.to_owned())
         .or_else(|| debug.and_then(|function| function.name.clone()))
+        .or_else(|| {
+            tables
+                .go
+                .name(tables.code.address(home.start))
+                .map(str::to_owned)
+        })
 }

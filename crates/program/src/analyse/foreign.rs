@@ -2,11 +2,12 @@
 //!
 //! What the ABI's compilers write has an unwind entry for each function; a few start-up functions have none, and what
 //! people write in assembly. Compilers of their own kind write none, and enter their code at places that only their own tables
-//! state: V8 that in Node.js, which it copies besides; GHC that of programs in Haskell; Go, whose goroutines return
+//! state: V8 that in Node.js, which it copies besides; GHC that of programs in Haskell; Go's assembly, whose goroutines return
 //! to the middle of a function that has not begun. So where such a compiler was at work, code without an entry is not
-//! relied upon.
+//! relied upon. Of what Go's compiler wrote its own table is as good as entries ([`crate::go`]).
 
 use crate::elf::Binary;
+use crate::go;
 use crate::unwind::Unwind;
 
 use super::code::{Code, Pos};
@@ -16,21 +17,7 @@ use super::padding;
 /// so much code without entries, in a file where as much has some.
 pub(crate) fn is_in(binary: &Binary<'_>, code: &Code<'_>, unwind: &Unwind) -> bool {
     const MUCH: u64 = 16 << 10;
-    is_by_go(binary) || stated(unwind) > MUCH && unstated(code, unwind) > MUCH
-}
-
-/// Whether Go's linker was at work: it leaves its name in the data, where `go version` finds it; before Go 1.13 only
-/// its table of functions says so.
-fn is_by_go(binary: &Binary<'_>) -> bool {
-    const NAME: &[u8] = b"\xff Go buildinf:";
-    const ALIGNMENT: u64 = 16;
-    let is_named = binary.data_regions().any(|region| {
-        let ahead = region.range.start().0.wrapping_neg() % ALIGNMENT;
-        let aligned = region.bytes.get(ahead as usize..).unwrap_or_default();
-        let mut places = aligned.chunks_exact(ALIGNMENT as usize);
-        places.any(|place| place.starts_with(NAME))
-    });
-    is_named || binary.mapped_section(".gopclntab").is_some()
+    go::is_in(binary) || stated(unwind) > MUCH && unstated(code, unwind) > MUCH
 }
 
 /// How many bytes of code have an unwind entry.

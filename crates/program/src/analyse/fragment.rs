@@ -11,6 +11,7 @@ use super::explore::{Bits, Explored, RawBlock};
 use super::names;
 use crate::dwarf::{DebugFunction, DebugInfo, ResultKind};
 use crate::elf::{Symbol, SymbolKind};
+use crate::go::Stated;
 use crate::unwind::{ExceptionTable, Unwind, UnwindEntry};
 use crate::{Address, Reason};
 
@@ -231,6 +232,8 @@ pub(crate) struct Tables<'a> {
     pub(crate) unwind: &'a Unwind,
     /// Debug information.
     pub(crate) debug: &'a DebugInfo,
+    /// What Go's linker states.
+    pub(crate) go: &'a Stated<'a>,
     /// Whether code is there that no compiler of the ABI's wrote.
     pub(crate) has_foreign: bool,
     /// Sequences that the kernel may have begin anew, and starts of their abort handlers, in order and apart.

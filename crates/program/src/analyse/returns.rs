@@ -20,7 +20,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::code::{Destination, Pos};
-use super::explore::{Bits, Exit};
+use super::explore::{Bits, Exit, RawBlock};
+use super::fragment::Fragment;
 use super::padding;
 use super::state::{BlockRef, State};
 use crate::{EdgeKind, Resolution};
@@ -160,9 +161,36 @@ fn callee(state: &State<'_>, target: Pos) -> Callee {
         Callee::Unknown
     } else if fragment.declared_noreturn {
         Callee::Declared
+    } else if is_left_and_resumed(state, fragment) {
+        Callee::Unknown
     } else {
         Callee::Function(state.owner[index])
     }
+}
+
+/// Whether it is assembly of a runtime that leaves a stack to come back to it later, and then goes on behind the call: Go's switches
+/// from one goroutine to another so. What only jumps to another function comes back as that does.
+fn is_left_and_resumed(state: &State<'_>, fragment: &Fragment) -> bool {
+    /// Jumps that are followed.
+    const MOST: usize = 4;
+    let is_foreign = |one: &Fragment| state.tables.has_foreign && one.unwind.0 == one.unwind.1;
+    let mut at = fragment;
+    for _ in 0..MOST {
+        let [
+            RawBlock {
+                exit: Exit::Jump(target),
+                ..
+            },
+        ] = at.blocks[..]
+        else {
+            break;
+        };
+        match state.find(target).filter(|_| is_foreign(at)) {
+            Some(next) => at = &state.fragments[next],
+            None => break,
+        }
+    }
+    is_foreign(at)
 }
 
 struct Search<'s, 'a> {
@@ -489,6 +517,7 @@ mod tests {
         let tables = Tables {
             code: &code,
             unwind: &unwind,
+            go: &crate::go::Stated::default(),
             debug: &debug,
             has_foreign: false,
             restartable: Vec::new(),

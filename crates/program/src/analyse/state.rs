@@ -195,10 +195,26 @@ impl<'a> State<'a> {
         })
     }
 
+    /// Where control goes on if an instruction of the block faults, which is no call.
+    fn pad_of_faults(&self, at: BlockRef) -> Option<Pos> {
+        let entries = self.unwind_entries(at.fragment).iter();
+        let mut raising =
+            entries.filter(|entry| entry.asynchronous && !entry.call_sites.is_empty());
+        raising.next()?;
+        self.landing_pad(at.fragment, self.block(at).end)
+    }
+
     /// Calls `visit` with every way out of a block that stays in code of this file: the target and
     /// why. Calls fall through whether or not the callee returns; the caller decides.
     pub(crate) fn ways_out(&self, at: BlockRef, mut visit: impl FnMut(Pos, EdgeKind)) {
         let block = self.block(at);
+        // What comes back needs nothing that is not there.
+        if !block.exit.is_call()
+            && block.exit != Exit::Return
+            && let Some(pad) = self.pad_of_faults(at)
+        {
+            visit(pad, EdgeKind::LandingPad);
+        }
         match block.exit {
             Exit::Fallthrough => visit(block.end, EdgeKind::Fallthrough),
             Exit::Branch(target) => {

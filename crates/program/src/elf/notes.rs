@@ -1,36 +1,28 @@
-//! The build id: NT_GNU_BUILD_ID among the notes that the loader maps, else among note sections.
+//! The build id: NT_GNU_BUILD_ID among the notes that the loader maps. What is noted in a section alone (by Go's linker) is not
+//! known when the program runs.
 
 use object::elf;
 use object::endian::LittleEndian as LE;
 use object::read::ReadRef;
 
-use super::sections::Sections;
 use super::segments::Segments;
 
-/// How many note segments and sections are looked through.
+/// How many note segments are looked through.
 const MOST_TABLES: usize = 64;
 
 /// The build id, when the file has one.
 pub(crate) fn build_id<'data>(
     data: &'data [u8],
     segments: &Segments<'data>,
-    sections: &Sections<'data>,
 ) -> Option<&'data [u8]> {
-    let by_segment = segments.of_type(elf::PT_NOTE).map(|(_, header)| {
+    let tables = segments.of_type(elf::PT_NOTE).map(|(_, header)| {
         (
             header.p_offset.get(LE),
             header.p_filesz.get(LE),
             header.p_align.get(LE),
         )
     });
-    let notes = sections
-        .all()
-        .iter()
-        .filter(|section| section.kind == elf::SHT_NOTE);
-    let by_section = notes.map(|section| (section.offset, section.size, 4));
-    let mut tables = by_segment
-        .take(MOST_TABLES)
-        .chain(by_section.take(MOST_TABLES));
+    let mut tables = tables.take(MOST_TABLES);
     tables.find_map(|(offset, size, align)| find_in(data.read_bytes_at(offset, size).ok()?, align))
 }
 

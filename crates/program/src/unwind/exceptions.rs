@@ -90,6 +90,7 @@ fn with_exceptions(
         Some(Some(_)) => ExceptionTable::Read,
     };
     UnwindEntry {
+        asynchronous: false,
         range: frame.range,
         entry_frame: frame.entry_frame,
         signal_frame: frame.signal_frame,

@@ -8,6 +8,7 @@ use proptest::sample::Index;
 use proptest::strategy::ValueTree as _;
 use tomo_collector::{Limits, Options, Store};
 use tomo_protocol::{Bound, ClientError, Name, Profile, What, paths};
+use tomo_wire::report::Outcome;
 
 use crate::fleet::{Fleet, Word, client, request_for};
 
@@ -209,6 +210,26 @@ fn reports_that_contradict_their_campaign_are_refused() {
     fleet.send(&Word::of(1, 1, &[]).report(&fleet.campaign));
     let body = Word::of(1, u64::MAX, &[]).report(&fleet.campaign);
     assert!(why(&fleet, &body).contains("numbered from 1"));
+}
+
+/// Copies of one installation give the same numbers to different runs. What cannot be counted is not taken in silence.
+#[test]
+fn a_run_that_has_ended_otherwise_is_refused_and_says_so() {
+    let (_folder, fleet) = fleet(Options::default());
+    let first = Word::of(1, 1, &[1]).report(&fleet.campaign);
+    fleet.send(&first);
+    let mut other = Word::of(1, 1, &[2]);
+    other.duration += 1;
+    let body = other.report(&fleet.campaign);
+    assert!(why(&fleet, &body).contains("is a copy"));
+    let again = fleet.send(&first);
+    assert!(matches!(again.verdicts[0].what, What::Known));
+    // What was said of it while it ran may come late.
+    let mut before = Word::of(1, 1, &[]);
+    (before.sequence, before.outcome) = (0, Outcome::Running);
+    let late = fleet.send(&before.report(&fleet.campaign));
+    assert!(matches!(late.verdicts[0].what, What::Known));
+    assert_eq!(profile(&fleet).totals.runs, 1);
 }
 
 #[test]

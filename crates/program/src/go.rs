@@ -1,0 +1,217 @@
+//! What Go's linker states of functions: its table of them (`.gopclntab`), which the runtime needs to grow and to scan stacks, and
+//! so no program is without, stripped or not.
+//!
+//! Sources: runtime/symtab.go (`pcHeader`, `moduledata`, `functab`), runtime/runtime2.go (`_func`) and internal/abi/symtab.go of
+//! Go 1.18 to 1.27, which differ in the places of some fields. Tables of older Go are not read: they do not say which
+//! functions are assembly.
+//!
+//! A function that a compiler wrote is entered at its start; behind its calls; and, where it has `defer`, once a panic has been
+//! recovered from, at its call of `deferreturn`, whatever was called when the panic began (runtime/panic.go, `recovery`):
+//! for the graph that is a landing pad of all calls. What is written in assembly is entered where the runtime likes, and not told of.
+
+use crate::elf::Binary;
+use crate::unwind::{CallSite, ExceptionTable, UnwindEntry};
+use crate::{Address, Range};
+
+/// Where the table of functions is, by how the program was linked.
+const SECTIONS: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
+
+/// What is stated of functions, by address.
+#[derive(Default)]
+pub(crate) struct Stated<'data> {
+    /// Those that Go's compiler wrote, as unwind tables would state them.
+    pub(crate) entries: Vec<UnwindEntry>,
+    /// What all of them are called.
+    pub(crate) names: Vec<(Address, &'data str)>,
+}
+
+impl Stated<'_> {
+    /// What the function that starts there is called.
+    pub(crate) fn name(&self, start: Address) -> Option<&str> {
+        let found = self.names.binary_search_by_key(&start, |(at, _)| *at);
+        found.ok().map(|index| self.names[index].1)
+    }
+}
+
+/// What the table states; nothing where there is none, or one that is not understood.
+pub(crate) fn read<'data>(binary: &Binary<'data>) -> Stated<'data> {
+    let mut sections = SECTIONS.iter();
+    let table = sections.find_map(|name| Table::read(binary, binary.mapped_section(name)?));
+    let mut stated = table
+        .and_then(|table| table.functions())
+        .unwrap_or_default();
+    let is_code = |entry: &UnwindEntry| binary.is_code(entry.range.start());
+    stated.entries.retain(is_code);
+    stated
+}
+
+/// Whether Go's linker was at work: it leaves its name in the data, where `go version` finds it; before Go 1.13 only
+/// its table of functions says so.
+#[must_use]
+pub fn is_in(binary: &Binary<'_>) -> bool {
+    const NAME: &[u8] = b"\xff Go buildinf:";
+    const ALIGNMENT: u64 = 16;
+    let is_named = binary.data_regions().any(|region| {
+        let ahead = region.range.start().0.wrapping_neg() % ALIGNMENT;
+        let aligned = region.bytes.get(ahead as usize..).unwrap_or_default();
+        let mut places = aligned.chunks_exact(ALIGNMENT as usize);
+        places.any(|place| place.starts_with(NAME))
+    });
+    is_named
+        || SECTIONS
+            .iter()
+            .any(|name| binary.mapped_section(name).is_some())
+}
+
+/// The table.
+struct Table<'data> {
+    bytes: &'data [u8],
+    /// Where the functions' offsets are counted from.
+    text: u64,
+    /// Functions.
+    count: usize,
+    /// Where the list of them begins.
+    list: usize,
+    /// Where their names are.
+    names: usize,
+    /// Where in a function's description its flags are.
+    flags: usize,
+}
+
+/// In a description: where the name is.
+const NAME: usize = 4;
+/// In a description: where the call of `deferreturn` is, from the function's start; 0 if there is none.
+const DEFER_RETURN: usize = 12;
+/// A flag: what is written in assembly, and what writes the stack pointer.
+const ASSEMBLY: u8 = 4;
+const WRITES_STACK_POINTER: u8 = 2;
+
+impl<'data> Table<'data> {
+    fn read(binary: &Binary<'data>, (at, bytes): (Address, &'data [u8])) -> Option<Self> {
+        // Behind the magic number: two zeros, the least size of an instruction, that of a pointer.
+        let (magic, sizes) = (word(bytes, 0)?, bytes.get(4..8)?);
+        let flags = match magic {
+            // Go 1.18 and 1.19.
+            0xffff_fff0 => 37,
+            // Since Go 1.20 a function's first line is stated before them.
+            0xffff_fff1 => 41,
+            _ => return None,
+        };
+        (sizes == [0, 0, 1, 8]).then_some(())?;
+        let mut table = Self {
+            bytes,
+            text: 0,
+            count: usize::try_from(long(bytes, 8)?).ok()?,
+            list: usize::try_from(long(bytes, 64)?).ok()?,
+            names: usize::try_from(long(bytes, 32)?).ok()?,
+            flags,
+        };
+        let mut texts = descriptions(binary, at).filter_map(|at| table.text_by(binary, at));
+        table.text = texts.next()?;
+        Some(table)
+    }
+
+    /// The start of the text by this description of the module, if what else it says of the text is what the list says.
+    fn text_by(&self, binary: &Binary<'_>, module: Address) -> Option<u64> {
+        const LEAST: u64 = 160;
+        const END: u64 = 168;
+        const TEXT: u64 = 176;
+        let [least, end, text] = [LEAST, END, TEXT].map(|field| {
+            let slot = Address(module.0.checked_add(field)?);
+            pointer(binary, slot)
+        });
+        let text = text?;
+        let list = self.bytes.get(self.list..)?;
+        let [first, last] = [word(list, 0)?, word(list, self.count.checked_mul(8)?)?];
+        let is_so = |stated: Option<u64>, offset: u32| stated == text.checked_add(offset.into());
+        (is_so(least, first) && is_so(end, last)).then_some(text)
+    }
+
+    /// All functions; nothing where the list is not in order.
+    fn functions(&self) -> Option<Stated<'data>> {
+        let list = self.bytes.get(self.list..)?;
+        // Each is stated with the place of its description; behind the last is the end of the text.
+        let starts = self.count.checked_mul(8)?.checked_add(4)?;
+        let starts = list.get(..starts)?;
+        let mut found = Stated::default();
+        for at in (0..self.count).map(|index| 8 * index) {
+            let (start, end) = (word(starts, at)?, word(starts, at + 8)?);
+            let size = end.checked_sub(start)?;
+            let about = list.get(word(starts, at + 4)? as usize..)?;
+            (word(about, 0)? == start).then_some(())?;
+            let start = Address(self.text.checked_add(start.into())?);
+            let name = self.name(word(about, NAME)?);
+            found.names.extend(name.map(|name| (start, name)));
+            if about.get(self.flags)? & (ASSEMBLY | WRITES_STACK_POINTER) != 0 {
+                continue;
+            }
+            // Of nothing there is nothing to say.
+            let Some(range) = Range::sized(start, size.into()) else {
+                continue;
+            };
+            let pad = word(about, DEFER_RETURN)?;
+            let pad = Some(pad).filter(|pad| *pad != 0 && *pad < size);
+            found.entries.push(entry(range, pad));
+        }
+        Some(found)
+    }
+
+    /// The name at this distance from the first.
+    fn name(&self, at: u32) -> Option<&'data str> {
+        let bytes = self.bytes.get(self.names.checked_add(at as usize)?..)?;
+        let (name, _) = bytes.split_at(bytes.iter().position(|byte| *byte == 0)?);
+        std::str::from_utf8(name)
+            .ok()
+            .filter(|name| !name.is_empty())
+    }
+}
+
+/// Where the module may be described (`moduledata`): whatever begins with the address of its table.
+fn descriptions(binary: &Binary<'_>, table: Address) -> impl Iterator<Item = Address> {
+    let relocated = binary.pointer_slots().iter();
+    let relocated = relocated.filter(move |(_, target)| *target == table);
+    let as_stated = binary.data_regions().flat_map(move |region| {
+        let words = (0..region.bytes.len()).step_by(8);
+        let holds = words.filter(move |at| long(region.bytes, *at) == Some(table.0));
+        holds.filter_map(|at| region.range.start().checked_add(at as u64))
+    });
+    relocated.map(|(slot, _)| *slot).chain(as_stated)
+}
+
+/// What is in a slot once the loader is done.
+fn pointer(binary: &Binary<'_>, slot: Address) -> Option<u64> {
+    match binary.pointer_in_slot(slot) {
+        Some(target) => Some(target.0),
+        None => long(binary.data_at(slot)?, 0),
+    }
+}
+
+/// A function in which a recovered panic goes on at this distance from its start.
+fn entry(range: Range, pad: Option<u32>) -> UnwindEntry {
+    let site = pad.map(|pad| CallSite {
+        range,
+        landing_pad: range.start().0.checked_add(pad.into()).map(Address),
+        catches: true,
+    });
+    UnwindEntry {
+        range,
+        entry_frame: true,
+        signal_frame: false,
+        call_sites: site.into_iter().collect(),
+        asynchronous: true,
+        exceptions: match pad {
+            Some(_) => ExceptionTable::Read,
+            None => ExceptionTable::None,
+        },
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..at.checked_add(4)?)?;
+    Some(u32::from_le_bytes(bytes.try_into().ok()?))
+}
+
+fn long(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at.checked_add(8)?)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}

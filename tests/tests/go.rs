@@ -1,0 +1,191 @@
+//! Programs in Go, whose runtime knows each instruction by its place, and comes to places that only its own tables state.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tomo_program::{EdgeKind, Function, Reason, Status};
+use tomo_testkit::corpus::compiled;
+use tomo_testkit::coverage::{Covering, complete, differences};
+use tomo_testkit::tomo;
+
+/// The program as it is built by default, as it is installed, and as the loader may place it anywhere.
+fn programs() -> [PathBuf; 3] {
+    let builds = [&[][..], &["-ldflags=-s -w"], &["-buildmode=pie"]];
+    builds.map(|flags| compiled("go", "panicking.go", flags).expect("built"))
+}
+
+/// Its own functions, by name.
+fn functions(program: &Path) -> Vec<(String, Range<u64>)> {
+    let output = Command::new("nm").arg("-S").arg(program).output();
+    let symbols = String::from_utf8_lossy(&output.expect("nm").stdout).into_owned();
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    let own = symbols.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let (start, size) = (number(words.next()?)?, number(words.next()?)?);
+        let is_code = matches!(words.next()?, "t" | "T");
+        let name = words.next()?.strip_prefix("main.")?;
+        (is_code && size > 0).then(|| (name.to_owned(), start..start + size))
+    });
+    own.collect()
+}
+
+/// On all levels and placements; threads are interrupted while they do nothing but count.
+#[test]
+fn go_programs_do_what_they_do_alone() {
+    for (number, program) in programs().into_iter().enumerate() {
+        let run = |mut command: Command| {
+            command.arg(&program).arg("longer");
+            complete(command, b"").expect("run")
+        };
+        let alone = run(Command::new("env"));
+        assert_eq!(alone.status.code(), Some(5));
+        let ways = if number == 0 { WAYS } else { &WAYS[..1] };
+        for way in ways {
+            let covering = Covering::new().expect("a folder");
+            let got = run(covering.command(way).expect("tomo"));
+            let what = format!("{} {way:?}", program.display());
+            assert_eq!(String::from_utf8_lossy(&got.stderr), "", "{what}");
+            assert_eq!(
+                (got.stdout, got.status.code()),
+                (alone.stdout.clone(), Some(5)),
+                "{what}"
+            );
+            let units = covering.only().expect("a record");
+            assert_eq!((units.processes, units.traps), (1, 0), "{what}");
+            assert!(units.hit.len() > 300, "{what}: {}", units.hit.len());
+        }
+    }
+}
+
+/// What an emulator executes of a program, which translates each instruction by itself when control comes to it first; it follows all
+/// threads, and knows nothing of functions and blocks.
+fn executed(program: &Path) -> BTreeSet<u64> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    let mut emulator = Command::new("qemu-x86_64");
+    emulator.args(["-singlestep", "-d", "in_asm", "-D"]);
+    emulator.arg(&log).arg(program);
+    let output = complete(emulator, b"").expect("run");
+    assert_eq!(output.status.code(), Some(5));
+    let log = std::fs::read_to_string(log).expect("a log");
+    let instructions = log.lines().filter_map(|line| {
+        let (address, _) = line.strip_prefix("0x")?.split_once(':')?;
+        u64::from_str_radix(address, 16).ok()
+    });
+    instructions.collect()
+}
+
+/// Of its own functions: what its runtime does depends on who comes first.
+#[test]
+fn what_go_programs_executed_is_recorded_and_nothing_else() {
+    let [program, ..] = programs();
+    let own = functions(&program);
+    let is_own = |block: &u64| own.iter().any(|(_, function)| function.contains(block));
+    let of_own = |blocks: &BTreeSet<u64>| blocks.iter().copied().filter(is_own).collect();
+    let ran: BTreeSet<u64> = of_own(&executed(&program));
+    for (name, function) in &own {
+        let has_run = ran.range(function.clone()).next().is_some();
+        assert_eq!(has_run, name != "never", "{name}");
+    }
+    let cache = tempfile::tempdir().expect("a folder");
+    for way in WAYS {
+        let covering = Covering::cached_in(cache.path()).expect("a folder");
+        let mut command = covering.command(way).expect("tomo");
+        command.env("TOMO_CACHE_DIR", cache.path()).arg(&program);
+        let output = complete(command, b"").expect("run");
+        assert_eq!(output.status.code(), Some(5));
+        let units = covering.only().expect("a record");
+        let [hit, missed]: [BTreeSet<u64>; 2] = [&units.hit, &units.missed].map(of_own);
+        assert!(hit.len() > 10, "{way:?}: {}", hit.len());
+        assert_eq!(differences(&hit, &missed, &ran), None, "{way:?}");
+    }
+}
+
+/// What is recovered from goes on at the call of `deferreturn`, whether a call raised it or an instruction that faulted: else what
+/// follows from what would be wrong.
+#[test]
+fn panics_are_ways_out_of_whatever_raises_them() {
+    let [program, stripped, _] = programs();
+    let data = std::fs::read(&program).expect("a program");
+    let (functions, _) = tomo_program::analyse(&data, &()).expect("analysed");
+    let find = |name| {
+        let mut all = functions.iter();
+        all.find(|function| function.name.as_deref() == Some(name))
+            .expect("a function")
+    };
+    let misses = find("main.misses");
+    let pads: Vec<_> = misses
+        .edges
+        .iter()
+        .filter(|edge| edge.kind == EdgeKind::LandingPad)
+        .collect();
+    let raises = |block: u32| pads.iter().any(|edge| edge.from == block);
+    let by_calls = misses.calls.iter().filter(|call| raises(call.block));
+    assert_eq!(by_calls.count(), misses.calls.len());
+    let is_call = |block| misses.calls.iter().any(|call| call.block == block);
+    let by_others = pads.iter().filter(|edge| !is_call(edge.from));
+    assert!(by_others.count() > 2, "{misses:?}");
+    let places: BTreeSet<_> = pads.iter().map(|edge| edge.to).collect();
+    assert_eq!(places.len(), 1, "there is one such call");
+    for name in ["main.misses", "main.defers", "main.descends", "main.main"] {
+        assert_eq!(find(name).status, Status::Exact, "{name}");
+    }
+    // A stripped program names its functions all the same.
+    let data = std::fs::read(&stripped).expect("a program");
+    let (others, _) = tomo_program::analyse(&data, &()).expect("analysed");
+    let names = |functions: &[Function]| -> BTreeSet<String> {
+        let names = functions.iter().filter_map(|one| one.name.clone());
+        names.filter(|name| name.starts_with("main.")).collect()
+    };
+    assert_eq!(names(&others), names(&functions));
+    assert!(names(&others).contains("main.misses"));
+    // Assembly is entered where the runtime likes.
+    for name in [
+        "runtime.goexit.abi0",
+        "runtime.mcall",
+        "runtime.morestack.abi0",
+    ] {
+        assert_eq!(find(name).status, Status::Opaque(Reason::Foreign), "{name}");
+    }
+}
+
+/// In which ways `tomo cover` is asked.
+const WAYS: &[&[&str]] = &[
+    &["--level", "block"],
+    &["--level", "block", "--placement", "reduced"],
+    &["--level", "edge"],
+    &["--level", "function"],
+];
+
+/// It is linked dynamically, so the agent is in it. What executes code elsewhere leaves it alone, and says so.
+#[test]
+fn a_go_program_with_a_c_library_is_covered_and_nothing_else() {
+    let program = compiled("go", "languages/main.go", &[]).expect("built");
+    let alone = complete(Command::new(&program), b"").expect("run");
+    let others = ["count", "paths", "chains", "predicates", "trace"];
+    let others = others.iter().map(std::slice::from_ref);
+    let ways: [&[&str]; 2] = [&["cover"], &["cover", "--disposal", "none"]];
+    for way in ways.into_iter().chain(others) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut tomo = Command::new(tomo::path().expect("tomo"));
+        tomo.env("TOMO_CACHE_DIR", folder.path().join("cache"))
+            .args(way)
+            .arg("-o")
+            .arg(folder.path().join("out"))
+            .arg("--")
+            .arg(&program);
+        let got = complete(tomo, b"").expect("run");
+        let said = String::from_utf8_lossy(&got.stderr).into_owned();
+        assert_eq!(
+            (&got.stdout, got.status.code()),
+            (&alone.stdout, alone.status.code()),
+            "{way:?}: {said}"
+        );
+        match way {
+            ["cover"] => assert_eq!(said, ""),
+            _ => assert!(said.contains("its code is Go's"), "{way:?}: {said}"),
+        }
+    }
+}
