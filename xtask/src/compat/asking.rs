@@ -28,6 +28,8 @@ pub(super) const WAYS: [&[&str]; 7] = [
 const NOT_RUN: &str = "is statically linked";
 /// What is said of those that run, and have nothing that could be observed.
 const NO_PLACE: &str = "has no place for a probe";
+/// What is said of those that run, and whose code cannot be executed elsewhere.
+const STATED_PLACES: &str = "its code is Go's";
 
 /// What observing did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +79,10 @@ pub(super) fn ask(
     for (by, came) in WAYS.iter().zip(&mut came) {
         let (answer, said) = ask(Some(by))?;
         let same = answer == alone;
-        if said.contains(NOT_RUN) || same && said.contains(NO_PLACE) {
+        let runs_alone = [NO_PLACE, STATED_PLACES]
+            .iter()
+            .any(|words| said.contains(words));
+        if said.contains(NOT_RUN) || same && runs_alone {
             *came = Came::Refused;
         } else if said.lines().any(is_unobserved) || !same && !answers(&answer, DOUBTS)? {
             *came = Came::Differs;
