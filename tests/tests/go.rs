@@ -151,6 +151,34 @@ fn panics_are_ways_out_of_whatever_raises_them() {
     }
 }
 
+/// C's linker made it, which puts the table of functions among other things.
+#[test]
+fn a_library_in_go_is_covered_where_c_loads_it() {
+    let program = compiled("gcc", "loading.c", &["-pthread"]).expect("built");
+    let library = compiled("go", "shared.go", &["-buildmode=c-shared"]).expect("built");
+    let run = |mut command: Command| {
+        command.arg(&program).arg("once").arg(&library);
+        complete(command, b"").expect("run")
+    };
+    let alone = run(Command::new("env"));
+    let covering = Covering::new().expect("a folder");
+    let named = library.to_string_lossy().into_owned();
+    let got = run(covering.command(&["--module", &named]).expect("tomo"));
+    assert_eq!(String::from_utf8_lossy(&got.stderr), "");
+    assert_eq!(
+        (got.stdout, got.status.code()),
+        (alone.stdout, alone.status.code())
+    );
+    let units = covering.only().expect("a record");
+    assert_eq!(units.traps, 0);
+    let own = functions(&library).into_iter();
+    let own: Vec<_> = own.filter(|(name, _)| name.starts_with("steps")).collect();
+    assert!(own.len() > 2, "{own:?}");
+    for (name, function) in own {
+        assert!(units.hit.range(function).next().is_some(), "{name}");
+    }
+}
+
 /// In which ways `tomo cover` is asked.
 const WAYS: &[&[&str]] = &[
     &["--level", "block"],

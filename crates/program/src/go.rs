@@ -13,8 +13,10 @@ use crate::elf::Binary;
 use crate::unwind::{CallSite, ExceptionTable, UnwindEntry};
 use crate::{Address, Range};
 
-/// Where the table of functions is, by how the program was linked.
-const SECTIONS: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
+/// Where the table of functions is, if Go's linker was the last: another one puts it among what the loader relocates.
+const SECTION: &str = ".gopclntab";
+/// Places that are taken for its beginning at most.
+const MOST_PLACES: usize = 16;
 
 /// What is stated of functions, by address.
 #[derive(Default)]
@@ -35,8 +37,8 @@ impl Stated<'_> {
 
 /// What the table states; nothing where there is none, or one that is not understood.
 pub(crate) fn read<'data>(binary: &Binary<'data>) -> Stated<'data> {
-    let mut sections = SECTIONS.iter();
-    let table = sections.find_map(|name| Table::read(binary, binary.mapped_section(name)?));
+    let mut places = places(binary).take(MOST_PLACES);
+    let table = places.find_map(|at| Table::read(binary, at));
     let mut stated = table
         .and_then(|table| table.functions())
         .unwrap_or_default();
@@ -57,10 +59,35 @@ pub fn is_in(binary: &Binary<'_>) -> bool {
         let mut places = aligned.chunks_exact(ALIGNMENT as usize);
         places.any(|place| place.starts_with(NAME))
     });
-    is_named
-        || SECTIONS
-            .iter()
-            .any(|name| binary.mapped_section(name).is_some())
+    is_named || binary.mapped_section(SECTION).is_some()
+}
+
+/// Where the table may begin, with what is there: at its section, else wherever its first bytes are.
+fn places<'data>(binary: &Binary<'data>) -> impl Iterator<Item = (Address, &'data [u8])> {
+    let section = binary.mapped_section(SECTION);
+    let regions = binary.data_regions().filter(move |_| section.is_none());
+    let begun = regions.flat_map(|region| {
+        let ahead = region.range.start().0.wrapping_neg() % 8;
+        let places = (ahead as usize..region.bytes.len()).step_by(8);
+        places.filter_map(|at| {
+            let bytes = region.bytes.get(at..)?;
+            flags(bytes)?;
+            Some((region.range.start().checked_add(at as u64)?, bytes))
+        })
+    });
+    section.into_iter().chain(begun)
+}
+
+/// Where in the descriptions of a table that begins so a function's flags are; nothing if none does.
+fn flags(bytes: &[u8]) -> Option<usize> {
+    // Behind the magic number: two zeros, the least size of an instruction, that of a pointer.
+    match (word(bytes, 0)?, bytes.get(4..8)?) {
+        // Go 1.18 and 1.19.
+        (0xffff_fff0, [0, 0, 1, 8]) => Some(37),
+        // Since Go 1.20 a function's first line is stated before them.
+        (0xffff_fff1, [0, 0, 1, 8]) => Some(41),
+        _ => None,
+    }
 }
 
 /// The table.
@@ -88,23 +115,13 @@ const WRITES_STACK_POINTER: u8 = 2;
 
 impl<'data> Table<'data> {
     fn read(binary: &Binary<'data>, (at, bytes): (Address, &'data [u8])) -> Option<Self> {
-        // Behind the magic number: two zeros, the least size of an instruction, that of a pointer.
-        let (magic, sizes) = (word(bytes, 0)?, bytes.get(4..8)?);
-        let flags = match magic {
-            // Go 1.18 and 1.19.
-            0xffff_fff0 => 37,
-            // Since Go 1.20 a function's first line is stated before them.
-            0xffff_fff1 => 41,
-            _ => return None,
-        };
-        (sizes == [0, 0, 1, 8]).then_some(())?;
         let mut table = Self {
             bytes,
             text: 0,
             count: usize::try_from(long(bytes, 8)?).ok()?,
             list: usize::try_from(long(bytes, 64)?).ok()?,
             names: usize::try_from(long(bytes, 32)?).ok()?,
-            flags,
+            flags: flags(bytes)?,
         };
         let mut texts = descriptions(binary, at).filter_map(|at| table.text_by(binary, at));
         table.text = texts.next()?;
@@ -134,19 +151,21 @@ impl<'data> Table<'data> {
         let starts = self.count.checked_mul(8)?.checked_add(4)?;
         let starts = list.get(..starts)?;
         let mut found = Stated::default();
+        // No name is part of another, so all of them are no longer than what they are in.
+        let mut room = self.bytes.len();
         for at in (0..self.count).map(|index| 8 * index) {
             let (start, end) = (word(starts, at)?, word(starts, at + 8)?);
             let size = end.checked_sub(start)?;
             let about = list.get(word(starts, at + 4)? as usize..)?;
             (word(about, 0)? == start).then_some(())?;
             let start = Address(self.text.checked_add(start.into())?);
-            let name = self.name(word(about, NAME)?);
+            let name = self.name(word(about, NAME)?, &mut room);
             found.names.extend(name.map(|name| (start, name)));
             if about.get(self.flags)? & (ASSEMBLY | WRITES_STACK_POINTER) != 0 {
                 continue;
             }
-            // Of nothing there is nothing to say.
-            let Some(range) = Range::sized(start, size.into()) else {
+            let range = Range::sized(start, size.into());
+            let Some(range) = range.filter(|range| range.size() > 0) else {
                 continue;
             };
             let pad = word(about, DEFER_RETURN)?;
@@ -156,13 +175,14 @@ impl<'data> Table<'data> {
         Some(found)
     }
 
-    /// The name at this distance from the first.
-    fn name(&self, at: u32) -> Option<&'data str> {
+    /// The name at this distance from the first, for which there is `room`.
+    fn name(&self, at: u32, room: &mut usize) -> Option<&'data str> {
         let bytes = self.bytes.get(self.names.checked_add(at as usize)?..)?;
-        let (name, _) = bytes.split_at(bytes.iter().position(|byte| *byte == 0)?);
-        std::str::from_utf8(name)
-            .ok()
-            .filter(|name| !name.is_empty())
+        let bytes = bytes.get(..*room).unwrap_or(bytes);
+        let length = bytes.iter().position(|byte| *byte == 0);
+        *room = room.saturating_sub(length.unwrap_or(bytes.len()));
+        let name = std::str::from_utf8(&bytes[..length?]).ok()?;
+        Some(name).filter(|name| !name.is_empty())
     }
 }
 
