@@ -235,3 +235,94 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(8)?)?;
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Table, flags};
+    use crate::{Address, Range};
+
+    /// A function: its size, its flags, and where its call of `deferreturn` is.
+    type Function = (u32, u8, u32);
+
+    /// A table of these functions, with this magic number.
+    fn table(magic: u32, functions: &[Function]) -> Vec<u8> {
+        let names = 72;
+        let mut bytes = magic.to_le_bytes().to_vec();
+        bytes.extend([0, 0, 1, 8]);
+        let fields = [
+            functions.len(),
+            0,
+            0,
+            names,
+            0,
+            0,
+            0,
+            names + 2 * functions.len(),
+        ];
+        bytes.extend(
+            fields
+                .iter()
+                .flat_map(|field| (*field as u64).to_le_bytes()),
+        );
+        for index in 0..functions.len() {
+            bytes.extend([b'a' + index as u8, 0]);
+        }
+        let (mut list, mut about) = (Vec::new(), Vec::new());
+        let mut start = 0_u32;
+        for (index, (size, flags, pad)) in functions.iter().enumerate() {
+            let place = 8 * functions.len() + 4 + about.len();
+            list.extend([start, place as u32]);
+            // From the start to the line where the function starts, which Go states since 1.20.
+            let mut words = vec![start, 2 * index as u32, 0, *pad, 0, 0, 0, 0, 0];
+            words.extend((magic == 0xffff_fff1).then_some(9));
+            about.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+            about.extend([0, *flags, 0, 0]);
+            start += size;
+        }
+        list.push(start);
+        bytes.extend(list.iter().flat_map(|word| word.to_le_bytes()));
+        bytes.extend(about);
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Option<Vec<(Range, Option<Address>)>> {
+        let table = Table {
+            bytes,
+            text: 0x1000,
+            count: super::long(bytes, 8)? as usize,
+            list: super::long(bytes, 64)? as usize,
+            names: super::long(bytes, 32)? as usize,
+            flags: flags(bytes)?,
+        };
+        let stated = table.functions()?;
+        let names: Vec<&str> = stated.names.iter().map(|(_, name)| *name).collect();
+        assert_eq!(names, ["a", "b", "c", "d"]);
+        let pad = |sites: &[super::CallSite]| sites.first().and_then(|site| site.landing_pad);
+        let entries = stated.entries.iter();
+        Some(
+            entries
+                .map(|one| (one.range, pad(&one.call_sites)))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn tables_of_both_forms_say_the_same() {
+        // One of assembly, one with `defer`, an empty one.
+        let functions = [(16, 4, 0), (32, 0, 7), (0, 0, 0), (16, 1, 0)];
+        let range = |start, size| Range::sized(Address(start), size).expect("a range");
+        for magic in [0xffff_fff0, 0xffff_fff1] {
+            let bytes = table(magic, &functions);
+            let expected = [
+                (range(0x1010, 32), Some(Address(0x1017))),
+                (range(0x1030, 16), None),
+            ];
+            assert_eq!(read(&bytes).as_deref(), Some(&expected[..]));
+            // Nobody looks at what is behind the last flags.
+            for length in 0..bytes.len() - 2 {
+                assert_eq!(read(&bytes[..length]), None, "cut after {length} bytes");
+            }
+        }
+        assert_eq!(flags(&table(0xffff_fffa, &functions)), None, "Go 1.16");
+    }
+}
