@@ -187,6 +187,26 @@ const WAYS: &[&[&str]] = &[
     &["--level", "function"],
 ];
 
+/// Goroutines change threads and stacks, which nobody follows from outside.
+#[test]
+fn a_static_go_program_is_not_traced() {
+    for program in programs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut tomo = Command::new(tomo::path().expect("tomo"));
+        tomo.env("TOMO_CACHE_DIR", folder.path().join("cache"))
+            .args(["trace", "-o"])
+            .arg(folder.path().join("out"))
+            .arg("--")
+            .arg(&program);
+        let alone = complete(Command::new(&program), b"").expect("run");
+        let got = complete(tomo, b"").expect("run");
+        let said = String::from_utf8_lossy(&got.stderr).into_owned();
+        let seen = (&got.stdout, got.status.code());
+        assert_eq!(seen, (&alone.stdout, Some(5)), "{said}");
+        assert!(said.contains("its code is Go's"), "{said}");
+    }
+}
+
 /// It is linked dynamically, so the agent is in it. What executes code elsewhere leaves it alone, and says so.
 #[test]
 fn a_go_program_with_a_c_library_is_covered_and_nothing_else() {

@@ -35,6 +35,14 @@ pub(crate) struct Elsewhere {
     pub(crate) counters: usize,
 }
 
+/// Refuses a module in which no probe may stay, nor a breakpoint: Go's runtime takes an instruction for what is at its place.
+pub(crate) fn may_stay(binary: &Binary<'_>) -> Result<(), WeaveError> {
+    match go::is_in(binary) {
+        true => Err(WeaveError::StatedPlaces),
+        false => Ok(()),
+    }
+}
+
 impl<'a> Ground<'a> {
     /// The module in the file `bytes`, of which `binary` and `model` tell.
     pub(crate) fn of(
@@ -74,9 +82,7 @@ impl<'a> Ground<'a> {
             calls,
             ..
         } = elsewhere;
-        if !regions.is_empty() && go::is_in(self.binary) {
-            return Err(WeaveError::StatedPlaces);
-        }
+        may_stay(self.binary)?;
         if elsewhere.slab.is_some()
             && let Some(Address(first)) = segment::first_use(&self.text, &self.graphs)
         {

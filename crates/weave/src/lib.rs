@@ -75,7 +75,7 @@ pub use tracing::{Collect, Kind, Tracing};
 
 use ground::{Elsewhere, Ground};
 use staying::region::Regions;
-use tomo_program::{ANALYSIS_VERSION, Binary, Model, go};
+use tomo_program::{ANALYSIS_VERSION, Binary, Model};
 use tomo_wire::chains::Functions;
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::image::Image;
@@ -173,8 +173,8 @@ pub fn weave(
     stamp: FileStamp,
     options: &Options,
 ) -> Result<Woven, WeaveError> {
-    if options.stays && go::is_in(binary) {
-        return Err(WeaveError::StatedPlaces);
+    if options.stays {
+        ground::may_stay(binary)?;
     }
     let ground = Ground::of(binary, bytes, model)?;
     let (text, around) = (&ground.text, ground.around());
@@ -347,6 +347,7 @@ pub fn breakpoints(
     module: ModuleId,
     tracing: &Tracing<'_>,
 ) -> Result<Breakpoints, WeaveError> {
+    ground::may_stay(binary)?;
     let ground = Ground::of(binary, bytes, model)?;
     let traced = tracing::all(&ground.around(), &ground.graphs, tracing)?;
     let drawn = traced.chart(&ground.around());
