@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tomo_program::{EdgeKind, Function, Reason, Status};
+use tomo_program::{Callee, EdgeKind, Function, Reason, Status};
 use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, complete, differences};
 use tomo_testkit::tomo;
@@ -77,12 +77,38 @@ fn executed(program: &Path) -> BTreeSet<u64> {
     instructions.collect()
 }
 
+/// Where functions ask for a larger stack, and go back to their starts: which do depends on what stacks goroutines were given.
+fn growing(program: &Path) -> Vec<Range<u64>> {
+    let data = std::fs::read(program).expect("a program");
+    let (functions, _) = tomo_program::analyse(&data, &()).expect("analysed");
+    let grows = |function: &&Function| {
+        let name = function.name.as_deref().unwrap_or_default();
+        name.starts_with("runtime.morestack")
+    };
+    let grown: BTreeSet<_> = functions.iter().filter(grows).map(|it| it.entry).collect();
+    let calls = functions.iter().flat_map(|function| {
+        let calls = function.calls.iter();
+        let calls = calls.filter(
+            |call| matches!(call.callee, Callee::Function(entry) if grown.contains(&entry)),
+        );
+        calls.map(|call| &function.blocks[call.block as usize..][..2])
+    });
+    let blocks = calls.map(|two| two[0].range.start().0..two[1].range.end().0);
+    blocks.collect()
+}
+
 /// Of its own functions: what its runtime does depends on who comes first.
 #[test]
 fn what_go_programs_executed_is_recorded_and_nothing_else() {
     let [program, ..] = programs();
     let own = functions(&program);
-    let is_own = |block: &u64| own.iter().any(|(_, function)| function.contains(block));
+    let growing = growing(&program);
+    assert!(growing.len() > own.len() / 2, "most functions may grow");
+    let is_own = |block: &u64| {
+        let mut functions = own.iter();
+        functions.any(|(_, function)| function.contains(block))
+            && !growing.iter().any(|range| range.contains(block))
+    };
     let of_own = |blocks: &BTreeSet<u64>| blocks.iter().copied().filter(is_own).collect();
     let ran: BTreeSet<u64> = of_own(&executed(&program));
     for (name, function) in &own {
