@@ -102,6 +102,12 @@ fn growing(program: &Path) -> Vec<Range<u64>> {
 fn what_go_programs_executed_is_recorded_and_nothing_else() {
     let [program, ..] = programs();
     let own = functions(&program);
+    // Goroutines may not have come to the ends of these when the program ends.
+    let own: Vec<_> = own
+        .into_iter()
+        .filter(|(name, _)| !name.starts_with("main.func"))
+        .collect();
+    assert!(own.len() > 8, "{own:?}");
     let growing = growing(&program);
     assert!(growing.len() > own.len() / 2, "most functions may grow");
     let is_own = |block: &u64| {
