@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 pub use cache::Turn;
+pub(crate) use cache::{directory, kept};
 pub use sources::package;
 
 /// One program of the test set, built from sources by a named compiler and flags.

@@ -11,8 +11,12 @@
 //! children and further threads, which run freely. What happens in libraries is recorded only as
 //! "outside", and [`Outside`] says how it is got through. A program that raises SIGTRAP itself is
 //! not for this oracle.
+//!
+//! Of a program of the corpus each run is stepped once; who asks for it again is told what was [`recorded`].
 
 pub mod chains;
+mod recorded;
+mod run;
 pub mod single;
 pub mod stack;
 mod tracee;
@@ -20,13 +24,11 @@ mod tracee;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rustc_hash::FxHashMap;
 
-use crate::corpus::{Turn, Workload};
+use crate::corpus::Workload;
 use chains::Follower;
-use stack::{Pointers, Shadow};
-use tracee::{Event, Tracee};
 
 /// Why control passed from one instruction to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -110,6 +112,34 @@ fn add_result(results: &mut Results, value: u64) {
     }
 }
 
+/// What was seen of a run that is under way.
+#[derive(Default)]
+struct Seen {
+    transitions: FxHashMap<Transition, u64>,
+    results: FxHashMap<u64, Results>,
+}
+
+impl Seen {
+    fn add(&mut self, moment: &Moment) {
+        if let (Some(to), Kind::Return { .. } | Kind::Landing { .. }) = (moment.to, moment.kind) {
+            add_result(self.results.entry(to).or_default(), moment.result);
+        }
+        if let Some(step) = moment.step() {
+            *self.transitions.entry(step.passage).or_default() += 1;
+        }
+    }
+
+    fn ended(self, ran: Ran) -> Trace {
+        Trace {
+            transitions: self.transitions,
+            results: self.results,
+            steps: ran.steps,
+            end: ran.end,
+            order: Vec::new(),
+        }
+    }
+}
+
 impl Trace {
     /// The addresses of all instructions of the executable that were executed.
     #[must_use]
@@ -166,6 +196,44 @@ pub struct Step {
     pub stack: u64,
 }
 
+/// A step with all that anybody asks of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Moment {
+    from: Option<u64>,
+    to: Option<u64>,
+    kind: Kind,
+    /// Where the newest word of the stack was before.
+    stack_before: u64,
+    /// Where it is afterwards.
+    stack: u64,
+    /// Where that word points, as the file states it, if that is code of the executable.
+    back: Option<u64>,
+    /// What is in `rax` afterwards.
+    result: u64,
+}
+
+impl Moment {
+    /// As others may see it, if it begins or ends in the executable.
+    fn step(&self) -> Option<Step> {
+        let &Self {
+            from,
+            to,
+            kind,
+            stack,
+            ..
+        } = self;
+        let passage = Transition { from, to, kind };
+        (from.is_some() || to.is_some()).then_some(Step { passage, stack })
+    }
+}
+
+/// How a run went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ran {
+    steps: u64,
+    end: End,
+}
+
 /// Observes one run of `program` for at most `limit` steps (a leap counts as one).
 ///
 /// # Errors
@@ -185,10 +253,14 @@ pub fn observe_each(
     limit: u64,
     each: &mut dyn FnMut(&Step),
 ) -> Result<Trace> {
-    let turn = Turn::wait()?;
-    let tracee = Tracee::start(program, workload, turn.index())
-        .with_context(|| format!("cannot trace {}", program.display()))?;
-    Ok(Run::new(tracee, way, each).complete(limit)?.0)
+    let mut seen = Seen::default();
+    let ran = recorded::each_moment(program, workload, way, limit, &mut |moment| {
+        seen.add(moment);
+        if let Some(step) = moment.step() {
+            each(&step);
+        }
+    })?;
+    Ok(seen.ended(ran))
 }
 
 /// The same, and in which order instructions were executed.
@@ -201,13 +273,12 @@ pub fn observe_in_order(
     way: Outside,
     limit: u64,
 ) -> Result<Trace> {
-    let turn = Turn::wait()?;
-    let tracee = Tracee::start(program, workload, turn.index())
-        .with_context(|| format!("cannot trace {}", program.display()))?;
-    let mut each = |_: &Step| {};
-    let mut run = Run::new(tracee, way, &mut each);
-    run.order = Some(Vec::new());
-    Ok(run.complete(limit)?.0)
+    let mut order = Vec::new();
+    let trace = observe_each(program, workload, way, limit, &mut |step| {
+        let passage = step.passage;
+        order.extend(passage.from.filter(|_| passage.kind != Kind::Signal));
+    })?;
+    Ok(Trace { order, ..trace })
 }
 
 /// The same, followed by `follower`, which tells the chains of calls.
@@ -219,164 +290,16 @@ pub fn follow(
     workload: &Workload,
     way: Outside,
     limit: u64,
-    follower: Follower,
+    mut follower: Follower,
 ) -> Result<(Trace, Follower)> {
-    let turn = Turn::wait()?;
-    let tracee = Tracee::start(program, workload, turn.index())
-        .with_context(|| format!("cannot trace {}", program.display()))?;
-    let mut each = |_: &Step| {};
-    let mut run = Run::new(tracee, way, &mut each);
-    run.follower = Some(follower);
-    let (trace, follower) = run.complete(limit)?;
-    Ok((trace, follower.context("nobody followed")?))
-}
-
-/// A run in progress.
-struct Run<'e> {
-    each: &'e mut dyn FnMut(&Step),
-    tracee: Tracee,
-    way: Outside,
-    shadow: Shadow,
-    transitions: FxHashMap<Transition, u64>,
-    results: FxHashMap<u64, Results>,
-    /// Where signals interrupted the program, the innermost last.
-    interrupted: Vec<Pointers>,
-    order: Option<Vec<u64>>,
-    follower: Option<Follower>,
-}
-
-impl<'e> Run<'e> {
-    fn new(tracee: Tracee, way: Outside, each: &'e mut dyn FnMut(&Step)) -> Self {
-        Self {
-            each,
-            tracee,
-            way,
-            shadow: Shadow::default(),
-            transitions: FxHashMap::default(),
-            results: FxHashMap::default(),
-            interrupted: Vec::new(),
-            order: None,
-            follower: None,
+    let mut seen = Seen::default();
+    let mut begun = false;
+    let ran = recorded::each_moment(program, workload, way, limit, &mut |moment| {
+        if !std::mem::replace(&mut begun, true) {
+            follower.begin(moment.from);
         }
-    }
-
-    fn complete(mut self, limit: u64) -> Result<(Trace, Option<Follower>)> {
-        let mut at = self.tracee.pointers()?;
-        let stated = self.tracee.stated(at.instruction);
-        if let Some(follower) = &mut self.follower {
-            follower.begin(stated);
-        }
-        let mut signal = None;
-        let mut steps = 0;
-        let end = loop {
-            if steps == limit {
-                break End::Limit;
-            }
-            match self.advance(at, signal.take())? {
-                Event::Stepped(next) => {
-                    let kind = self.classify(at, next);
-                    self.record(at, next, kind);
-                    (at, steps) = (next, steps + 1);
-                }
-                Event::Signalled(number) => {
-                    // Within a leap it may have come far since it was last seen.
-                    at = self.tracee.pointers()?;
-                    signal = Some(number);
-                    if let Some(next) = self.deliver(at, number)? {
-                        signal = None;
-                        at = next;
-                    }
-                }
-                Event::Ended(end) => break end,
-            }
-        };
-        let trace = Trace {
-            transitions: self.transitions,
-            results: self.results,
-            steps,
-            end,
-            order: self.order.unwrap_or_default(),
-        };
-        Ok((trace, self.follower))
-    }
-
-    fn advance(&mut self, at: Pointers, signal: Option<i32>) -> Result<Event> {
-        let outside = self.tracee.stated(at.instruction).is_none();
-        if outside && self.way == Outside::Leap {
-            // Only what is unwound within the leap tells where it may land.
-            self.shadow.forget_unwound();
-            self.tracee.leap(signal)
-        } else {
-            self.tracee.step(signal)
-        }
-    }
-
-    /// Hands a signal over. Where a handler takes it, the program stands at the handler's first
-    /// instruction afterwards; otherwise (it is ignored, or kills) the next step passes it on.
-    fn deliver(&mut self, at: Pointers, signal: i32) -> Result<Option<Pointers>> {
-        if !self.tracee.catches(signal)? {
-            return Ok(None);
-        }
-        let Event::Stepped(next) = self.tracee.step(Some(signal))? else {
-            anyhow::bail!("signal {signal} is caught, but no handler starts");
-        };
-        self.interrupted.push(at);
-        let back = self.tracee.word(next.stack).unwrap_or(0);
-        self.shadow.push(next.stack, None, back);
-        self.record(at, next, Kind::Signal);
-        Ok(Some(next))
-    }
-
-    fn classify(&mut self, at: Pointers, next: Pointers) -> Kind {
-        if let Some(i) = self.interrupted.iter().rposition(|&p| p == next)
-            && self.tracee.stated(at.instruction).is_none()
-            && at.stack < next.stack
-        {
-            self.interrupted.truncate(i);
-            self.shadow.resume_above(next.stack);
-            return Kind::Resume;
-        }
-        let tracee = &self.tracee;
-        let stated = |a: Option<u64>| a.and_then(|a| tracee.stated(a));
-        match self.shadow.pass(at, next, |slot| tracee.word(slot)) {
-            stack::Passage::Call { back } => Kind::Call {
-                back: stated(Some(back)),
-            },
-            stack::Passage::Return { call } => Kind::Return { call: stated(call) },
-            stack::Passage::Other if stated(Some(at.instruction)).is_none() => Kind::Landing {
-                call: stated(self.shadow.last_unwound()),
-            },
-            stack::Passage::Other => Kind::Flow,
-        }
-    }
-
-    fn record(&mut self, at: Pointers, next: Pointers, kind: Kind) {
-        let from = self.tracee.stated(at.instruction);
-        let to = self.tracee.stated(next.instruction);
-        if let (Some(to), Kind::Return { .. } | Kind::Landing { .. }) = (to, kind) {
-            add_result(self.results.entry(to).or_default(), self.tracee.result());
-        }
-        if let (Some(order), Some(from)) = (&mut self.order, from.filter(|_| kind != Kind::Signal))
-        {
-            order.push(from);
-        }
-        let back = || self.tracee.stated(self.tracee.word(next.stack)?);
-        if let Some(follower) = &mut self.follower {
-            let begins = to.is_some_and(|to| follower.is_entry(to));
-            follower.step(&chains::Step {
-                from,
-                to,
-                at,
-                next,
-                kind,
-                back: begins.then(back).flatten(),
-            });
-        }
-        if from.is_some() || to.is_some() {
-            let passage = Transition { from, to, kind };
-            *self.transitions.entry(passage).or_default() += 1;
-            let stack = next.stack;
-            (self.each)(&Step { passage, stack });
-        }
-    }
+        follower.step(moment);
+        seen.add(moment);
+    })?;
+    Ok((seen.ended(ran), follower))
 }

@@ -218,7 +218,7 @@ fn predicates_of_rust_panics_are_those_of_the_run() {
 fn predicates_of_bzip2_are_those_of_the_run() {
     check([
         Recipe::new(Source::Bzip2, Compiler::Clang, Level::O2),
-        Recipe::new(Source::Bzip2, Compiler::Gcc, Level::O3),
+        Recipe::new(Source::Bzip2, Compiler::Gcc, Level::O2),
     ]);
 }
 

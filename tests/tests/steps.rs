@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use object::{Object, ObjectSymbol};
 use tempfile::TempDir;
 use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, Workload, build, compiled};
-use tomo_testkit::steps::{End, Kind, Outside, Trace, Transition, observe};
+use tomo_testkit::steps::{End, Kind, Outside, Trace, Transition, observe, observe_in_order};
 
 /// A program built from a file under `programs/oracle`, with the addresses of its symbols.
 struct Toy {
@@ -172,6 +172,32 @@ fn leaping_over_libraries_sees_what_stepping_sees() {
 fn leaping_sees_exceptions_as_stepping_does() {
     let recipe = Recipe::new(Source::CppFeatures, Compiler::Gcc, Level::O0);
     assert_both_ways_agree(&build(&recipe).expect("built").program);
+}
+
+/// What is told of a program of the corpus was recorded once. Elsewhere the same program is stepped now. Low bits of
+/// what its functions return may differ: they are those of addresses and numbers of processes.
+#[test]
+fn what_was_recorded_is_what_steps_see() {
+    let recipe = Recipe::new(Source::CFeatures, Compiler::Gcc, Level::O2);
+    let built = build(&recipe).expect("built");
+    let elsewhere = TempDir::new().expect("directory");
+    let copy = elsewhere.path().join("copy");
+    std::fs::copy(&built.program, &copy).expect("copied");
+    let [first, again, now] = [&built.program, &built.program, &copy].map(|program| {
+        observe_in_order(program, &Workload::default(), Outside::Leap, 10_000_000).expect("traced")
+    });
+    assert!(first.order.len() > 1_000);
+    let whole = |trace: &Trace| {
+        let results = trace.results.iter();
+        let whole = results.map(|(&place, &[.., whole])| (place, whole));
+        whole.collect::<BTreeMap<_, _>>()
+    };
+    for other in [again, now] {
+        assert!(other.order == first.order, "the order");
+        assert!(other.transitions == first.transitions, "the passages");
+        assert!(whole(&other) == whole(&first), "the results");
+        assert_eq!((other.steps, other.end), (first.steps, first.end));
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Where built programs are kept, and who may build when.
+//! Where built programs and what was seen of them are kept, and who may build when.
 //!
 //! Tests of several processes share the cache: the first that needs a program builds it under a
 //! lock while the others wait. At most [`TURNS`] compilers run at a time.
@@ -15,18 +15,30 @@ const TURNS: usize = 2;
 
 /// The program that `step` makes, from the cache or built into it.
 pub(super) fn built(name: &str, step: &Step) -> Result<PathBuf> {
-    let dir = directory()?.join(format!("{name}-{:016x}", step.hash()?));
-    let program = dir.join(name);
+    let folder = format!("{name}-{:016x}", step.hash()?);
+    kept(&folder, name, |unfinished| {
+        let _turn = Turn::wait()?;
+        step.run(unfinished)
+    })
+}
+
+/// The file of this name in a folder of the cache, which `make` has made there or makes now.
+pub(crate) fn kept(
+    folder: &str,
+    name: &str,
+    make: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
+    let dir = directory()?.join(folder);
+    let file = dir.join(name);
     std::fs::create_dir_all(&dir)?;
     let lock = File::create(dir.join("lock"))?;
     lock.lock()?;
-    if !program.exists() {
-        let _turn = Turn::wait()?;
+    if !file.exists() {
         let unfinished = dir.join("unfinished");
-        step.run(&unfinished)?;
-        std::fs::rename(&unfinished, &program)?;
+        make(&unfinished)?;
+        std::fs::rename(&unfinished, &file)?;
     }
-    Ok(program)
+    Ok(file)
 }
 
 /// The right to keep one processor busy; passed on when dropped.
@@ -67,7 +79,7 @@ impl Turn {
 }
 
 /// `target/corpus` of the workspace.
-fn directory() -> Result<PathBuf> {
+pub(crate) fn directory() -> Result<PathBuf> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .context("no workspace")?;

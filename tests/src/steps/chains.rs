@@ -19,8 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
-use super::Kind;
-use super::stack::Pointers;
+use super::{Kind, Moment};
 
 /// How an activation was entered. Addresses are as the file states them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -134,18 +133,6 @@ pub struct Follower {
     signals: Vec<(usize, u64)>,
 }
 
-/// A step, in addresses as the file states them.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
-    pub(super) from: Option<u64>,
-    pub(super) to: Option<u64>,
-    pub(super) at: Pointers,
-    pub(super) next: Pointers,
-    pub(super) kind: Kind,
-    /// Where the word at the new stack pointer points.
-    pub(super) back: Option<u64>,
-}
-
 impl Follower {
     /// Of a run that has not begun.
     #[must_use]
@@ -184,11 +171,6 @@ impl Follower {
         chains
     }
 
-    /// Whether a function begins there.
-    pub(super) fn is_entry(&self, address: u64) -> bool {
-        self.functions.is_entry(address)
-    }
-
     /// The run begins, in a function that nobody called: it has no return address to give back.
     pub(super) fn begin(&mut self, stated: Option<u64>) {
         if let Some(entry) = stated.filter(|&entry| self.functions.is_entry(entry)) {
@@ -196,12 +178,12 @@ impl Follower {
         }
     }
 
-    pub(super) fn step(&mut self, step: &Step) {
+    pub(super) fn step(&mut self, step: &Moment) {
         match step.kind {
             Kind::Signal => {
-                self.signals.push((self.frames.len(), step.at.stack));
+                self.signals.push((self.frames.len(), step.stack_before));
                 if let Some(to) = step.to.filter(|&to| self.functions.is_entry(to)) {
-                    self.interrupt(to, step.next.stack);
+                    self.interrupt(to, step.stack);
                 }
                 return;
             }
@@ -216,10 +198,10 @@ impl Follower {
         self.note_call(step);
         let entered = step.to.filter(|&to| self.functions.is_entry(to));
         match (step.kind, entered) {
-            (Kind::Call { .. }, Some(to)) => self.enter(self.way(step.back), to, step.next.stack),
+            (Kind::Call { .. }, Some(to)) => self.enter(self.way(step.back), to, step.stack),
             (Kind::Flow, Some(to)) => self.jump(step, to),
             (Kind::Landing { .. }, Some(to)) => {
-                self.enter(self.way(step.back), to, step.next.stack);
+                self.enter(self.way(step.back), to, step.stack);
             }
             (Kind::Flow, None) => self.jump_away(step),
             _ => {}
@@ -227,8 +209,8 @@ impl Follower {
     }
 
     /// Activations whose slots were given back are over.
-    fn leave(&mut self, step: &Step) {
-        let stack = step.next.stack;
+    fn leave(&mut self, step: &Moment) {
+        let stack = step.stack;
         // Out of a handler for good.
         while self.signals.pop_if(|(_, then)| *then < stack).is_some() {}
         let kept = self.signals.last().map_or(0, |(frames, _)| *frames);
@@ -236,12 +218,12 @@ impl Follower {
     }
 
     /// The innermost activation, if the step comes from it.
-    fn own(&mut self, step: &Step) -> Option<&mut Frame> {
+    fn own(&mut self, step: &Moment) -> Option<&mut Frame> {
         let function = self.functions.of(step.from?)?;
         self.frames.last_mut().filter(|f| f.function == function)
     }
 
-    fn note_call(&mut self, step: &Step) {
+    fn note_call(&mut self, step: &Moment) {
         let Kind::Call { back: Some(back) } = step.kind else {
             return;
         };
@@ -260,11 +242,11 @@ impl Follower {
     }
 
     /// A jump to the entry `to`.
-    fn jump(&mut self, step: &Step, to: u64) {
+    fn jump(&mut self, step: &Moment, to: u64) {
         if step.from.and_then(|from| self.functions.of(from)) == Some(to) {
             return;
         }
-        let slot = step.next.stack;
+        let slot = step.stack;
         let from = step.from.unwrap_or_default();
         let own = self.own(step).copied().filter(|own| own.slot == slot);
         let Some(own) = own else {
@@ -279,9 +261,9 @@ impl Follower {
     }
 
     /// A jump to what is no entry: out of the function for good, or into another's middle.
-    fn jump_away(&mut self, step: &Step) {
+    fn jump_away(&mut self, step: &Moment) {
         let to = step.to.and_then(|to| self.functions.of(to));
-        let slot = step.next.stack;
+        let slot = step.stack;
         let from = step.from.and_then(|from| self.functions.of(from));
         let Some(own) = self.own(step).filter(|_| from != to) else {
             return;

@@ -151,7 +151,7 @@ fn selected_paths_of_lua_and_bzip2_are_exact() {
 
 #[test]
 fn the_hottest_of_an_earlier_run_are_counted() {
-    let built = build(&Recipe::new(Source::Lua, Compiler::Clang, Level::O2)).expect("built");
+    let built = build(&Recipe::new(Source::Lua, Compiler::Clang, Level::O3)).expect("built");
     let (site, workload) = (Site::of(&built), &built.workloads[0]);
     let all = counted(&site.run(workload, &[]));
     let hot = site.run(workload, &["--select", "hot:25"]);
