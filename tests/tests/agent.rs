@@ -1,4 +1,4 @@
-//! The agent's own file: what it needs, and that nobody observes it.
+//! The agent's own file, and the command's: what they need, and that nobody observes the agent.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,6 +45,21 @@ fn the_agent_holds_no_panic_and_needs_no_library() {
         .filter(|line| line.contains("*UND*") && !line.contains(" w "))
         .collect();
     assert!(strong.is_empty(), "{strong:?}");
+}
+
+/// The command needs the C library, which every program has that it observes, and nothing else.
+#[test]
+fn the_command_needs_the_c_library_alone() {
+    let mut objdump = Command::new("objdump");
+    let output = objdump.arg("-p").arg(tomo::path().expect("tomo")).output();
+    let said = String::from_utf8(output.expect("objdump").stdout).expect("text");
+    let needed = said
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("NEEDED"));
+    let needed: Vec<_> = needed.map(str::trim).collect();
+    let own = ["libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"];
+    assert!(needed.contains(&"libc.so.6"), "{needed:?}");
+    assert!(needed.iter().all(|name| own.contains(name)), "{needed:?}");
 }
 
 /// Runs the program, in which `library` is to be observed and is an agent: it runs, and that is said. What is `loaded` comes before
