@@ -77,10 +77,16 @@ fn code(thread: i32) -> Option<i32> {
     info.ok().map(|info| info.si_code)
 }
 
+/// Whether a thread has trapped because it made a step.
+fn is_by_step(thread: i32) -> bool {
+    code(thread).is_some_and(|code| BY_STEP.contains(&code))
+}
+
 /// Of signals by the kernel itself: an `int3` was executed.
 const BY_KERNEL: i32 = 0x80;
-/// A step was made.
-const BY_STEP: i32 = 2;
+/// A step was made. Of some million on a virtual machine one comes without the processor's word for why it trapped, which the
+/// kernel then takes for a debugger's instruction (`int1`).
+const BY_STEP: [i32; 2] = [libc::TRAP_TRACE, libc::TRAP_BRKPT];
 /// A system call is over.
 const CALL: i32 = libc::SIGTRAP | 0x80;
 
@@ -431,7 +437,7 @@ impl<'p, 'k> Attending<'p, 'k> {
             let status = self.wait_for(thread)?;
             // It was told to stand still when it had done so by itself: that comes before anything is executed.
             let was_told = status == Status::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP);
-            let is_step = status == Status::Signal(libc::SIGTRAP) && code(thread) == Some(BY_STEP);
+            let is_step = status == Status::Signal(libc::SIGTRAP) && is_by_step(thread);
             if !was_told && !is_step {
                 return Ok((Some(status), None));
             }
@@ -581,11 +587,7 @@ impl<'p, 'k> Attending<'p, 'k> {
         };
         let place = registers.rip.wrapping_sub(1);
         if code(thread) != Some(BY_KERNEL) {
-            return if code(thread) == Some(BY_STEP) {
-                0
-            } else {
-                libc::SIGTRAP
-            };
+            return if is_by_step(thread) { 0 } else { libc::SIGTRAP };
         }
         if space.borrow().at(place).is_none() {
             return libc::SIGTRAP;
