@@ -1,10 +1,11 @@
 //! Programs in Go, whose runtime knows each instruction by its place, and comes to places that only its own tables state.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tomo_program::dwarf::{Lines, Position};
 use tomo_program::{Callee, EdgeKind, Function, Reason, Status};
 use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, complete, differences};
@@ -268,4 +269,94 @@ fn a_go_program_with_a_c_library_is_covered_and_nothing_else() {
             _ => assert!(said.contains("its code is Go's"), "{way:?}: {said}"),
         }
     }
+}
+
+/// Where each block of a program comes from, by where the block begins.
+fn places(program: &Path) -> BTreeMap<u64, String> {
+    let data = std::fs::read(program).expect("a program");
+    let (functions, facts) = tomo_program::analyse(&data, &()).expect("analysed");
+    let blocks = functions.iter().flat_map(|function| &function.blocks);
+    let mut starts: Vec<u64> = blocks.map(|block| block.range.start().0).collect();
+    starts.sort_unstable();
+    let Lines { files, at, .. } = facts.lines;
+    let place = |at: Option<Position>| match at {
+        Some(at) => format!("{}:{}", files[at.file as usize], at.line),
+        None => "?:0".to_owned(),
+    };
+    starts.into_iter().zip(at.into_iter().map(place)).collect()
+}
+
+/// A program without debug information: what Go's own table states of lines is told, as Go's own tool reads it. (It does not
+/// find the table where the loader may place the program anywhere.)
+#[test]
+fn lines_of_stripped_go_programs_are_those_that_go_states() {
+    let program = compiled("go", "panicking.go", &["-ldflags=-s -w"]).expect("built");
+    let told = places(&program);
+    let asked: String = told.keys().map(|start| format!("{start:x}\n")).collect();
+    let mut tool = Command::new("go");
+    tool.args(["tool", "addr2line"]).arg(&program);
+    let said = complete(tool, asked.as_bytes()).expect("run").stdout;
+    let said = String::from_utf8(said).expect("text");
+    // For each address a function and a place.
+    let stated: Vec<&str> = said.lines().skip(1).step_by(2).collect();
+    assert_eq!(told.len(), stated.len());
+    let differ: Vec<_> = told
+        .iter()
+        .zip(stated)
+        .filter(|(told, stated)| told.1 != stated)
+        .take(9)
+        .collect();
+    assert!(differ.is_empty(), "{differ:?}");
+    let known = told.values().filter(|told| told.contains("panicking.go:"));
+    assert!(known.count() > 100);
+}
+
+/// With and without debug information, the program's own blocks come from the same lines. (Of the runtime's, one in a
+/// thousand does not: Go's two tables differ there.)
+#[test]
+fn lines_of_go_programs_are_the_same_with_and_without_debug_information() {
+    for mode in ["-buildmode=exe", "-buildmode=pie"] {
+        let [whole, stripped] = [&[mode][..], &[mode, "-ldflags=-s -w"]].map(|flags| {
+            let program = compiled("go", "panicking.go", flags).expect("built");
+            let mut own = places(&program);
+            own.retain(|_, place| place.contains("panicking.go:"));
+            own
+        });
+        assert!(whole.len() > 100, "{mode}");
+        assert_eq!(whole, stripped, "{mode}");
+    }
+}
+
+/// What a report shows of a stripped program: each line of its source that has code, with whether it ran.
+#[test]
+fn reports_show_the_lines_of_stripped_go_programs() {
+    let [whole, stripped] = [&[][..], &["-ldflags=-s -w"]].map(|flags| {
+        let program = compiled("go", "panicking.go", flags).expect("built");
+        let covering = Covering::new().expect("a folder");
+        let mut command = covering.command(&[]).expect("tomo");
+        command.arg(&program);
+        assert_eq!(complete(command, b"").expect("run").status.code(), Some(5));
+        let mut report = Command::new(tomo::path().expect("tomo"));
+        report
+            .args(["report", "--format", "lcov"])
+            .arg(covering.output());
+        let report = complete(report, b"").expect("run").stdout;
+        let report = String::from_utf8(report).expect("text");
+        let own = report
+            .split("end_of_record")
+            .find(|file| file.contains("panicking.go\n"));
+        let lines = own
+            .expect("the source")
+            .lines()
+            .filter(|line| line.starts_with("DA:"));
+        lines.map(str::to_owned).collect::<BTreeSet<_>>()
+    });
+    assert!(whole.iter().any(|line| line.ends_with(",1")));
+    assert!(whole.iter().any(|line| line.ends_with(",0")));
+    let missing: Vec<_> = whole.difference(&stripped).collect();
+    let more: Vec<_> = stripped.difference(&whole).collect();
+    assert!(
+        missing.is_empty() && more.is_empty(),
+        "{missing:?} {more:?}"
+    );
 }

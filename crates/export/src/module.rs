@@ -230,7 +230,7 @@ impl Located {
     pub fn sections(&self) -> Sections<'_> {
         match &self.debug {
             Some(file) => file.sections(),
-            None => Sections::read_at(&self.bytes, &self.home),
+            None => Sections::read_at(&self.bytes, &self.home).or_of_go(&self.bytes),
         }
     }
 }

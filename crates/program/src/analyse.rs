@@ -73,7 +73,8 @@ pub fn analyse(
     data: &[u8],
     progress: &dyn Progress,
 ) -> Result<(Vec<Function>, Facts), AnalyseError> {
-    analyse_with(data, &dwarf::Sections::read(data), None, progress)
+    let sections = dwarf::Sections::read(data).or_of_go(data);
+    analyse_with(data, &sections, None, progress)
 }
 
 /// The same for the program at `path`. Where it has no debug information itself, names and lines are taken from the
@@ -94,6 +95,10 @@ pub fn analyse_file(
         return analyse_with(data, &own, None, progress);
     }
     let found = debug_file::find(path, data, directories);
+    let own = match found.file {
+        Some(_) => own,
+        None => own.or_of_go(data),
+    };
     let (functions, mut facts) = analyse_with(data, &own, found.file.as_ref(), progress)?;
     facts
         .warnings

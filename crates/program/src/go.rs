@@ -9,6 +9,8 @@
 //! recovered from, at its call of `deferreturn`, whatever was called when the panic began (runtime/panic.go, `recovery`):
 //! for the graph that is a landing pad of all calls. What is written in assembly is entered where the runtime likes, and not told of.
 
+mod lines;
+
 use crate::elf::Binary;
 use crate::unwind::{CallSite, ExceptionTable, UnwindEntry};
 use crate::{Address, Range};
@@ -37,8 +39,7 @@ impl Stated<'_> {
 
 /// What the table states; nothing where there is none, or one that is not understood.
 pub(crate) fn read<'data>(binary: &Binary<'data>) -> Stated<'data> {
-    let mut places = places(binary).take(MOST_PLACES);
-    let table = places.find_map(|at| Table::read(binary, at));
+    let table = Table::find(binary);
     let mut stated = table
         .and_then(|table| table.functions())
         .unwrap_or_default();
@@ -91,7 +92,8 @@ fn flags(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The table.
-struct Table<'data> {
+#[derive(Clone, Debug)]
+pub(crate) struct Table<'data> {
     bytes: &'data [u8],
     /// Where the functions' offsets are counted from.
     text: u64,
@@ -105,6 +107,13 @@ struct Table<'data> {
     flags: usize,
 }
 
+/// A function, and what its description begins with.
+struct Described<'data> {
+    start: Address,
+    size: u32,
+    about: &'data [u8],
+}
+
 /// In a description: where the name is.
 const NAME: usize = 4;
 /// In a description: where the call of `deferreturn` is, from the function's start; 0 if there is none.
@@ -114,6 +123,12 @@ const ASSEMBLY: u8 = 4;
 const WRITES_STACK_POINTER: u8 = 2;
 
 impl<'data> Table<'data> {
+    /// That of a program, if there is one that is understood.
+    pub(crate) fn find(binary: &Binary<'data>) -> Option<Self> {
+        let mut places = places(binary).take(MOST_PLACES);
+        places.find_map(|at| Self::read(binary, at))
+    }
+
     fn read(binary: &Binary<'data>, (at, bytes): (Address, &'data [u8])) -> Option<Self> {
         let mut table = Self {
             bytes,
@@ -146,19 +161,11 @@ impl<'data> Table<'data> {
 
     /// All functions; nothing where the list is not in order.
     fn functions(&self) -> Option<Stated<'data>> {
-        let list = self.bytes.get(self.list..)?;
-        // Each is stated with the place of its description; behind the last is the end of the text.
-        let starts = self.count.checked_mul(8)?.checked_add(4)?;
-        let starts = list.get(..starts)?;
         let mut found = Stated::default();
         // No name is part of another, so all of them are no longer than what they are in.
         let mut room = self.bytes.len();
-        for at in (0..self.count).map(|index| 8 * index) {
-            let (start, end) = (word(starts, at)?, word(starts, at + 8)?);
-            let size = end.checked_sub(start)?;
-            let about = list.get(word(starts, at + 4)? as usize..)?;
-            (word(about, 0)? == start).then_some(())?;
-            let start = Address(self.text.checked_add(start.into())?);
+        for index in 0..self.count {
+            let Described { start, size, about } = self.described(index)?;
             let name = self.name(word(about, NAME)?, &mut room);
             found.names.extend(name.map(|name| (start, name)));
             if about.get(self.flags)? & (ASSEMBLY | WRITES_STACK_POINTER) != 0 {
@@ -173,6 +180,20 @@ impl<'data> Table<'data> {
             found.entries.push(entry(range, pad));
         }
         Some(found)
+    }
+
+    /// The function with this number. In the list each is stated with the place of its description; behind the last is the end
+    /// of the text.
+    fn described(&self, index: usize) -> Option<Described<'data>> {
+        let list = self.bytes.get(self.list..)?;
+        let at = index.checked_mul(8)?;
+        let (start, end) = (word(list, at)?, word(list, at.checked_add(8)?)?);
+        let about = list.get(word(list, at + 4)? as usize..)?;
+        (word(about, 0)? == start).then_some(Described {
+            start: Address(self.text.checked_add(start.into())?),
+            size: end.checked_sub(start)?,
+            about,
+        })
     }
 
     /// The name at this distance from the first, for which there is `room`.

@@ -110,6 +110,11 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
             }
         }
     }
+    if let Some((Both(covered, stated), path)) = sections.drive_go(Both::new(blocks, &ends)) {
+        answer.add(&covered.finish(&path));
+        let to = [&mut found, &mut begun, &mut entered];
+        stated.finish(&path).add_to(to, &mut answer.files);
+    }
     found.par_sort_unstable();
     found.dedup();
     let Answer { at, files, .. } = answer;
@@ -194,7 +199,7 @@ fn read<'a>(
     blocks: &[Range],
     ends: &[Address],
 ) -> Result<(Covered, Stated, Result<(), Broken>), Broken> {
-    let sink = Both(Merger::new(ends), Statements::new(blocks));
+    let sink = Both::new(blocks, ends);
     let (sink, path) = drive(context, &program.open, program.offset, sink)?;
     let Both(covered, mut statements) = sink;
     let mut pass = |call: Call| {
@@ -219,6 +224,12 @@ fn read<'a>(
 }
 
 struct Both<'q>(Merger<'q>, Statements<'q>);
+
+impl<'q> Both<'q> {
+    fn new(blocks: &'q [Range], ends: &'q [Address]) -> Self {
+        Self(Merger::new(ends), Statements::new(blocks))
+    }
+}
 
 impl Sink for Both<'_> {
     fn row(&mut self, address: u64, row: Option<Row>) {

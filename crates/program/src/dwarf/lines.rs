@@ -10,7 +10,7 @@
 //!
 //! Linear in the section, plus a binary search for each sequence, plus the answers.
 
-use super::line_program::{self, Covered};
+use super::line_program::{self, Covered, Merger};
 use super::paths::Files;
 use super::sections::Sections;
 use super::troubles::Troubles;
@@ -68,6 +68,9 @@ pub fn lines(sections: &Sections<'_>, addresses: &[Address]) -> Lines {
                 }
             }
         }
+    }
+    if let Some((merger, path)) = sections.drive_go(Merger::new(addresses)) {
+        answer.add(&merger.finish(&path));
     }
     let Answer { at, files, .. } = answer;
     let files = files.finish(&mut troubles);

@@ -5,8 +5,10 @@
 //! only as far as its format could reach it from the bytes that are there, so that a small file cannot
 //! ask for any amount of memory.
 
+use super::line_program::{Row, Sink};
 use super::shared;
-use crate::Warning;
+use crate::elf::Binary;
+use crate::{Warning, go};
 use gimli::{LittleEndian, SectionId};
 use object::elf::{self, FileHeader64, SectionHeader64};
 use object::read::elf::{CompressionHeader, FileHeader, SectionHeader};
@@ -41,6 +43,8 @@ pub struct Sections<'data> {
     sections: [Cow<'data, [u8]>; WANTED.len()],
     /// `.debug_str` of the file that it shares with others.
     shared: Cow<'data, [u8]>,
+    /// What stands in for a line table.
+    go: Option<go::Table<'data>>,
     warnings: Vec<Warning>,
 }
 
@@ -78,10 +82,21 @@ impl<'data> Sections<'data> {
         all
     }
 
+    /// The same, and what Go's linker states of lines in the table of functions of the same file, if there is no debug
+    /// information.
+    #[must_use]
+    pub fn or_of_go(mut self, elf: &'data [u8]) -> Self {
+        if self.is_empty() {
+            self.go = Binary::parse(elf).ok().and_then(|it| go::Table::find(&it));
+        }
+        self
+    }
+
     /// Whether there is any debug information.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.get(SectionId::DebugInfo).is_empty() && !self.has_lines()
+        let is_empty = |id| self.get(id).is_empty();
+        is_empty(SectionId::DebugInfo) && is_empty(SectionId::DebugLine)
     }
 
     /// What could not be read.
@@ -91,7 +106,21 @@ impl<'data> Sections<'data> {
     }
 
     pub(super) fn has_lines(&self) -> bool {
-        !self.get(SectionId::DebugLine).is_empty()
+        !self.get(SectionId::DebugLine).is_empty() || self.go.is_some()
+    }
+
+    /// Gives `sink` the lines that Go's linker states; and gives back what names its files.
+    pub(super) fn drive_go<S: Sink>(&self, mut sink: S) -> Option<(S, impl Fn(u64) -> String)> {
+        let table = self.go.as_ref()?;
+        table.each_line(|begin| {
+            let row = begin.place.map(|(file, line)| Row {
+                file,
+                line,
+                is_statement: true,
+            });
+            sink.row(begin.address, row);
+        });
+        Some((sink, |file| table.path(file).unwrap_or_default()))
     }
 
     pub(super) fn get(&self, id: SectionId) -> &[u8] {
