@@ -109,6 +109,11 @@ impl<'data> Sections<'data> {
         !self.get(SectionId::DebugLine).is_empty() || self.go.is_some()
     }
 
+    /// How long the table is in which Go's linker states lines; 0 where none is read.
+    pub(super) fn bytes_of_go(&self) -> usize {
+        self.go.as_ref().map_or(0, go::Table::size)
+    }
+
     /// Gives `sink` the lines that Go's linker states; and gives back what names its files.
     pub(super) fn drive_go<S: Sink>(&self, mut sink: S) -> Option<(S, impl Fn(u64) -> String)> {
         let table = self.go.as_ref()?;

@@ -54,6 +54,11 @@ impl<'data> Table<'data> {
         }
     }
 
+    /// How many bytes there are at most.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The path of a file, as the compiler was given it.
     pub(crate) fn path(&self, file: u64) -> Option<String> {
         let at = usize::try_from(file).ok()?.checked_add(self.part(PATHS)?)?;
