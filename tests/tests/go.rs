@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tomo_program::dwarf::{Lines, Position};
-use tomo_program::{Callee, EdgeKind, Function, Reason, Status};
+use tomo_program::dwarf::{Lines, Position, Sections, lines};
+use tomo_program::{Address, Binary, Callee, EdgeKind, Function, Reason, Status};
 use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, complete, differences};
 use tomo_testkit::tomo;
@@ -363,4 +363,42 @@ fn reports_show_the_lines_of_stripped_go_programs() {
         missing.is_empty() && more.is_empty(),
         "{missing:?} {more:?}"
     );
+}
+
+/// Whatever the table says, what is told of it is lines of its files; and nobody waits long for that.
+#[test]
+fn damaged_tables_of_go_do_no_harm() {
+    let program = compiled("go", "panicking.go", &["-ldflags=-s -w"]).expect("built");
+    let mut data = std::fs::read(&program).expect("a program");
+    let starts: Vec<Address> = places(&program).keys().copied().map(Address).collect();
+    let table = {
+        let binary = Binary::parse(&data).expect("a program");
+        let section = binary.section(".gopclntab").expect("the table");
+        let from = section.file_offset as usize;
+        from..from + section.data.len()
+    };
+    let mut random = 1_u64;
+    let mut next = |below: usize| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (random >> 33) as usize % below
+    };
+    let mut told = 0;
+    for round in 0..100 {
+        let whole = data.clone();
+        // Of each second its head is left as it is: else hardly any is taken for a table.
+        let head = if round % 2 == 0 { 72 } else { 0 };
+        for _ in 0..=next(3000) {
+            data[table.start + head + next(table.len() - head)] = next(256) as u8;
+        }
+        let found = lines(&Sections::read(&data).or_of_go(&data), &starts);
+        assert_eq!(found.at.len(), starts.len());
+        for position in found.at.iter().flatten() {
+            assert!(position.line > 0 && (position.file as usize) < found.files.len());
+        }
+        told += found.at.iter().flatten().count();
+        data = whole;
+    }
+    assert!(told > starts.len());
 }

@@ -156,7 +156,9 @@ impl<'data> Table<'data> {
         let list = self.bytes.get(self.list..)?;
         let [first, last] = [word(list, 0)?, word(list, self.count.checked_mul(8)?)?];
         let is_so = |stated: Option<u64>, offset: u32| stated == text.checked_add(offset.into());
-        (is_so(least, first) && is_so(end, last)).then_some(text)
+        // Whatever the table says of how long functions are, together they are no longer than the file.
+        let fits = last.checked_sub(first)? as usize <= binary.file_size();
+        (fits && is_so(least, first) && is_so(end, last)).then_some(text)
     }
 
     /// All functions; nothing where the list is not in order.

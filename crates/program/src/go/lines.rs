@@ -29,7 +29,7 @@ const LONGEST_PATH: usize = 4096;
 impl<'data> Table<'data> {
     /// Tells which line holds from where on, function by function, behind each of which none does.
     ///
-    /// A function has as many places as bytes at most, so this is linear in the code.
+    /// A function has as many places as bytes at most, so this is linear in the file.
     pub(crate) fn each_line(&self, mut each: impl FnMut(Begin)) {
         let described = (0..self.count).map_while(|index| self.described(index));
         for Described { start, size, about } in described {

@@ -53,7 +53,7 @@ pub(crate) fn some_frames(sections: &Sections<'_>) {
 pub(crate) fn any(data: &[u8]) {
     let mut parts = parts(data);
     let sections = match data.starts_with(b"\x7fELF") {
-        true => Sections::read(data),
+        true => Sections::read(data).or_of_go(data),
         false => Sections::load(|name| {
             let index = NAMES.iter().position(|&it| it == name)?;
             Some(Cow::Borrowed(std::mem::take(&mut parts[index])))
