@@ -12,7 +12,7 @@
 //! "outside", and [`Outside`] says how it is got through. A program that raises SIGTRAP itself is
 //! not for this oracle.
 //!
-//! Of a program of the corpus each run is stepped once; who asks for it again is told what was [`recorded`].
+//! Of a program of the corpus each run is stepped once; who asks for it again is told what was recorded (`steps/recorded.rs`).
 
 pub mod chains;
 mod recorded;
