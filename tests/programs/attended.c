@@ -33,6 +33,11 @@ static void handler(int number) {
     handled += number;
 }
 
+/* A debugger's instruction, `int1`, at which a block begins. */
+__attribute__((noinline)) static void stops(void) {
+    __asm__ volatile(".byte 0xf1");
+}
+
 static void *endless(void *place) {
     for (;;)
         all(place);
@@ -84,8 +89,10 @@ int main(int count, char **words) {
         signal(SIGUSR1, handler);
         for (int at = 0; at < 20; at++)
             raise(at & 1 ? SIGUSR1 : SIGTRAP);
+        for (int at = 0; at < 10; at++)
+            stops();
         all((void *)&results[0]);
-        if (handled != 10 * (SIGUSR1 + SIGTRAP))
+        if (handled != 10 * (SIGUSR1 + 2 * SIGTRAP))
             return 1;
     } else
         all((void *)&results[0]);

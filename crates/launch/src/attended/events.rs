@@ -82,6 +82,13 @@ fn is_by_step(thread: i32) -> bool {
     code(thread).is_some_and(|code| BY_STEP.contains(&code))
 }
 
+/// Whether the instruction at `place` is a debugger's, which traps by itself: the signal is the program's.
+fn is_debuggers(thread: i32, place: u64) -> bool {
+    const INT1: u8 = 0xf1;
+    let word = ptrace::read(Pid::from_raw(thread), place as ptrace::AddressType);
+    word.is_ok_and(|word| word.to_le_bytes()[0] == INT1)
+}
+
 /// Of signals by the kernel itself: an `int3` was executed.
 const BY_KERNEL: i32 = 0x80;
 /// A step was made. Of some million on a virtual machine one comes without the processor's word for why it trapped, which the
@@ -437,7 +444,8 @@ impl<'p, 'k> Attending<'p, 'k> {
             let status = self.wait_for(thread)?;
             // It was told to stand still when it had done so by itself: that comes before anything is executed.
             let was_told = status == Status::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP);
-            let is_step = status == Status::Signal(libc::SIGTRAP) && is_by_step(thread);
+            let is_trap = status == Status::Signal(libc::SIGTRAP);
+            let is_step = is_trap && is_by_step(thread) && !is_debuggers(thread, place);
             if !was_told && !is_step {
                 return Ok((Some(status), None));
             }
