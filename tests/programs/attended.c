@@ -33,9 +33,13 @@ static void handler(int number) {
     handled += number;
 }
 
-/* A debugger's instruction, `int1`, at which a block begins. */
-__attribute__((noinline)) static void stops(void) {
+/* A debugger's instruction, `int1`, is where it begins. */
+__attribute__((noinline)) static void stops(unsigned seed) {
     __asm__ volatile(".byte 0xf1");
+    if (seed & 1)
+        results[5]++;
+    for (unsigned at = 0; at < seed; at++)
+        __asm__ volatile(".byte 0xf1");
 }
 
 static void *endless(void *place) {
@@ -90,9 +94,9 @@ int main(int count, char **words) {
         for (int at = 0; at < 20; at++)
             raise(at & 1 ? SIGUSR1 : SIGTRAP);
         for (int at = 0; at < 10; at++)
-            stops();
+            stops(at);
         all((void *)&results[0]);
-        if (handled != 10 * (SIGUSR1 + 2 * SIGTRAP))
+        if (handled != 10 * SIGUSR1 + (10 + 10 + 45) * SIGTRAP)
             return 1;
     } else
         all((void *)&results[0]);

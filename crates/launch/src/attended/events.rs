@@ -82,11 +82,13 @@ fn is_by_step(thread: i32) -> bool {
     code(thread).is_some_and(|code| BY_STEP.contains(&code))
 }
 
-/// Whether the instruction at `place` is a debugger's, which traps by itself: the signal is the program's.
-fn is_debuggers(thread: i32, place: u64) -> bool {
+/// Whether a thread has trapped because it has stepped over the instruction at `place`, which may trap by itself: then the
+/// signal is the program's.
+fn has_stepped(thread: i32, place: u64) -> bool {
     const INT1: u8 = 0xf1;
-    let word = ptrace::read(Pid::from_raw(thread), place as ptrace::AddressType);
-    word.is_ok_and(|word| word.to_le_bytes()[0] == INT1)
+    let begins = || ptrace::read(Pid::from_raw(thread), place as ptrace::AddressType);
+    let is_own = || begins().is_ok_and(|word| word.to_le_bytes()[0] == INT1);
+    is_by_step(thread) && (code(thread) == Some(libc::TRAP_TRACE) || !is_own())
 }
 
 /// Of signals by the kernel itself: an `int3` was executed.
@@ -445,7 +447,7 @@ impl<'p, 'k> Attending<'p, 'k> {
             // It was told to stand still when it had done so by itself: that comes before anything is executed.
             let was_told = status == Status::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP);
             let is_trap = status == Status::Signal(libc::SIGTRAP);
-            let is_step = is_trap && is_by_step(thread) && !is_debuggers(thread, place);
+            let is_step = is_trap && has_stepped(thread, place);
             if !was_told && !is_step {
                 return Ok((Some(status), None));
             }
