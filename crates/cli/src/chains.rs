@@ -95,7 +95,7 @@ where it cannot be observed at all, 127 where it is not found.";
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    Started::find(&arguments.command, |started| {
+    Started::find_dynamic(&arguments.command, |started| {
         started.observed(
             "observed",
             |started| {

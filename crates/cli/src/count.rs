@@ -118,7 +118,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         answer(to, &written(format, said)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    Started::find(&arguments.command, |started| {
+    Started::find_dynamic(&arguments.command, |started| {
         started.observed(
             "counted",
             |started| prepare(arguments, started),

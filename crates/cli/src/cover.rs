@@ -72,7 +72,7 @@ same, and one line on standard error says at its end why it was not observed.";
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    Started::find_unarmed(&arguments.command, |started| {
+    Started::find(&arguments.command, |started| {
         let ended = match prepare(arguments, &started) {
             Ok(ready) => {
                 let ended = ready.run(&started)?;
@@ -207,7 +207,7 @@ Example:
         let bar = Bar::new();
         let mut sanitized = false;
         for program in &arguments.programs {
-            let target = Target::find(program, std::env::var_os("PATH").as_deref())?;
+            let target = Target::find_dynamic(program, std::env::var_os("PATH").as_deref())?;
             let modules = what.modules(&target)?;
             sanitized |= modules.sanitized;
             pool.add(&modules.observed, &store.images, what.how(), &bar)?;

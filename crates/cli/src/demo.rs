@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let folder = tempfile::tempdir().context("making a temporary folder")?;
     let cache = folder.path().join("cache");
     let tomo = std::env::current_exe()?;
-    let target = Target::find(tomo.as_os_str(), None)?;
+    let target = Target::find_dynamic(tomo.as_os_str(), None)?;
     let module = Observed::of(&Chosen::executable(&target))?;
     let work = work::find(&tomo)?;
     lines.say(&format!(

@@ -145,7 +145,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         answer(arguments.to.as_deref(), &text)?;
         return Ok(ExitCode::SUCCESS);
     }
-    Started::find(&arguments.command, |started| {
+    Started::find_dynamic(&arguments.command, |started| {
         // A wrong choice is told before anything runs.
         let chosen = match Store::open() {
             Ok(store) => choice(arguments, &started, &store)?,

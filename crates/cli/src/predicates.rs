@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             false => Recorded::Marks,
         },
     };
-    Started::find(&arguments.command, |started| {
+    Started::find_dynamic(&arguments.command, |started| {
         started.observed(
             "observed",
             |started| {

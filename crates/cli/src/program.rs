@@ -142,7 +142,7 @@ fn predicates_of(
     store: &Store,
     bar: &Bar,
 ) -> Result<(Observed, Name, Vec<u8>)> {
-    let target = Target::find(program, std::env::var_os("PATH").as_deref())?;
+    let target = Target::find_dynamic(program, std::env::var_os("PATH").as_deref())?;
     let module = Observed::of(&Chosen::executable(&target))?;
     let (carried, file) = store.images.marking(&module, Asked::All, bar)?;
     Ok((module, Name(carried.plan), fs::read(file)?))

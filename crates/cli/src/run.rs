@@ -170,14 +170,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let path = std::env::var_os("PATH");
     let path = path.as_deref();
     let program = arguments.program.as_ref();
-    let program = program.map(|program| Target::find(program, path));
+    // What others start is armed by the agent.
+    let program = program.map(|program| Target::find_dynamic(program, path));
     let program = program.transpose()?;
-    // What only starts the program need not be one that can be observed.
-    let found = match program {
-        Some(_) => Target::find_unarmed(name, path),
-        None => Target::find(name, path),
-    };
-    let target = match found {
+    let target = match Target::find(name, path) {
         Err(error) if error.is_missing() => {
             say!("tomo: {error}");
             return Ok(ExitCode::from(127));

@@ -30,19 +30,19 @@ pub(crate) struct Started<'a> {
 impl<'a> Started<'a> {
     /// Does `then` with the program that `words` name; where there is none, that is said, and the exit code is the one
     /// that shells give.
+    pub(crate) fn find_dynamic(
+        words: &'a [OsString],
+        then: impl FnOnce(Started<'a>) -> Result<ExitCode>,
+    ) -> Result<ExitCode> {
+        Self::find_by(Target::find_dynamic, words, then)
+    }
+
+    /// The same where the program may be linked statically.
     pub(crate) fn find(
         words: &'a [OsString],
         then: impl FnOnce(Started<'a>) -> Result<ExitCode>,
     ) -> Result<ExitCode> {
         Self::find_by(Target::find, words, then)
-    }
-
-    /// The same where the program may be linked statically.
-    pub(crate) fn find_unarmed(
-        words: &'a [OsString],
-        then: impl FnOnce(Started<'a>) -> Result<ExitCode>,
-    ) -> Result<ExitCode> {
-        Self::find_by(Target::find_unarmed, words, then)
     }
 
     fn find_by(

@@ -185,7 +185,7 @@ fn trace(arguments: &Traced) -> Result<ExitCode> {
     let [name, rest @ ..] = arguments.command.as_slice() else {
         return Ok(ExitCode::from(2));
     };
-    let target = match Target::find_unarmed(name, std::env::var_os("PATH").as_deref()) {
+    let target = match Target::find(name, std::env::var_os("PATH").as_deref()) {
         Err(error) if error.is_missing() => {
             say!("tomo: {error}");
             return Ok(ExitCode::from(127));

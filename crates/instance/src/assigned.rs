@@ -31,6 +31,11 @@ pub enum NotAccepted {
         version = env!("CARGO_PKG_VERSION")
     )]
     OtherVersion(String),
+    /// Nothing is there in the program that would do it.
+    #[error(
+        "the campaign takes an agent in the program, and none can be loaded into one that is linked statically; in such programs functions, blocks and edges are observed (`tomo campaign new --level`)"
+    )]
+    TakesAgent,
 }
 
 /// What is observed of a module.
@@ -44,6 +49,13 @@ pub(crate) enum What {
     Paths,
     /// By which chains of calls its functions are called.
     Chains,
+}
+
+impl What {
+    /// Whether it is no matter of the image alone.
+    pub(crate) fn takes_agent(&self) -> bool {
+        !matches!(self, Self::Probes(_))
+    }
 }
 
 /// An assignment that says nothing impossible.

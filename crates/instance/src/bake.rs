@@ -82,6 +82,9 @@ fn bake_all(
     let wanted = assignment.modules.iter();
     let wanted = wanted.map(|module| loaded.find(&module.stem));
     let wanted: Vec<&Observed> = wanted.collect::<Result<_, _>>()?;
+    if program.is_static() && sound.what.iter().any(What::takes_agent) {
+        return Err(NotAccepted::TakesAgent.into());
+    }
     let pairs = wanted.iter().copied().zip(&sound.what);
     let probed = pairs.filter_map(|(module, what)| match what {
         What::Probes(how) => Some((module, *how)),

@@ -10,13 +10,12 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use tomo_launch::{
-    Agent, Arming, Carried, How, Images, Master, Observed, Target, VariantError, equip, masters,
-    new_folder, private_folder,
+    Agent, Arming, Carried, Ended, Extra, How, Images, Master, Observed, StartError, Target,
+    VariantError, equip, from_outside, masters, new_folder, private_folder, start_with,
 };
 use tomo_protocol::{CALIBRATION_SCHEMA, Calibration, Cost, Name};
 use tomo_wire::report::name_of_plans;
@@ -34,8 +33,11 @@ pub enum CalibrateError {
     #[error(transparent)]
     Image(#[from] tomo_launch::ImageError),
     /// The program cannot be run.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A folder cannot be used.
     #[error("{path}: {1}", path = .0.display())]
-    Run(PathBuf, io::Error),
+    Folder(PathBuf, io::Error),
     /// There is nothing to place.
     #[error("the program has no place for a probe")]
     NoProbes,
@@ -81,8 +83,9 @@ pub fn calibrate(
 ) -> Result<Calibration, CalibrateError> {
     let images = Images::in_cache(cache)?;
     let agent = Agent::in_cache(cache);
-    let agent = agent
-        .map_err(|error| CalibrateError::Run(cache.into(), io::Error::other(error.to_string())))?;
+    let agent = agent.map_err(|error| {
+        CalibrateError::Folder(cache.into(), io::Error::other(error.to_string()))
+    })?;
     let modules = measured.modules.iter().map(|module| (module, measured.how));
     let masters = masters(modules, &images, &())?;
     let units: u32 = masters.iter().map(Master::probes).sum();
@@ -183,18 +186,19 @@ impl Bench<'_> {
         let run = self.folder.join("run");
         new_folder(&run)?;
         let roster = equip(&run, [0; 16], &carried)?;
+        let outside = from_outside(self.measured.target, &carried, &run)?;
         let arming = Arming {
             agent: self.agent,
             roster: &roster,
             sanitized: self.measured.sanitized,
-            outside: None,
+            outside: outside.as_ref(),
         };
         let ran = self.run(Some(arming))?;
         let armed = carried.iter().any(|one| {
             let live = tomo_launch::read_live(&one.record(&run));
             live.is_ok_and(|live| live.armed.get() > 0)
         });
-        fs::remove_dir_all(&run).map_err(|error| CalibrateError::Run(run, error))?;
+        fs::remove_dir_all(&run).map_err(|error| CalibrateError::Folder(run, error))?;
         if armed {
             Ok(ran)
         } else {
@@ -210,20 +214,20 @@ impl Bench<'_> {
             arguments,
             ..
         } = self.measured;
-        let mut command = Command::new(&target.command);
-        command.arg0(name).args(*arguments);
-        if let Some(arming) = arming {
-            command.envs(arming.variables(|name| std::env::var_os(name)));
-        }
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        let extra = Extra {
+            input: Some(Stdio::null()),
+            output: Some(Stdio::null()),
+            errors: Some(Stdio::null()),
+            ..Extra::default()
+        };
         let before = clock::of_children();
-        let status = command.status();
-        let status = status.map_err(|error| CalibrateError::Run(target.command.clone(), error))?;
+        let ended = start_with(target, name, arguments, arming, extra)?.wait()?;
         let used = clock::of_children().saturating_sub(before);
-        Ok((used.as_secs_f64(), status.code()))
+        let code = match ended {
+            Ended::Exited(code) => Some(code),
+            Ended::Killed(_) => None,
+        };
+        Ok((used.as_secs_f64(), code))
     }
 }
 

@@ -30,6 +30,11 @@ impl Installed {
         }
     }
 
+    /// Whether no agent can be loaded into it.
+    pub(crate) fn is_static(&self) -> bool {
+        self.target.is_static()
+    }
+
     /// The modules that the program, as it is now, loads at its start or may load later.
     ///
     /// # Errors

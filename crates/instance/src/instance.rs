@@ -165,7 +165,7 @@ impl Instance {
         let known = self.known(program, &mut happened);
         let lacking = self.lacking(known.as_ref());
         let mut run = known.as_ref().and_then(|known| {
-            let run = Run::begin(&self.state, known, &program.executable);
+            let run = Run::begin(&self.state, known, program);
             run.unwrap_or_else(|error| {
                 happened.problems.push(error.to_string());
                 None
@@ -176,7 +176,7 @@ impl Instance {
             agent: &self.agent,
             roster: &run.roster,
             sanitized: known.as_ref().is_some_and(|known| known.sanitized),
-            outside: None,
+            outside: run.outside.as_ref(),
         });
         let mut extra = Extra::default();
         if let Some(run) = &run {

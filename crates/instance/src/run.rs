@@ -13,7 +13,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nix::fcntl::Flock;
 use serde::{Deserialize, Serialize};
 use tomo_export::chains::trees;
-use tomo_launch::{CRASHES, Ended, SLABS, Seen, crashes, equip, read_live};
+use tomo_launch::{
+    CRASHES, Ended, Outside, SLABS, Seen, Target, crashes, equip, from_outside, read_live,
+};
 use tomo_protocol::{CampaignId, InstanceId, Name, Units};
 use tomo_wire::counting::sums;
 use tomo_wire::predicates::{Predicates, values};
@@ -397,6 +399,8 @@ pub(crate) struct Run {
     pub(crate) folder: RunFolder,
     /// What arms the program.
     pub(crate) roster: PathBuf,
+    /// What arms it if it is linked statically.
+    pub(crate) outside: Option<Outside>,
     began: Instant,
     children: Duration,
     _lock: Flock<File>,
@@ -407,7 +411,7 @@ impl Run {
     pub(crate) fn begin(
         state: &State,
         known: &Known,
-        program: &Path,
+        program: &Target,
     ) -> Result<Option<Self>, StateError> {
         let carried = known.carried(state);
         if carried.is_empty() {
@@ -422,7 +426,7 @@ impl Run {
     }
 
     fn make(
-        (state, known, program): (&State, &Known, &Path),
+        (state, known, program): (&State, &Known, &Target),
         (number, path, lock): (u64, &Path, Flock<File>),
         carried: &[tomo_launch::Carried],
     ) -> Result<Self, StateError> {
@@ -453,7 +457,7 @@ impl Run {
             variant: known.variant,
             started: now.map_or(0, |since| since.as_nanos() as i64),
             modules,
-            program: program.into(),
+            program: program.executable.clone(),
         };
         let text = serde_json::to_vec(&description).map_err(|error| io(error.into()))?;
         replace(&path.join("run.json"), &text).map_err(io)?;
@@ -463,6 +467,7 @@ impl Run {
         }
         Ok(Self {
             roster: equip(path, id, carried)?,
+            outside: from_outside(program, carried, path)?,
             folder: RunFolder {
                 number,
                 path: path.into(),

@@ -67,7 +67,7 @@ impl Session {
         watch: &mut dyn Watch,
     ) -> Result<Self, IsolateError> {
         let first = options.command.first().cloned().unwrap_or_default();
-        let target = Target::find(&first, std::env::var_os("PATH").as_deref())?;
+        let target = Target::find_dynamic(&first, std::env::var_os("PATH").as_deref())?;
         let io_at = |path: &PathBuf| {
             let path = path.clone();
             move |error| IsolateError::Io(path, error)

@@ -365,7 +365,7 @@ impl RunFolder {
         let outside = image.try_clone().and_then(|image| {
             let text = armed.text.try_clone()?;
             let is_alone = self.modules.len() == 1;
-            Outside::of((&armed.module, is_alone), (image, text), &armed.record)
+            Outside::of((armed.module.stamp, is_alone), (image, text), &armed.record)
         });
         let failed = |error| OutsideError::Io(armed.record.clone(), error);
         outside.map(Some).map_err(failed)

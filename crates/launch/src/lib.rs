@@ -100,5 +100,6 @@ pub use target::{Target, TargetError};
 pub use tracing::{HowTraced, TRACKS, TraceImages, keep_addresses};
 pub use unwound::{Crash, CrashError, CrashedModule, Crashes, End, Frame, crashes};
 pub use variant::{
-    Carried, Master, VariantError, equip, masters, new_folder, private_folder, read_record,
+    Carried, Master, VariantError, equip, from_outside, masters, new_folder, private_folder,
+    read_record,
 };

@@ -5,7 +5,7 @@
 //!
 //! What follows from there being no agent:
 //!
-//! - Nobody handles traps, so images of such programs have none ([`Observed::bears_no_traps`]), and blocks that would need one are
+//! - Nobody handles traps, so images of such programs have none ([`Observed::bears_no_traps`](crate::Observed::bears_no_traps)), and blocks that would need one are
 //!   not observed but where they follow from others.
 //! - A process that it forks shares its text and its record. What it executes, be it itself, is another program, which is not observed.
 //! - Nobody gives it its text back where it would change that. So it cannot be made writable: what it shares with those that it forks, or
@@ -41,7 +41,7 @@ use tomo_wire::{FileStamp, PAGE};
 use crate::attended::held::{self, Hold};
 use crate::folder::path_of;
 use crate::modules::stamp_of;
-use crate::{Observed, auxiliary, private, start};
+use crate::{auxiliary, private, start};
 use stopped::Stopped;
 
 /// What arms a static program: an image with its text, and a record.
@@ -107,13 +107,13 @@ const WRITTEN: i32 = libc::PROT_READ | libc::PROT_WRITE;
 const ENTRY_AT: u64 = 24;
 
 impl Outside {
-    /// The image of the program `module`, which `is_alone` if no other module is observed, in `image_file`, what of it is changed in
-    /// `text`, and the record at `record`.
+    /// The image of the program whose file has this `stamp`, and which `is_alone` if no other module is observed, in `image_file`, what
+    /// of it is changed in `text`, and the record at `record`.
     ///
     /// # Errors
     /// Where a file cannot be read, or is not what it should be.
     pub(crate) fn of(
-        (module, is_alone): (&Observed, bool),
+        (stamp, is_alone): (FileStamp, bool),
         (image_file, text): (File, File),
         record: &Path,
     ) -> io::Result<Self> {
@@ -126,7 +126,7 @@ impl Outside {
             return Err(io::Error::other("has probes that trap"));
         }
         Ok(Self {
-            stamp: module.stamp,
+            stamp,
             image,
             image_file,
             executed: File::open(path_of(&text))?,

@@ -140,7 +140,7 @@ impl Pool {
         let [image, record] = ["image", "record"].map(|kind| self.file(&module.stem, kind));
         let files = private::open(&image, true).and_then(|file| Ok((file.try_clone()?, file)));
         let is_alone = modules.len() == 1;
-        let outside = files.and_then(|files| Outside::of((module, is_alone), files, &record));
+        let outside = files.and_then(|files| Outside::of((module.stamp, is_alone), files, &record));
         outside
             .map(Some)
             .map_err(|error| OutsideError::Io(image, error))

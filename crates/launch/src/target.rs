@@ -36,7 +36,7 @@ pub enum TargetError {
     Foreign(PathBuf),
     /// Nothing loads libraries into it.
     #[error(
-        "{}: is statically linked, so no agent can be loaded into it; `tomo cover` and `tomo trace` observe such programs",
+        "{}: is statically linked, so no agent can be loaded into it; `tomo cover`, `tomo trace` and, in campaigns of coverage, `tomo run` observe such programs where they start them themselves",
         .0.display()
     )]
     Static(PathBuf),
@@ -86,17 +86,6 @@ const WITH_VALUE: [&str; 6] = [
 const PLAIN: [&str; 1] = ["--inhibit-cache"];
 
 impl Target {
-    /// The program that a shell would run for `command`, found on `path` unless it has a slash.
-    ///
-    /// # Errors
-    /// Where there is none, or it cannot be observed.
-    pub fn find(command: &OsStr, path: Option<&OsStr>) -> Result<Self, TargetError> {
-        match Self::find_unarmed(command, path)? {
-            found if found.is_static() => Err(TargetError::Static(found.executable)),
-            found => Ok(found),
-        }
-    }
-
     /// The program that `loader`, a dynamic loader that is called by hand, is to load, as its `arguments` say (`ld.so(8)`).
     ///
     /// # Errors
@@ -129,12 +118,12 @@ impl Target {
         self.interpreter.as_os_str().is_empty()
     }
 
-    /// The same where nothing need be loaded into the program, so that it may be linked statically: then no loader is
-    /// named.
+    /// The program that a shell would run for `command`, found on `path` unless it has a slash. It may be linked statically: then
+    /// no loader is named.
     ///
     /// # Errors
     /// Where there is none, or it cannot be observed.
-    pub fn find_unarmed(command: &OsStr, path: Option<&OsStr>) -> Result<Self, TargetError> {
+    pub fn find(command: &OsStr, path: Option<&OsStr>) -> Result<Self, TargetError> {
         let command = locate(command, path)?;
         let mut executable = command.clone();
         for _ in 0..DEEPEST {
@@ -150,6 +139,17 @@ impl Target {
             }
         }
         Err(TargetError::Nested(command))
+    }
+
+    /// The same where an agent is to be loaded into the program, which takes one that is linked dynamically.
+    ///
+    /// # Errors
+    /// Where there is none, or it cannot be observed so.
+    pub fn find_dynamic(command: &OsStr, path: Option<&OsStr>) -> Result<Self, TargetError> {
+        match Self::find(command, path)? {
+            found if found.is_static() => Err(TargetError::Static(found.executable)),
+            found => Ok(found),
+        }
     }
 }
 
@@ -332,7 +332,7 @@ mod tests {
         let mut compiler = std::process::Command::new("gcc");
         compiler.arg(&source).args(flags).arg("-o").arg(&built);
         assert!(compiler.status().expect("gcc").success());
-        Target::find(built.as_os_str(), None).err()
+        Target::find_dynamic(built.as_os_str(), None).err()
     }
 
     /// They name no loader either, as static programs do not.
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn of_a_loader_the_program_is_found_that_it_is_to_load() {
         let loader = OsStr::new("/lib64/ld-linux-x86-64.so.2");
-        let error = Target::find_unarmed(loader, None).err();
+        let error = Target::find(loader, None).err();
         assert!(matches!(error, Some(TargetError::Loader(_))), "{error:?}");
         let loaded = |words: &[&str]| {
             let words: Vec<_> = words.iter().map(|word| word.into()).collect();
@@ -390,7 +390,7 @@ mod tests {
         let text = folder.path().join("text");
         std::fs::write(&text, "words\n").expect("written");
         let why = |path: &OsStr| {
-            Target::find(path, None)
+            Target::find_dynamic(path, None)
                 .err()
                 .map(|error| error.to_string())
         };
@@ -423,7 +423,7 @@ mod tests {
             std::fs::write(&program, bytes).expect("written");
             let runnable = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(&program, runnable).expect("made runnable");
-            let error = Target::find(program.as_os_str(), None).err()?;
+            let error = Target::find_dynamic(program.as_os_str(), None).err()?;
             Some((error.is_missing(), error.to_string()))
         };
         let name = program.display();

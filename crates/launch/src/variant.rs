@@ -18,16 +18,17 @@ use tomo_program::Progress;
 use tomo_wire::counting::Contents;
 use tomo_wire::image::Image;
 use tomo_wire::record::RecordView;
-use tomo_wire::{ModuleId, Refusal};
+use tomo_wire::{FileStamp, ModuleId, Refusal};
 
 use crate::folder::{
     CRASHES, Files, Listed, ROSTER, SLABS, copy_text, roster_bytes, write_crashes, write_record,
     write_slabs,
 };
-use crate::images::{Baked, read_header};
+use crate::images::{Baked, is_unchanged, read_header};
+use crate::modules::stamp_of;
 use crate::private::{self, NotPrivate};
 use crate::room::Room;
-use crate::{Forks, How, ImageError, Images, Observed};
+use crate::{Chosen, Forks, How, ImageError, Images, Observed, Outside, Target};
 
 /// Why there is no variant.
 #[derive(Debug, thiserror::Error)]
@@ -198,6 +199,26 @@ impl Carried {
         }
     }
 
+    /// What tells of this program's file that it is still the one that was looked at, if the image is of its build. Where its text is
+    /// another one all the same, that is what no process has, so that none is armed, which the record says.
+    fn stamp_as(&self, program: &Target) -> io::Result<Option<FileStamp>> {
+        let path = &program.executable;
+        let header = read_header(&self.image).ok_or(io::ErrorKind::InvalidData)?;
+        let stamp = stamp_of(&fs::metadata(path)?);
+        if header.stamp == stamp {
+            return Ok(Some(stamp));
+        }
+        // It was touched or copied, or is another one.
+        let found = Observed::of(&Chosen::executable(program))?;
+        if found.stem != self.stem {
+            return Ok(None);
+        }
+        Ok(Some(match is_unchanged(&header, path) {
+            true => found.stamp,
+            false => header.stamp,
+        }))
+    }
+
     /// The file of its record in the folder of a run.
     #[must_use]
     pub fn record(&self, folder: &Path) -> PathBuf {
@@ -293,6 +314,35 @@ pub fn equip(folder: &Path, run: [u8; 16], images: &[Carried]) -> Result<PathBuf
     };
     private::replace(&roster, &[&roster_bytes(entries, files)]).map_err(io_at(&roster))?;
     Ok(roster)
+}
+
+/// What arms `target` in a run that has been equipped with these images in its `folder`, if that is a static program and one of them
+/// is its file's.
+///
+/// # Errors
+/// Where a file of them, or the program's, cannot be read.
+pub fn from_outside(
+    target: &Target,
+    images: &[Carried],
+    folder: &Path,
+) -> Result<Option<Outside>, VariantError> {
+    if !target.is_static() {
+        return Ok(None);
+    }
+    let is_alone = images.len() == 1;
+    for carried in images {
+        let path = &carried.image;
+        let Some(stamp) = carried.stamp_as(target).map_err(io_at(path))? else {
+            continue;
+        };
+        let files = private::open(path, true).and_then(|file| Ok((file.try_clone()?, file)));
+        let outside = files.and_then(|files| {
+            let record = carried.record(folder);
+            Outside::of((stamp, is_alone), files, &record)
+        });
+        return outside.map(Some).map_err(io_at(path));
+    }
+    Ok(None)
 }
 
 /// Reads a record of a run, while it is written or afterwards.

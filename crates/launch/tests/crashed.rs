@@ -28,7 +28,7 @@ impl Bench {
         let program = compiled(compiler, "crashing_moved.c", &[level, "-g"]).expect("built");
         let folder = tempfile::tempdir().expect("a folder");
         let cache = private_folder(&folder.path().join("cache")).expect("a cache");
-        let target = Target::find(program.as_os_str(), None).expect("a program");
+        let target = Target::find_dynamic(program.as_os_str(), None).expect("a program");
         Self {
             module: Observed::of(&Chosen::executable(&target)).expect("a module"),
             images: Images::in_cache(&cache).expect("a cache"),

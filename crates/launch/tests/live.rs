@@ -33,7 +33,7 @@ impl Prepared {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = private_folder(&folder.path().join("cache")).expect("a cache");
         let images = Images::in_cache(&cache).expect("a cache");
-        let target = Target::find(program.as_os_str(), None).expect("a program");
+        let target = Target::find_dynamic(program.as_os_str(), None).expect("a program");
         let module = Observed::of(&Chosen::executable(&target)).expect("a module");
         let how = How {
             level,

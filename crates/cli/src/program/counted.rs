@@ -22,7 +22,7 @@ use crate::session::located;
 const MOST_CHAINS: u64 = 100_000;
 
 fn executable(program: &OsString) -> Result<Observed> {
-    let target = Target::find(program, std::env::var_os("PATH").as_deref())?;
+    let target = Target::find_dynamic(program, std::env::var_os("PATH").as_deref())?;
     Ok(Observed::of(&Chosen::executable(&target))?)
 }
 

@@ -8,4 +8,5 @@ mod instances;
 mod isolate;
 mod paths;
 mod site;
+mod statics;
 mod tokens;

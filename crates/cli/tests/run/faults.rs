@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use crate::site::{Site, alone, errors, finish, program};
+use crate::site::{Site, alone, errors, finish};
 use crate::stub::{Manner, Stub};
 
 fn is_undisturbed(output: &Output, input: &str) {
@@ -12,34 +12,35 @@ fn is_undisturbed(output: &Output, input: &str) {
 
 #[test]
 fn without_a_network_reports_wait_and_are_sent_once() {
-    let site = Site::new();
-    let assignment = site.assignment(|_| true);
-    let gone = {
-        let stub = Stub::new(Some(assignment.clone()));
-        site.prepare(&stub.url(), "s");
-        stub.url()
-    };
-    for input in ["a", "b", "c"] {
-        let output = site.run(&gone, "s", &[], input);
-        is_undisturbed(&output, input);
-        assert_eq!(errors(&output), "", "it passes by itself");
+    for site in Site::each() {
+        let assignment = site.assignment(|_| true);
+        let gone = {
+            let stub = Stub::new(Some(assignment.clone()));
+            site.prepare(&stub.url(), "s");
+            stub.url()
+        };
+        for input in ["a", "b", "c"] {
+            let output = site.run(&gone, "s", &[], input);
+            is_undisturbed(&output, input);
+            assert_eq!(errors(&output), "", "it passes by itself");
+        }
+        assert_eq!(site.count("s", "spool"), 3);
+        let stub = Stub::new(Some(assignment));
+        assert_eq!(
+            site.flush(&stub.url(), "s"),
+            "3 reports sent, 0 refused, 0 waiting\n"
+        );
+        assert_eq!(
+            site.flush(&stub.url(), "s"),
+            "0 reports sent, 0 refused, 0 waiting\n"
+        );
+        let runs: Vec<_> = stub
+            .reports()
+            .iter()
+            .map(|said| (said.run, said.outcome))
+            .collect();
+        assert_eq!(runs, [(1, 1), (2, 1), (3, 1)]);
     }
-    assert_eq!(site.count("s", "spool"), 3);
-    let stub = Stub::new(Some(assignment));
-    assert_eq!(
-        site.flush(&stub.url(), "s"),
-        "3 reports sent, 0 refused, 0 waiting\n"
-    );
-    assert_eq!(
-        site.flush(&stub.url(), "s"),
-        "0 reports sent, 0 refused, 0 waiting\n"
-    );
-    let runs: Vec<_> = stub
-        .reports()
-        .iter()
-        .map(|said| (said.run, said.outcome))
-        .collect();
-    assert_eq!(runs, [(1, 1), (2, 1), (3, 1)]);
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn a_disk_that_is_full_keeps_the_program_unobserved_and_nothing_else() {
             .env("TOMO_CACHE_DIR", site.cache())
             .args(["-c", &line, env!("CARGO_BIN_EXE_tomo"), &stub.url()])
             .arg(site.state("s"))
-            .arg(program());
+            .arg(site.program);
         is_undisturbed(&finish(shell, "abcd"), "abcd");
     }
     site.flush(&stub.url(), "s");

@@ -90,6 +90,23 @@ fn another_build_and_another_version_are_told_apart() {
     );
 }
 
+/// Of counters and marks somebody in the program must take care.
+#[test]
+fn what_takes_an_agent_is_refused_for_a_static_program() {
+    let site = Site::of_static();
+    let stub = Stub::new(None);
+    for level in ["predicate", "path", "chain"] {
+        let mut asked = site.assignment(|_| true);
+        asked.modules[0].level = level.into();
+        stub.behave(Manner::Says(serde_json::to_string(&asked).unwrap()));
+        let output = site.run(&stub.url(), level, &[], "a");
+        assert_eq!(output.stdout, alone("a"), "{level}");
+        let said = errors(&output);
+        assert!(said.contains("takes an agent"), "{level}: {said}");
+        assert_eq!(site.count(level, "images"), 0, "{level}");
+    }
+}
+
 #[test]
 fn answers_that_are_none_change_nothing() {
     let site = Site::new();

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use tomo_protocol::{Assignment, Name};
-use tomo_testkit::corpus::compiled;
 use tomo_wire::report::name_of_plans;
 
-use crate::site::{Site, alone, errors, finish, program};
+use crate::site::{Site, alone, errors, finish};
 use crate::stub::{Manner, Stub};
 
 /// An assignment whose runs do not ask for another.
@@ -140,35 +139,68 @@ fn who_waits_waits_for_a_collector_that_is_not_there_yet() {
 /// An update of the program leaves what was prepared for the build before it, whole and of no use.
 #[test]
 fn a_program_that_was_replaced_since_is_said_not_to_be_observed() {
-    let site = Site::new();
+    for site in Site::each() {
+        let stub = Stub::new(Some(lasting(&site)));
+        let (installed, update) = (site.state("installed"), site.state("update"));
+        std::fs::copy(site.program, &installed).expect("installed");
+        let run = |flags: &[&str]| {
+            let mut command = site.tomo(&stub.url(), "s", flags);
+            command.arg("--").arg(&installed);
+            finish(command, "ab")
+        };
+        assert!(run(&["--prepare"]).status.success());
+        assert_eq!(errors(&run(&[])), "");
+        std::fs::copy(site.other_build(), &update).expect("copied");
+        std::fs::rename(&update, &installed).expect("replaced");
+        for flags in [&[][..], &["--verbose"], &["--wait", "100"]] {
+            let output = run(flags);
+            let seen = (output.stdout.clone(), output.status.code());
+            assert_eq!(seen, (alone("ab"), Some(0)));
+            let said = errors(&output);
+            assert_eq!(said.matches("another build").count(), 1, "{said}");
+            assert!(said.contains("`tomo campaign new`"), "{said}");
+        }
+        let failed = run(&["--prepare"]);
+        assert_eq!(failed.status.code(), Some(2));
+        assert!(errors(&failed).contains("another build"));
+        // The build before it comes back, and is observed with what was prepared.
+        std::fs::copy(site.program, &update).expect("copied");
+        std::fs::rename(&update, &installed).expect("replaced");
+        assert_eq!(errors(&run(&[])), "");
+        let armed: Vec<u64> = stub.reports().iter().map(|said| said.armed).collect();
+        assert_eq!(armed, [1, 0, 0, 0, 1]);
+    }
+}
+
+/// Its build id tells nothing of that, and nobody is in it who would look at its text.
+#[test]
+fn a_static_program_that_was_patched_since_is_not_armed() {
+    let site = Site::of_static();
     let stub = Stub::new(Some(lasting(&site)));
-    let (installed, update) = (site.state("installed"), site.state("update"));
-    std::fs::copy(program(), &installed).expect("installed");
+    let installed = site.state("installed");
+    std::fs::copy(site.program, &installed).expect("installed");
     let run = |flags: &[&str]| {
         let mut command = site.tomo(&stub.url(), "s", flags);
         command.arg("--").arg(&installed);
         finish(command, "ab")
     };
     assert!(run(&["--prepare"]).status.success());
-    assert_eq!(errors(&run(&[])), "");
-    let other = compiled("gcc", "patient.c", &["-O1"]).expect("built");
-    std::fs::copy(other, &update).expect("copied");
-    std::fs::rename(&update, &installed).expect("replaced");
-    for flags in [&[][..], &["--verbose"], &["--wait", "100"]] {
-        let output = run(flags);
-        let seen = (output.stdout.clone(), output.status.code());
-        assert_eq!(seen, (alone("ab"), Some(0)));
-        let said = errors(&output);
-        assert_eq!(said.matches("another build").count(), 1, "{said}");
-        assert!(said.contains("`tomo campaign new`"), "{said}");
-    }
-    let failed = run(&["--prepare"]);
-    assert_eq!(failed.status.code(), Some(2));
-    assert!(errors(&failed).contains("another build"));
-    // The build before it comes back, and is observed with what was prepared.
-    std::fs::copy(program(), &update).expect("copied");
-    std::fs::rename(&update, &installed).expect("replaced");
-    assert_eq!(errors(&run(&[])), "");
-    let armed: Vec<u64> = stub.reports().iter().map(|said| said.armed).collect();
-    assert_eq!(armed, [1, 0, 0, 0, 1]);
+    // What fills the room between functions is code as well.
+    let filling = [0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
+    let mut bytes = std::fs::read(&installed).expect("read");
+    let mut windows = bytes.windows(filling.len());
+    let at = windows.position(|bytes| bytes == filling).expect("one");
+    bytes[at + filling.len() - 1] = 1;
+    std::fs::write(&installed, bytes).expect("patched");
+    let output = run(&[]);
+    assert_eq!(
+        (output.stdout.clone(), output.status.code()),
+        (alone("ab"), Some(0))
+    );
+    let said = errors(&output);
+    assert!(
+        said.contains("not the one its image was made for"),
+        "{said}"
+    );
+    assert_eq!(stub.reports().last().expect("a report").armed, 0);
 }

@@ -5,13 +5,17 @@ use std::process::Output;
 
 use tomo_testkit::corpus::compiled;
 
-use crate::site::{Site, alone, errors, finish, program};
+use crate::site::{Site, alone, errors, finish};
 use crate::stub::Stub;
 
 /// A session of these words, in which the program is observed.
 fn session(site: &Site, stub: &Stub, words: &[&str]) -> Output {
     let mut command = site.tomo(&stub.url(), "s", &["--program"]);
-    command.arg(program()).arg("--").args(words).arg(program());
+    command
+        .arg(site.program)
+        .arg("--")
+        .args(words)
+        .arg(site.program);
     finish(command, "")
 }
 
@@ -53,7 +57,7 @@ fn a_session_is_one_run_of_all_that_it_starts() {
     assert_eq!((last.run, last.armed, last.hits.len()), (2, 2, 0));
 }
 
-/// A command that is linked statically is never observed, but may well start the program.
+/// A command that is linked statically takes no agent along, but what it starts does.
 #[test]
 fn what_only_starts_the_program_may_be_what_cannot_be_observed() {
     let site = Site::new();
@@ -75,11 +79,11 @@ fn the_first_session_prepares_the_program() {
     let stub = Stub::new(Some(site.assignment(|_| true)));
     let mut command = site.tomo(&stub.url(), "s", &["--wait", "100", "--program"]);
     command
-        .arg(program())
+        .arg(site.program)
         .args(["--", "sh", "-c", "exec \"$0\""]);
     let output = finish(
         {
-            command.arg(program());
+            command.arg(site.program);
             command
         },
         "a",
@@ -99,4 +103,18 @@ fn a_program_that_is_not_there_is_named_and_nothing_starts() {
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
     let said = errors(&output);
     assert!(said.contains("no-such-program"), "{said}");
+}
+
+/// Nobody would arm it.
+#[test]
+fn a_static_program_is_not_taken_for_one_that_others_start() {
+    let site = Site::of_static();
+    let stub = Stub::new(Some(site.assignment(|_| true)));
+    let output = session(&site, &stub, &["sh", "-c", "exit 3"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        errors(&output).contains("statically linked"),
+        "{}",
+        errors(&output)
+    );
 }

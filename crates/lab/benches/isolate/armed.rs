@@ -109,7 +109,7 @@ fn program(work: &Work, folder: &Path) -> Result<f64, Failure> {
     let cache = folder.join("cache");
     let agent = Agent::in_cache(&cache)?;
     let plans = plans(work, folder, &cache, &agent)?;
-    let target = Target::find(work.program.as_os_str(), None)?;
+    let target = Target::find_dynamic(work.program.as_os_str(), None)?;
     let module = Observed::of(&Chosen::executable(&target))?;
     let markings = Images::in_cache(&cache)?.apart(folder)?.markings(&module);
     let mut made = Vec::new();

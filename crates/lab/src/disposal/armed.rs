@@ -46,7 +46,7 @@ impl Armed {
     ) -> Result<Self, StudyError> {
         let failed =
             |error: &dyn std::error::Error| StudyError::NotArmed(program.into(), error.to_string());
-        let target = Target::find(program.as_os_str(), None).map_err(|e| failed(&e))?;
+        let target = Target::find_dynamic(program.as_os_str(), None).map_err(|e| failed(&e))?;
         let observed = Observed::of(&Chosen::executable(&target)).map_err(|e| failed(&e))?;
         let images = Images::in_cache(cache).map_err(|e| failed(&e))?;
         let agent = Agent::in_cache(cache).map_err(|e| failed(&e))?;
