@@ -27,6 +27,7 @@ static int use(void *library) {
   for (int i = 0; steps && i < 60; i++) sum += steps(i);
   return sum;
 }
+static void quiet(int signal) { (void)signal; }
 static void *user(void *path) {
   void *library = open_it(path);
   return (void *)(long)use(library);
@@ -79,6 +80,13 @@ int main(int count, char **arguments) {
   if (!strncmp(how, "full:", 5)) crowd(0), how += 5;
   if (!strcmp(how, "once")) {
     printf("%d\n", use(open_it(path)));
+  } else if (!strcmp(how, "handled")) {
+    /* Between two uses the program asks for a handler on a stack of its own. */
+    void *library = open_it(path);
+    int before = use(library);
+    struct sigaction action = {.sa_handler = quiet, .sa_flags = SA_ONSTACK};
+    sigaction(SIGUSR2, &action, 0);
+    printf("%d %d\n", before, use(library));
   } else if (!strcmp(how, "few")) {
     open_it(path);
     printf("few\n");

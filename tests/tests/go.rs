@@ -212,6 +212,29 @@ fn a_library_in_go_is_covered_where_c_loads_it() {
     }
 }
 
+/// What keeps crashes gives the first thread a stack for handlers, unless it has one. Go's runtime asks the system itself
+/// whether it has, and could not do without the one it found.
+#[test]
+fn gos_runtime_keeps_the_stack_on_which_it_handles_signals() {
+    let program = compiled("go", "signalled.go", &[]).expect("built");
+    let loads = compiled("gcc", "loading.c", &["-pthread"]).expect("built");
+    let library = compiled("go", "shared.go", &["-buildmode=c-shared"]).expect("built");
+    for words in [vec![&program], vec![&loads, &library]] {
+        let run = |mut command: Command| {
+            let (program, rest) = words.split_first().expect("a program");
+            command.arg(program);
+            command.args(rest.first().map(|_| "handled")).args(rest);
+            complete(command, b"").expect("run")
+        };
+        let alone = run(Command::new("env"));
+        let covering = Covering::new().expect("a folder");
+        let got = run(covering.command(&["--crashes"]).expect("tomo"));
+        assert_eq!(String::from_utf8_lossy(&got.stderr), "");
+        assert_eq!(got.stdout, alone.stdout);
+        assert_eq!(got.status.code(), alone.status.code());
+    }
+}
+
 /// In which ways `tomo cover` is asked.
 const WAYS: &[&[&str]] = &[
     &["--level", "block"],

@@ -11,11 +11,13 @@
 //! what was kept before. Signals that are ignored, blocked, or handled by system calls of the
 //! program's own, are not seen; nor is a stack that overflows in a thread without a stack for its handlers, but
 //! for the first thread, which gets one unless it has. A program sees no trace of that stack, and loses it as
-//! soon as it asks for handlers on a stack of their own.
+//! soon as it asks for handlers on a stack of their own. One that asks the system itself which stack there is takes ours for its own,
+//! and could not do without it any more: Go's runtime does, so where it is in the program no stack is given, and one that comes later
+//! finds that ours stays (`take_stack_back`).
 
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use tomo_wire::PAGE;
 use tomo_wire::crash::SIGNALS;
@@ -23,6 +25,7 @@ use tomo_wire::crash::SIGNALS;
 use crate::crash::{self, Info};
 use crate::emulator;
 use crate::forked;
+use crate::loader::weak;
 use crate::system::{self, Action, Protection, Stack};
 use crate::trap::{self, DEFAULT, IGNORE, ON_STACK, RESET, RESTORER, WITH_INFO};
 
@@ -77,8 +80,16 @@ pub(crate) fn is_ours(signal: c_int) -> bool {
     wanted(signal).is_some()
 }
 
+/// Whether the program has Go's runtime in it: by the function through which C code gets into Go, which such programs export.
+fn is_of_go() -> bool {
+    weak!("crosscall2") != 0
+}
+
 /// Lets handlers of the first thread run on a stack of their own, unless they do.
 fn give_stack() {
+    if is_of_go() {
+        return;
+    }
     let none = |stack: &Stack| stack.flags & Stack::NONE != 0;
     if !system::handlers_stack().as_ref().is_some_and(none) {
         return;
@@ -118,8 +129,14 @@ pub(crate) unsafe fn hide_stack(old: *mut Stack) {
     }
 }
 
-/// The program asks for a handler on a stack of its own; it would not have had ours.
+/// The program asks for a handler on a stack of its own; it would not have had ours. Who asks first decides: if that is not the first
+/// thread, it may be Go's runtime, which a library brings along, in a thread of its own, and the first thread may take our stack for one
+/// of its own from then on.
 pub(crate) fn take_stack_back() {
+    static IS_DECIDED: AtomicBool = AtomicBool::new(false);
+    if IS_DECIDED.swap(true, Ordering::Relaxed) {
+        return;
+    }
     let ours = STACK.load(Ordering::Relaxed);
     let is_ours = |stack: &Stack| stack.start == ours;
     if ours != 0 && system::handlers_stack().as_ref().is_some_and(is_ours) {
