@@ -290,6 +290,29 @@ fn what_a_static_program_did_before_it_was_killed_is_known() {
     }
 }
 
+/// It comes to the program's process, which is there before the program is.
+#[test]
+fn a_signal_that_comes_before_a_static_program_begins_is_not_lost() {
+    let program = compiled("gcc", "patient.c", &["-O2", "-static"]).expect("built");
+    let cache = tempfile::tempdir().expect("a folder");
+    for _ in 0..30 {
+        let covering = Covering::cached_in(cache.path()).expect("a folder");
+        let mut command = covering.command(&[]).expect("tomo");
+        command.arg(&program).stdin(Stdio::piped());
+        let mut started = command.spawn().expect("run");
+        let children = format!("/proc/{0}/task/{0}/children", started.id());
+        let child = loop {
+            let child = std::fs::read_to_string(&children).expect("its children");
+            if let Ok(child) = child.trim().parse() {
+                break child;
+            }
+        };
+        kill(Pid::from_raw(child), Signal::SIGTERM).expect("it is there");
+        // What has lost it ends with its input, which this closes.
+        assert_eq!(started.wait().expect("an end").code(), Some(128 + 15));
+    }
+}
+
 /// What one has hit is gone for the next, and the record is that of both.
 #[test]
 fn static_programs_share_a_pool() {

@@ -11,7 +11,7 @@
 use std::io::{self, Write as _};
 use std::mem::zeroed;
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use std::process::{self, Command};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -77,6 +77,10 @@ static PLACES: [Place; MOST] = [const {
     }
 }; MOST];
 
+/// The process that passes on, and what it was to ignore, bit by bit.
+static OURS: AtomicI32 = AtomicI32::new(0);
+static IGNORED: AtomicU64 = AtomicU64::new(0);
+
 /// What was done with the signals before there was a program, and how many there are.
 struct Before {
     programs: usize,
@@ -109,6 +113,7 @@ impl Passing {
         PLACES[number].missed.store(0, Ordering::SeqCst);
         PLACES[number].process.store(STARTING, Ordering::SeqCst);
         if before.programs == 0 {
+            OURS.store(process::id() as i32, Ordering::SeqCst);
             let of_jobs: &[c_int] = match job::terminal() {
                 Ok(_) => &[],
                 Err(_) => &OF_JOBS,
@@ -117,6 +122,10 @@ impl Passing {
             let installed =
                 signals.filter_map(|signal| Some((*signal, handle_always(*signal, pass_on)?)));
             before.actions = installed.collect();
+            let ignored = before.actions.iter();
+            let ignored = ignored.filter(|(_, action)| action.sa_sigaction == libc::SIG_IGN);
+            let ignored = ignored.fold(0, |bits, (signal, _)| bits | bit(*signal));
+            IGNORED.store(ignored, Ordering::SeqCst);
         }
         before.programs += 1;
         Ok(Self(number))
@@ -248,8 +257,21 @@ pub(crate) fn set(signal: c_int, action: &sigaction) -> bool {
     unsafe { libc::sigaction(signal, action, ptr::null_mut()) == 0 }
 }
 
+/// A signal that was sent to a process that this one has made, and that has not become the program yet: the kernel does with it what it
+/// would do a moment later.
+fn take_at_start(signal: c_int) {
+    if IGNORED.load(Ordering::SeqCst) & bit(signal) == 0 {
+        reset(signal, Left::Default);
+        // SAFETY: it comes once this handler is left.
+        unsafe { libc::raise(signal) };
+    }
+}
+
 /// The handler.
 pub(crate) extern "C" fn pass_on(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
+    if process::id() as i32 != OURS.load(Ordering::SeqCst) {
+        return take_at_start(signal);
+    }
     // SAFETY: the kernel hands handlers of this kind what it knows of the signal.
     let info = unsafe { &*info };
     let interrupted = Errno::last_raw();
