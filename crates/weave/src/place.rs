@@ -26,6 +26,7 @@ use tomo_wire::plan::{Level, Tactic};
 use crate::block::{Decoded, Leaves, is_call};
 use crate::choose::{Choice, Costs, Fate};
 use crate::counts::Refusal;
+use crate::settle::may_trap;
 use crate::spots::{Ways, stays_away};
 use crate::tactics::trap::TRAP;
 use crate::tactics::{hop, prefixed, retarget, staying};
@@ -183,6 +184,7 @@ fn add(
     }
     let mut placer = Placer {
         stays: options.stays,
+        traps: options.traps,
         ..Placer::of(surroundings, function, &[])
     };
     let choice = Choice::of(function, surroundings.ways, options, || {
@@ -209,6 +211,8 @@ struct Placer<'a, 'g> {
     around: &'a Surroundings<'a>,
     exact: bool,
     stays: bool,
+    /// Whether an `int3` may be met.
+    traps: bool,
     status: Status,
     blocks: Vec<BlockView<'g>>,
     /// From where on the bytes of blocks are changed for something else, by number; nowhere if it is empty.
@@ -238,6 +242,7 @@ impl<'a, 'g> Placer<'a, 'g> {
             around,
             exact: function.status() == Status::Exact,
             stays: false,
+            traps: true,
             blocks: function.blocks().collect(),
             ceilings,
             status: function.status(),
@@ -363,10 +368,11 @@ impl<'a, 'g> Placer<'a, 'g> {
         for index in 0..self.blocks.len() {
             let window = self.choose(index, scratch);
             costs.blocks.push(match window {
+                Ok(window) if !self.traps && may_trap(window.tactic) => None,
                 Ok(window) if writes_word(window.tactic) => Some(2),
                 Ok(_) => Some(3),
                 Err(Refusal::Undecodable) => None,
-                Err(_) => Some(TRAP_COST),
+                Err(_) => self.traps.then_some(TRAP_COST),
             });
             let here = &scratch.here;
             costs

@@ -33,14 +33,15 @@ pub(crate) fn settle(units: &mut [Unit], gaps: &[Range], kept: &[Window]) -> usi
     probes
 }
 
-/// Gives up the probes at which an `int3` may be met: traps, and detours that are restored behind a
-/// hold. Returns how many have a probe.
+/// Whether an `int3` may be met at a probe: at traps, and at detours that are restored behind a hold.
+pub(crate) fn may_trap(tactic: Tactic) -> bool {
+    matches!(tactic, Tactic::Held | Tactic::HeldHop | Tactic::Trap)
+}
+
+/// Gives up the probes at which an `int3` may be met. Returns how many have a probe.
 pub(crate) fn without_traps(units: &mut [Unit], probes: usize) -> usize {
     for unit in &mut units[..probes] {
-        if matches!(
-            unit.window.tactic,
-            Tactic::Held | Tactic::HeldHop | Tactic::Trap
-        ) {
+        if may_trap(unit.window.tactic) {
             unit.window = Window::new(unit.window.start, Tactic::NoPlace);
             unit.refusal = Some(Refusal::NoSignals);
         }
