@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use tomo_export::words::{counted, some_of};
+use tomo_export::words::{grouped, some_of};
 use tomo_launch::{
     Choice, Chosen, Forks, Found, How, Images, Observed, Target, is_path, is_sanitized, modules,
 };
@@ -23,8 +23,9 @@ pub(crate) struct What {
     level: LevelName,
 
     /// Where probes go: to all units, or only to those from which the others follow. Either way the
-    /// result is the same, but for blocks in which a child crashed; fewer probes cost less where each
-    /// counts.
+    /// result is the same, but for blocks in which a child crashed, and where no probe may trap (static
+    /// programs, Go, the C library), which leaves fewer places to choose from; fewer probes cost less
+    /// where each counts.
     #[arg(long, value_enum, default_value_t = PlacementName::All)]
     placement: PlacementName,
 
@@ -163,12 +164,16 @@ fn leave_out_static(found: &mut Found) -> Result<()> {
         return Ok(());
     };
     let path = first.path.display();
-    let and_others = match others.len() {
-        0 => String::new(),
-        others => format!(", as {} are", counted(others as u64, "other", "others")),
+    let (and_others, they) = match others.len() {
+        0 => (String::new(), "it"),
+        1 => (", as is 1 other".into(), "them"),
+        others => (
+            format!(", as are {} others", grouped(others as u64)),
+            "them",
+        ),
     };
     let words = format!(
-        "{path}: is statically linked{and_others}, and observed only where `tomo cover` starts it"
+        "{path}: is statically linked{and_others}, and observed only where tomo itself starts {they}"
     );
     if found.chosen.is_empty() {
         bail!(words);

@@ -172,7 +172,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let program = arguments.program.as_ref();
     // What others start is armed by the agent.
     let program = program.map(|program| Target::find_dynamic(program, path));
-    let program = program.transpose()?;
+    let program = program.transpose().context("--program")?;
     let target = match Target::find(name, path) {
         Err(error) if error.is_missing() => {
             say!("tomo: {error}");

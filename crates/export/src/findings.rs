@@ -37,6 +37,8 @@ pub struct Findings {
     pub contradictions: usize,
     /// Whether any process was observed. As long as none was, nothing is known.
     pub observed: bool,
+    /// Whether runs carried a part of the probes each, so that what is unknown may be what none has carried yet.
+    pub by_parts: bool,
     /// Where functions start that run before anything can be armed.
     early: Vec<Address>,
 }
@@ -76,6 +78,7 @@ impl Findings {
             level: Level::Function,
             contradictions: 0,
             observed: false,
+            by_parts: false,
             early: located.resolvers(),
         }
     }
@@ -91,6 +94,7 @@ impl Findings {
             return Err(UnitError::Analysis { found });
         }
         self.level = self.level.max(plan.level);
+        self.by_parts |= group.by_parts;
         if group.is_unseen() {
             return Ok(());
         }

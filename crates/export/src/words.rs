@@ -147,7 +147,14 @@ impl Module {
             format!("{count} of {all} {what} ({})", percent(part, whole))
         });
         let parts: Vec<String> = parts.collect();
-        (!parts.is_empty()).then(|| format!("Could not be observed: {}.", parts.join(", ")))
+        let parts = parts.join(", ");
+        match (parts.as_str(), self.findings.by_parts) {
+            ("", _) => None,
+            (_, false) => Some(format!("Could not be observed: {parts}.")),
+            (_, true) => Some(format!(
+                "Not known: {parts}; no run has carried their probes so far, or they cannot be observed."
+            )),
+        }
     }
 
     fn inferred(&self) -> Option<String> {

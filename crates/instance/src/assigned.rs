@@ -25,6 +25,9 @@ pub enum NotAccepted {
         "the campaign observes another build: the program loads no module {0} at its start; a build of its own has a campaign of its own (`tomo campaign new`), and a module that comes later is to be named (--module PATH)"
     )]
     OtherBuild(String),
+    /// It may have, but one of its modules could not be looked at.
+    #[error("whether the program is of the campaign's build cannot be told: {0}")]
+    Unread(String),
     /// The module is the one, but woven otherwise.
     #[error(
         "the plan of {0} is not the collector's: the campaign was made with another version of tomo than this one, {version}; begin one with this version (`tomo campaign new`), or run the program with that one",

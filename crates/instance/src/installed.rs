@@ -18,6 +18,8 @@ pub(crate) struct Installed {
 /// Its modules.
 pub(crate) struct Modules {
     by_stem: BTreeMap<String, Observed>,
+    /// Why one of them is not known.
+    unread: Option<String>,
     /// Whether it has an address sanitizer.
     pub(crate) sanitized: bool,
 }
@@ -44,11 +46,18 @@ impl Installed {
         let names = names.chain(self.later.iter().cloned());
         let choice = Choice::Named(names.collect());
         let found = modules(&self.target, &choice).map_err(BakeError::Loader)?;
-        let observed = found.chosen.iter().filter_map(|one| Observed::of(one).ok());
-        Ok(Modules {
-            by_stem: observed.map(|one| (one.stem.clone(), one)).collect(),
+        let mut modules = Modules {
+            by_stem: BTreeMap::new(),
+            unread: None,
             sanitized: found.sanitized,
-        })
+        };
+        for one in &found.chosen {
+            match Observed::of(one) {
+                Ok(observed) => _ = modules.by_stem.insert(observed.stem.clone(), observed),
+                Err(error) => modules.unread = Some(format!("{}: {error}", one.path.display())),
+            }
+        }
+        Ok(modules)
     }
 
     /// Refuses where one of these builds is not among its modules.
@@ -71,6 +80,9 @@ impl Modules {
     /// Where there is none.
     pub(crate) fn find(&self, stem: &str) -> Result<&Observed, NotAccepted> {
         let found = self.by_stem.get(stem);
-        found.ok_or_else(|| NotAccepted::OtherBuild(stem.to_owned()))
+        found.ok_or_else(|| match &self.unread {
+            Some(why) => NotAccepted::Unread(why.clone()),
+            None => NotAccepted::OtherBuild(stem.to_owned()),
+        })
     }
 }

@@ -9,7 +9,7 @@
 //!   not observed but where they follow from others.
 //! - A process that it forks shares its text and its record. What it executes, be it itself, is another program, which is not observed.
 //! - Nobody gives it its text back where it would change that. So it cannot be made writable: what it shares with those that it forks, or
-//!   with all that use a pool, nobody changes but probes that vanish.
+//!   with all that use a pool or an installation of a fleet, nobody changes but probes that vanish.
 //!
 //! **Why the program does not notice.** When it is let go its registers and the signals that it blocks are what they were, the files by
 //! which the image was mapped are closed, and all that is new in its memory lies where nothing was. If anything fails before its text is mapped,
