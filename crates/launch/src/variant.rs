@@ -331,8 +331,8 @@ pub fn from_outside(
     }
     let is_alone = images.len() == 1;
     for carried in images {
-        let path = &carried.image;
-        let Some(stamp) = carried.stamp_as(target).map_err(io_at(path))? else {
+        let (path, program) = (&carried.image, &target.executable);
+        let Some(stamp) = carried.stamp_as(target).map_err(io_at(program))? else {
             continue;
         };
         let files = private::open(path, true).and_then(|file| Ok((file.try_clone()?, file)));
