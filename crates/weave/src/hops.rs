@@ -161,36 +161,73 @@ fn written(window: Window) -> (u64, u64) {
 /// What gives a place for a short jump or branch that ends at an address, and by way of which relays.
 type Take = fn(&mut Filling, Address, &mut [Address]) -> Option<Address>;
 
+/// What becomes of jumps beside a hop whose restoration would write its bytes, since it writes all of their word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    /// They are held.
+    Held,
+    /// Nothing: there is no hop.
+    Kept,
+    /// They become hops as well, or there is no hop.
+    Hop,
+}
+
+/// One round of giving out filling.
+#[derive(Clone, Copy)]
+pub(crate) struct Round {
+    take: Take,
+    beside: Beside,
+}
+
+impl Round {
+    /// Gives what is in reach.
+    const fn near(beside: Beside) -> Self {
+        let take: Take = |filling, end, _| filling.take(end);
+        Self { take, beside }
+    }
+
+    /// Gives what relays reach.
+    const fn far(beside: Beside) -> Self {
+        let take: Take = Filling::take_far;
+        Self { take, beside }
+    }
+}
+
+/// How filling is given out.
+pub(crate) const ROUNDS: &[Round] = &[Round::near(Beside::Held), Round::far(Beside::Held)];
+
+/// The same where nothing may be held: what is sure is not given up for what may be.
+pub(crate) const WITHOUT_TRAPS: &[Round] = &[
+    Round::near(Beside::Kept),
+    Round::far(Beside::Kept),
+    Round::near(Beside::Hop),
+];
+
 /// Serves the wishes of `units`, of which the first `probes` have windows that are in order and
 /// apart. Whether anything was given.
-pub(crate) fn give(units: &mut [Unit], probes: usize, filling: &mut Filling) -> bool {
-    let take: Take = |filling, end, _| filling.take(end);
-    let blocks = serve_blocks(&mut units[..probes], filling, take);
-    let edges = serve_edges(units, probes, filling, take);
+pub(crate) fn give(units: &mut [Unit], probes: usize, filling: &mut Filling, round: Round) -> bool {
+    let blocks = serve_blocks(&mut units[..probes], filling, round);
+    let edges = serve_edges(units, probes, filling, round);
     blocks || edges
 }
 
-/// Serves by way of relays those wishes that were not served.
-pub(crate) fn give_far(units: &mut [Unit], probes: usize, filling: &mut Filling) -> bool {
-    let take: Take = Filling::take_far;
-    let blocks = serve_blocks(&mut units[..probes], filling, take);
-    let edges = serve_edges(units, probes, filling, take);
-    blocks || edges
-}
-
-fn serve_blocks(probes: &mut [Unit], filling: &mut Filling, take: Take) -> bool {
+fn serve_blocks(probes: &mut [Unit], filling: &mut Filling, round: Round) -> bool {
     let mut given = false;
     for index in 0..probes.len() {
         let next = probes.get(index + 1).map(|next| next.window);
-        let unit = &mut probes[index];
+        let unit = &probes[index];
         let longer = Window::new(unit.window.start, hop::tactic(unit.window.start));
         if unit.wish != Wish::Block || next.is_some_and(|next| next.overlaps(longer)) {
+            continue;
+        }
+        if !make_way(probes, longer, filling, round.beside) {
             continue;
         }
         let Some(reached) = filling.reach_into(longer) else {
             continue;
         };
-        match take(filling, longer.end(), &mut unit.relays) {
+        let unit = &mut probes[index];
+        match (round.take)(filling, longer.end(), &mut unit.relays) {
             Some(slot) => {
                 serve(unit, longer, slot);
                 given = true;
@@ -201,7 +238,30 @@ fn serve_blocks(probes: &mut [Unit], filling: &mut Filling, take: Take) -> bool 
     given
 }
 
-fn serve_edges(units: &mut [Unit], probes: usize, filling: &mut Filling, take: Take) -> bool {
+/// Whether nothing beside `hop` is in its way, or what is has been made a hop too. Where nothing is held, it is not either.
+fn make_way(probes: &mut [Unit], hop: Window, filling: &mut Filling, beside: Beside) -> bool {
+    if beside == Beside::Held {
+        return true;
+    }
+    if hop.tactic == Tactic::HeldHop {
+        return false;
+    }
+    let near = in_word(probes, hop, |unit| unit.window);
+    let mut disturbed = probes[near]
+        .iter_mut()
+        .filter(|unit| hop.disturbs(unit.window));
+    disturbed.all(|unit| beside == Beside::Hop && spare(unit, filling))
+}
+
+/// Which of `all`, which are in order, have windows that begin in the word in which `window` begins.
+fn in_word<T>(all: &[T], window: Window, own: impl Fn(&T) -> Window) -> std::ops::Range<usize> {
+    let word = |window: Window| window.start.0 / WORD_BYTES;
+    let first = all.partition_point(|one| word(own(one)) < word(window));
+    let count = all[first..].partition_point(|one| word(own(one)) == word(window));
+    first..first + count
+}
+
+fn serve_edges(units: &mut [Unit], probes: usize, filling: &mut Filling, round: Round) -> bool {
     let windows: Vec<Window> = units[..probes].iter().map(|unit| unit.window).collect();
     let mut given = false;
     for unit in &mut units[probes..] {
@@ -211,7 +271,11 @@ fn serve_edges(units: &mut [Unit], probes: usize, filling: &mut Filling, take: T
         if unit.wish != Wish::Edge || near.any(|other| other.overlaps(window)) {
             continue;
         }
-        if let Some(slot) = take(filling, window.end(), &mut unit.relays) {
+        let beside = &windows[in_word(&windows, window, |other| *other)];
+        if round.beside != Beside::Held && beside.iter().any(|other| window.disturbs(*other)) {
+            continue;
+        }
+        if let Some(slot) = (round.take)(filling, window.end(), &mut unit.relays) {
             serve(unit, window, slot);
             given = true;
         }
@@ -227,7 +291,7 @@ pub(crate) fn give_own(placed: &mut Placed) {
     units.sort_by_key(|unit| (!unit.window.tactic.is_probe(), unit.window.start));
     let probes = units.partition_point(|unit| unit.window.tactic.is_probe());
     let mut filling = Filling::of(gaps, &units[..probes]);
-    if give(units, probes, &mut filling) {
+    if give(units, probes, &mut filling, ROUNDS[0]) {
         *gaps = filling.rest();
     }
 }
@@ -235,15 +299,24 @@ pub(crate) fn give_own(placed: &mut Placed) {
 /// Gives what is left to jumps that are held. A shorter window is in nobody's way.
 pub(crate) fn spare_holds(probes: &mut [Unit], filling: &mut Filling) {
     for unit in probes {
-        let start = unit.window.start;
-        if unit.window.tactic == Tactic::Held && hop::tactic(start) == Tactic::Hop {
-            let shorter = Window::new(start, Tactic::Hop);
-            let own = filling.take_own(unit.window, shorter.end());
-            if let Some(slot) = own.or_else(|| filling.take(shorter.end())) {
-                serve(unit, shorter, slot);
-            }
+        if unit.window.tactic == Tactic::Held {
+            spare(unit, filling);
         }
     }
+}
+
+/// Makes a hop of a jump, if there is filling for it.
+fn spare(unit: &mut Unit, filling: &mut Filling) -> bool {
+    let start = unit.window.start;
+    let hop = Window::new(start, Tactic::Hop);
+    // Behind a prefix there is no hop: it would come back into the midst of an instruction.
+    let whole = matches!(unit.window.tactic, Tactic::Quadword | Tactic::Held);
+    if !whole || hop::tactic(start) != hop.tactic {
+        return false;
+    }
+    let own = filling.take_own(unit.window, hop.end());
+    let slot = own.or_else(|| filling.take(hop.end()));
+    slot.inspect(|slot| serve(unit, hop, *slot)).is_some()
 }
 
 fn serve(unit: &mut Unit, window: Window, slot: Address) {

@@ -85,7 +85,7 @@ use zerocopy::IntoBytes as _;
 
 /// Raised whenever the same module and plan would be woven otherwise, so that no older image is
 /// taken for a new one.
-pub const WEAVE_VERSION: u32 = 31;
+pub const WEAVE_VERSION: u32 = 33;
 
 /// Which units get probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -179,10 +179,7 @@ pub fn weave(
     let ground = Ground::of(binary, bytes, model)?;
     let (text, around) = (&ground.text, ground.around());
     let place::Placed { mut units, gaps } = place::units(&around, &ground.graphs, options);
-    let mut probes = settle::settle(&mut units, &gaps, &[]);
-    if !options.traps {
-        probes = settle::without_traps(&mut units, probes);
-    }
+    let probes = settle::settle(&mut units, &gaps, &[], options.traps);
     let plan = image::plan(&units, probes, module, options.level, ANALYSIS_VERSION);
     let mut counts = Counts::default();
     for unit in &units {

@@ -291,17 +291,21 @@ impl<'a, 'g> Placer<'a, 'g> {
             .filter(|_| decoded)
             .and_then(|_| retarget::displacement(&branch))
             .map(|start| Window::new(start, Tactic::Retarget));
-        match self.wants[index] {
+        let decoded = match self.wants[index] {
             Fate::Probe => {
-                placed.units.push(self.place(index, scratch));
-                placed.gaps.extend(self.gap(block, &scratch.here));
+                let unit = self.place(index, scratch);
+                placed.units.push(unit);
+                unit.refusal != Some(Refusal::Undecodable)
             }
             Fate::Infer => {
-                placed
-                    .units
-                    .push(Unit::without(block.address(), Tactic::Inferred, None))
+                let unit = Unit::without(block.address(), Tactic::Inferred, None);
+                placed.units.push(unit);
+                self.decode(block, &mut scratch.here)
             }
-            Fate::Ignore => {}
+            Fate::Ignore => self.decode(block, &mut scratch.here),
+        };
+        if decoded {
+            placed.gaps.extend(self.gap(block, &scratch.here));
         }
         for (edge, fate) in edges {
             let unit = match fate {
@@ -368,7 +372,6 @@ impl<'a, 'g> Placer<'a, 'g> {
         for index in 0..self.blocks.len() {
             let window = self.choose(index, scratch);
             costs.blocks.push(match window {
-                Ok(window) if !self.traps && may_trap(window.tactic) => None,
                 Ok(window) if writes_word(window.tactic) => Some(2),
                 Ok(_) => Some(3),
                 Err(Refusal::Undecodable) => None,
@@ -403,7 +406,9 @@ impl<'a, 'g> Placer<'a, 'g> {
         };
         if unit.window.tactic.is_probe() {
             self.floor = self.floor.max(unit.end());
-            self.last = Some(unit.window);
+            // Of a trap that may not be, nothing is left unless it becomes a hop that is in nobody's way.
+            let real = self.traps || !may_trap(unit.window.tactic);
+            self.last = real.then_some(unit.window).or(self.last);
         }
         unit
     }
@@ -583,6 +588,7 @@ impl<'a, 'g> Placer<'a, 'g> {
         plain
             .map(|start| self.rate(start))
             .chain(prefixed.map(|start| self.rate_prefixed(start)))
+            .filter(|(_, window)| self.traps || !may_trap(window.tactic))
     }
 
     /// Where a jump fits.

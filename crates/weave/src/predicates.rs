@@ -134,7 +134,7 @@ impl Planned {
     fn settle(&mut self) {
         self.gaps.sort_unstable_by_key(|gap| gap.start());
         let kept = self.kept();
-        let units = settle(&mut self.units, &self.gaps, &kept);
+        let units = settle(&mut self.units, &self.gaps, &kept, true);
         let vanishes: HashSet<usize> = self.told.iter().copied().collect();
         for (at, row) in self.rows.iter_mut().enumerate() {
             if row.told() == Some(Told::Itself) && !vanishes.contains(&at) {

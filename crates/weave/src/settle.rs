@@ -15,22 +15,33 @@ use crate::place::{Unit, Wish};
 use crate::window::{Window, in_one_fetch};
 
 /// Sorts the units: those with a probe by window, then the others by address; gives out the filling. `kept` are
-/// windows that are changed for good, by address, none of which overlaps a unit's.
+/// windows that are changed for good, by address, none of which overlaps a unit's; `traps` is whether an `int3` may be met.
 /// Returns how many have a probe. O(n log n).
-pub(crate) fn settle(units: &mut [Unit], gaps: &[Range], kept: &[Window]) -> usize {
+pub(crate) fn settle(units: &mut [Unit], gaps: &[Range], kept: &[Window], traps: bool) -> usize {
     let mut probes = sort(units);
     if drop_overlapping(&mut units[..probes]) {
         probes = sort(units);
     }
     let mut filling = hops::Filling::of(gaps, &units[..probes]);
-    for give in [hops::give, hops::give_far] {
-        if give(units, probes, &mut filling) {
+    let rounds = if traps {
+        hops::ROUNDS
+    } else {
+        hops::WITHOUT_TRAPS
+    };
+    for round in rounds {
+        if hops::give(units, probes, &mut filling, *round) {
             probes = sort(units);
         }
     }
+    if !traps {
+        probes = without_traps(units, probes);
+    }
     hold_disturbed(&mut units[..probes], kept);
     hops::spare_holds(&mut units[..probes], &mut filling);
-    probes
+    match traps {
+        true => probes,
+        false => without_traps(units, probes),
+    }
 }
 
 /// Whether an `int3` may be met at a probe: at traps, and at detours that are restored behind a hold.
@@ -39,7 +50,7 @@ pub(crate) fn may_trap(tactic: Tactic) -> bool {
 }
 
 /// Gives up the probes at which an `int3` may be met. Returns how many have a probe.
-pub(crate) fn without_traps(units: &mut [Unit], probes: usize) -> usize {
+fn without_traps(units: &mut [Unit], probes: usize) -> usize {
     for unit in &mut units[..probes] {
         if may_trap(unit.window.tactic) {
             unit.window = Window::new(unit.window.start, Tactic::NoPlace);
@@ -110,5 +121,54 @@ fn move_before_prefix(unit: &mut Unit) {
     } else {
         unit.window = Window::new(start, Tactic::Trap);
         unit.refusal = Some(Refusal::CrossesFetch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A jump at 0x1003, in one word; and a block at 0x1000, of which a short jump alone would fit.
+    fn neighbours() -> Vec<Unit> {
+        let sure = Window::new(Address(0x1003), Tactic::Quadword);
+        let short = Window::new(Address(0x1000), Tactic::Trap);
+        let wishing = Unit {
+            wish: Wish::Block,
+            ..Unit::block(Address(0x1000), short, Some(Refusal::TooShort))
+        };
+        vec![wishing, Unit::block(Address(0x1003), sure, None)]
+    }
+
+    /// The tactics of the units, by address, with so much filling behind them.
+    fn settled(traps: bool, filling: u64) -> Vec<Tactic> {
+        let gap = Range::new(Address(0x1010), Address(0x1010 + filling)).expect("a range");
+        let mut units = neighbours();
+        settle(&mut units, &[gap], &[], traps);
+        units.sort_by_key(|unit| unit.from);
+        units.iter().map(|unit| unit.window.tactic).collect()
+    }
+
+    #[test]
+    fn what_stands_behind_a_prefix_becomes_no_hop() {
+        let gap = Range::new(Address(0x1020), Address(0x1040)).expect("a range");
+        let mut units = neighbours();
+        units[1].window = Window::new(Address(0x1003), Tactic::Prefixed);
+        settle(&mut units, &[gap], &[], false);
+        let tactics: Vec<Tactic> = units.iter().map(|unit| unit.window.tactic).collect();
+        assert_eq!(tactics, [Tactic::Prefixed, Tactic::NoPlace]);
+    }
+
+    #[test]
+    fn where_traps_may_be_a_jump_is_held_beside_one() {
+        assert_eq!(settled(true, 0), [Tactic::Trap, Tactic::Held]);
+        assert_eq!(settled(true, 5), [Tactic::Hop, Tactic::Held]);
+        assert_eq!(settled(true, 10), [Tactic::Hop, Tactic::Hop]);
+    }
+
+    #[test]
+    fn where_no_trap_may_be_what_is_sure_is_not_given_up() {
+        assert_eq!(settled(false, 0), [Tactic::NoPlace, Tactic::Quadword]);
+        assert_eq!(settled(false, 5), [Tactic::NoPlace, Tactic::Hop]);
+        assert_eq!(settled(false, 10), [Tactic::Hop, Tactic::Hop]);
     }
 }

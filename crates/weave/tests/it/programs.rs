@@ -6,7 +6,7 @@ use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build, compiled};
 use tomo_weave::{Asked, Options, Placement};
 use tomo_wire::chains::Functions;
 use tomo_wire::disposal::DisposalsView;
-use tomo_wire::plan::{PlanView, Tactic};
+use tomo_wire::plan::{Entry, PlanView, Tactic};
 use tomo_wire::predicates::{Predicates, Recorded, Told};
 
 use crate::moved;
@@ -23,6 +23,12 @@ fn prove(name: &str, program: &Program) {
         assert_eq!(checked.windows, plan.header.probes.get() as usize);
         assert_eq!(woven.counts.units() as usize, plan.units.len());
         assert_eq!(woven.header.plan.get(), plan.name);
+        let may_trap = [Tactic::Trap, Tactic::Held, Tactic::HeldHop].map(|tactic| tactic as u32);
+        let traps = |unit: &Entry| may_trap.contains(&unit.tactic.get());
+        assert!(
+            options.traps || !plan.units.iter().any(traps),
+            "{name}, {options:?}"
+        );
         // Fewer probes, and as many units.
         let same = *units.entry(options.level).or_insert(plan.units.len());
         assert_eq!(same, plan.units.len(), "{name}, {options:?}");

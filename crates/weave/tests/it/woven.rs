@@ -22,15 +22,19 @@ pub(crate) struct Program {
 
 /// What is observed, and how: all there are.
 pub(crate) fn all_options() -> impl Iterator<Item = Options> {
+    // Of what stays, whether there may be traps besides makes no difference to what is to be proven.
     let ways = [
-        (Placement::All, false),
-        (Placement::Reduced, false),
-        (Placement::All, true),
+        (Placement::All, false, true),
+        (Placement::Reduced, false, true),
+        (Placement::All, false, false),
+        (Placement::Reduced, false, false),
+        (Placement::All, true, true),
     ];
     Level::ALL.into_iter().flat_map(move |level| {
-        ways.map(|(placement, stays)| Options {
+        ways.map(|(placement, stays, traps)| Options {
             placement,
             stays,
+            traps,
             ..Options::of(level)
         })
     })
