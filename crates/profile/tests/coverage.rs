@@ -136,6 +136,79 @@ proptest! {
     }
 }
 
+/// Adds the nodes of the subdivision that one activation passes: it ends where it may, or goes round for ever.
+fn activation(entropy: &mut Entropy<'_>, graph: &FlowGraph, stops: &[bool], ran: &mut [bool]) {
+    let blocks = graph.node_count();
+    let mut node = graph.entry();
+    let mut turned = vec![false; blocks];
+    for step in 0.. {
+        ran[node.index()] = true;
+        let may_end = graph.is_exit(node) || stops[node.index()];
+        let hops: Vec<_> = graph.out_edges(node).collect();
+        if hops.is_empty() || (may_end && entropy.below(2) == 0) {
+            return;
+        }
+        let hop = hops[entropy.below(hops.len())];
+        // After some steps it does at each node what it did there before, so that a node met again is one of a loop.
+        if step >= 8 && std::mem::replace(&mut turned[node.index()], true) {
+            return;
+        }
+        ran[blocks + hop.edge.index()] = true;
+        node = hop.node;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    #[test]
+    fn what_is_said_of_edges_is_true_of_runs_that_never_end(
+        bytes in prop::collection::vec(any::<u8>(), 0..160),
+        probes in any::<u64>(),
+    ) {
+        let mut entropy = Entropy::new(&bytes);
+        let graph = generate(&mut entropy, 7);
+        let stops: Vec<bool> = graph.nodes().map(|_| entropy.below(4) == 1).collect();
+        let flow = Flow::new(&graph, Ending::AtStops, |node| stops[node.index()]);
+        let divided = Subdivision::of(&flow).expect("small");
+        let mut ran = vec![false; divided.flow().node_count()];
+        for _ in 0..=entropy.below(3) {
+            activation(&mut entropy, &graph, &stops, &mut ran);
+        }
+        let reading = read(divided.flow(), |node| {
+            match (probes >> (node.0 % 64) & 1, ran[node.index()]) {
+                (0, _) => Mark::None,
+                (_, false) => Mark::Silent,
+                (_, true) => Mark::Hit,
+            }
+        });
+        prop_assert_eq!(reading.trust, Trust::AsPromised);
+        for node in divided.flow().nodes() {
+            let claimed = match reading.verdicts[node.index()] {
+                Verdict::Ran(_) => Some(true),
+                Verdict::NotRun(_) => Some(false),
+                Verdict::Unknown => None,
+            };
+            prop_assert!(claimed.is_none_or(|claim| claim == ran[node.index()]), "{:?}", divided.unit(node));
+        }
+    }
+}
+
+#[test]
+fn a_loop_whose_last_test_never_fails_went_on_by_it() {
+    // 1 is the loop's head; 2 goes round at once, or by 3, which did not run.
+    let graph = graph(5, &[(0, 1), (1, 2), (1, 4), (2, 3), (2, 1), (3, 1)]);
+    let divided = Subdivision::of(&Flow::new(&graph, Ending::AtStops, |_| false)).expect("small");
+    let reading = read(divided.flow(), |node| match divided.unit(node) {
+        Unit::Edge(_) => Mark::None,
+        Unit::Block(NodeId(3)) => Mark::Silent,
+        Unit::Block(_) => Mark::Hit,
+    });
+    let round = divided.node(Unit::Edge(tomo_graph::EdgeId(4)));
+    let said = reading.verdicts[round.index()];
+    assert_eq!(said, Verdict::Ran(Basis::InferredIfWhole));
+}
+
 fn graph(nodes: usize, edges: &[(u32, u32)]) -> FlowGraph {
     let edges = edges.iter().map(|&(from, to)| (NodeId(from), NodeId(to)));
     FlowGraph::new(nodes, NodeId(0), edges).expect("a graph")

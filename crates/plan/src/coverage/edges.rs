@@ -2,7 +2,8 @@
 //!
 //! Source: the reduction is folklore (BL94 §2 treats both kinds of probes on one graph); Agrawal,
 //! POPL 1994, §4, has it for branch coverage. An edge counts as run if control went along it to the
-//! first byte of its target. So no walk stops on an edge, whatever the [`Ending`]: the only edge
+//! first byte of its target. So no walk stops on an edge, whatever the [`Ending`], but on those that close loops: what
+//! stands for an endless walk ends on an edge that it passes again and again, not before it. The only edge
 //! into a block shares the block's fate even if runs are cut anywhere, and needs no probe of its
 //! own; nor does the only edge out of a block where control cannot stop. What is left are critical
 //! edges, and edges from stops into joins. O((n + m) log n).
@@ -42,10 +43,14 @@ impl Subdivision {
             .zip(graph.edges())
             .flat_map(|(node, &(from, to))| [(from, node), (node, to)]);
         let divided = FlowGraph::new(blocks + edges, graph.entry(), halves)?;
-        let stops = divided
+        let mut stops: Vec<bool> = divided
             .nodes()
             .map(|node| node.index() < blocks && flow.is_exit(node))
             .collect();
+        for (latch, edge) in flow.loops() {
+            stops[latch.index()] = false;
+            stops[blocks + edge.index()] = true;
+        }
         Ok(Self {
             flow: Flow::closed(Cow::Owned(divided), flow.ending(), stops),
             blocks: blocks as u32,

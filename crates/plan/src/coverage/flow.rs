@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use tomo_graph::{DepthFirst, FlowGraph, Graph, GraphError, Hop, NodeId, WithExit};
+use tomo_graph::{DepthFirst, EdgeId, FlowGraph, Graph, GraphError, Hop, NodeId, WithExit};
 
 /// Where an activation of a function may end. Each allows all that the next one allows.
 ///
@@ -27,18 +27,34 @@ pub struct Flow<'g> {
     graph: Cow<'g, FlowGraph>,
     ending: Ending,
     stops: Vec<bool>,
+    /// Retreating edges out of nodes that are stops for no other reason, with these nodes.
+    loops: Vec<(NodeId, EdgeId)>,
 }
 
 impl<'g> Flow<'g> {
     /// The executions of `graph` under `ending`; `may_stop` is asked for [`Ending::AtStops`].
     /// O(nodes + edges).
     pub fn new(graph: &'g FlowGraph, ending: Ending, may_stop: impl Fn(NodeId) -> bool) -> Self {
-        let stops = match ending {
+        let exits = graph.nodes().map(|node| graph.is_exit(node));
+        let mut stops: Vec<bool> = match ending {
             Ending::Anywhere => vec![true; graph.node_count()],
-            Ending::AtStops => with_latches(graph, may_stop),
-            Ending::AtExits => graph.nodes().map(|node| graph.is_exit(node)).collect(),
+            Ending::AtStops => exits
+                .zip(graph.nodes())
+                .map(|(exit, node)| exit || may_stop(node))
+                .collect(),
+            Ending::AtExits => exits.collect(),
         };
-        Self::closed(Cow::Borrowed(graph), ending, stops)
+        let loops = match ending {
+            Ending::AtStops => loops(graph, &stops),
+            Ending::Anywhere | Ending::AtExits => Vec::new(),
+        };
+        for (latch, _) in &loops {
+            stops[latch.index()] = true;
+        }
+        Self {
+            loops,
+            ..Self::closed(Cow::Borrowed(graph), ending, stops)
+        }
     }
 
     /// The flow of a graph with known stops, to which endless regions add theirs.
@@ -47,6 +63,7 @@ impl<'g> Flow<'g> {
             graph,
             ending,
             stops,
+            loops: Vec::new(),
         };
         if ending != Ending::Anywhere {
             let endless = WithExit::of(&flow).endless().to_vec();
@@ -61,6 +78,12 @@ impl<'g> Flow<'g> {
     #[must_use]
     pub fn graph(&self) -> &FlowGraph {
         &self.graph
+    }
+
+    /// The edges on which walks stop for loops that may be endless, with the nodes that stand for them here: those out of
+    /// which they lead.
+    pub(super) fn loops(&self) -> &[(NodeId, EdgeId)] {
+        &self.loops
     }
 
     /// What is promised of runs.
@@ -111,19 +134,17 @@ fn reach(graph: &FlowGraph, from: NodeId, seen: &mut [bool]) {
     }
 }
 
-/// Where control may stop if calls may not return and loops not end. An endless walk passes some
-/// retreating edge again and again, so what it runs, some finite walk to that edge's source runs.
-fn with_latches(graph: &FlowGraph, may_stop: impl Fn(NodeId) -> bool) -> Vec<bool> {
+/// The retreating edges out of nodes that are no stops. An endless walk passes some retreating edge again and again, so what it
+/// runs, some finite walk that ends on that edge runs.
+fn loops(graph: &FlowGraph, stops: &[bool]) -> Vec<(NodeId, EdgeId)> {
     let walk = DepthFirst::of(graph);
-    let latch = |node| {
-        graph
-            .out_edges(node)
-            .any(|hop| walk.is_retreating(node, hop))
-    };
-    graph
-        .nodes()
-        .map(|node| graph.is_exit(node) || may_stop(node) || latch(node))
-        .collect()
+    let mut loops = Vec::new();
+    for latch in graph.nodes().filter(|node| !stops[node.index()]) {
+        let hops = graph.out_edges(latch);
+        let retreating = hops.filter(|hop| walk.is_retreating(latch, *hop));
+        loops.extend(retreating.map(|hop| (latch, hop.edge)));
+    }
+    loops
 }
 
 impl Graph for Flow<'_> {
