@@ -158,3 +158,32 @@ fn lines_that_go_on_where_ways_join_ran() {
         }
     }
 }
+
+/// Instructions may be executed before the statement that they are of is reached, which then never is.
+#[test]
+fn lines_of_which_instructions_were_moved_away_did_not_run() {
+    let source = include_str!("../programs/hoisted.c");
+    let never: Vec<usize> = (1..)
+        .zip(source.lines())
+        .filter(|(_, line)| line.ends_with("// never"))
+        .map(|(number, _)| number)
+        .collect();
+    assert_eq!(never.len(), 5);
+    for compiler in ["gcc", "clang-19"] {
+        for level in ["-O0", "-O1", "-Os", "-O2", "-O3"] {
+            let program = compiled(compiler, "hoisted.c", &[level, "-g"]).expect("built");
+            for lines in [covered(&program, &[], &[]), counted(&program)] {
+                let said = |number: &usize| {
+                    let start = format!("DA:{number},");
+                    lines.iter().find_map(|line| line.strip_prefix(&start))
+                };
+                let said: Vec<&str> = never.iter().filter_map(said).collect();
+                assert!(!said.is_empty(), "{compiler} {level}: {lines:?}");
+                assert!(
+                    said.iter().all(|hits| *hits == "0"),
+                    "{compiler} {level}: {lines:?}"
+                );
+            }
+        }
+    }
+}

@@ -103,8 +103,8 @@ impl Counted {
         Ok(files)
     }
 
-    /// How often each line of a function ran: as often as that of its blocks which ran most, or, if none of these ran, of those in which
-    /// code of it goes on.
+    /// How often each line of a function ran: as often as that of its blocks which ran most, or, if none of these ran, of those that
+    /// go on with it.
     fn line_counts_of(&self, function: &Written<'_, '_>) -> BTreeMap<Position, LineCount> {
         let mut lines = BTreeMap::new();
         for (block, count) in function.view.blocks().zip(&function.counts.blocks) {
@@ -115,7 +115,8 @@ impl Counted {
         }
         let mut further: BTreeMap<Position, u64> = BTreeMap::new();
         for (block, count) in function.view.blocks().zip(&function.counts.blocks) {
-            if let Some((position, count)) = self.start(block).zip(*count) {
+            let line = self.located.lines().goes_on(block);
+            if let Some((position, count)) = line.zip(*count) {
                 let most = further.entry(position).or_default();
                 *most = count.max(*most);
             }

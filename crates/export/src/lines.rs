@@ -59,6 +59,11 @@ impl Lines {
         first.copied().flatten()
     }
 
+    /// The line that a block goes on with, if it does.
+    pub(crate) fn goes_on(&self, block: BlockView<'_>) -> Option<Position> {
+        self.found.goes_on(self.rank_of(block))
+    }
+
     /// What a block begins with: of a function's first, its own line, whatever was inlined there.
     pub(crate) fn begin(&self, block: BlockView<'_>) -> Option<Position> {
         self.found.begin(self.rank_of(block))

@@ -94,12 +94,18 @@ fn rows(program: &Program) -> Vec<Row> {
     text.lines().filter_map(row).collect()
 }
 
-/// The row in whose code `address` lies.
-fn covering(rows: &[Row], address: u64) -> Option<&Row> {
-    let pairs = rows.windows(2);
-    let mut covering = pairs
-        .filter(|pair| !pair[0].ends && pair[0].address <= address && address < pair[1].address);
-    covering.next().map(|pair| &pair[0])
+/// The line that code at `address` goes on with: that of the row in whose code it lies, where that begins before or
+/// has the line of the row before it.
+fn goes_on(rows: &[Row], address: u64) -> Option<(String, u32)> {
+    let covers =
+        |pair: &[Row]| !pair[0].ends && pair[0].address <= address && address < pair[1].address;
+    let at = rows.windows(2).position(covers)?;
+    let before = rows[..at].iter().rev();
+    let mut before = before.take_while(|row| !row.ends);
+    let before = before.find_map(|row| row.place.as_ref());
+    let same = before == rows[at].place.as_ref();
+    let place = rows[at].place.clone();
+    place.filter(|_| same || rows[at].address < address)
 }
 
 /// Numbers that look like chance, the same each time.
@@ -146,8 +152,7 @@ fn check(flags: &[&str]) {
             }
         }
         for (_, block) in blocks.iter().enumerate().filter(|(index, _)| hit(*index)) {
-            let row = covering(&rows, block.start);
-            let Some(place) = row.and_then(|row| row.place.clone()) else {
+            let Some(place) = goes_on(&rows, block.start) else {
                 continue;
             };
             if begun.contains(&(block.function, place.clone())) {

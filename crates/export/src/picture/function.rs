@@ -95,7 +95,7 @@ pub(super) fn read(
     read
 }
 
-/// Lines that begin in one block and of which code goes on in another ran if that did.
+/// Lines that begin in one block and with which another goes on ran if that did.
 fn lift(
     lines: &mut [(Position, Finding)],
     function: FunctionView<'_>,
@@ -104,11 +104,9 @@ fn lift(
 ) {
     for block in function.blocks() {
         let found = of_block(block);
-        let first = source
-            .lines
-            .first(block)
-            .filter(|_| found.ran() == Some(true));
-        let Some(position) = first.and_then(|first| source.shown(first)) else {
+        let line = source.lines.goes_on(block);
+        let line = line.filter(|_| found.ran() == Some(true));
+        let Some(position) = line.and_then(|line| source.shown(line)) else {
             continue;
         };
         if let Ok(at) = lines.binary_search_by_key(&position, |line| line.0) {

@@ -10,6 +10,10 @@
 //! first statement what the block *begins* with: of a function, its own line, and not that of a body that was inlined there.
 //! Where such a body has the only row (LLVM) and is written in another file, the block begins with the line of the call.
 //!
+//! A block *goes on* with the line of its first byte where the row before has it too, or no row begins there: LLVM states a
+//! line once for all code of it that follows, also behind code of no line. GCC also has rows, without `is_stmt`, for single instructions that it has
+//! moved to before or behind where their statement is; that these are executed says nothing of it.
+//!
 //! The line programs are run once each, several at a time, like those of [`lines()`](super::lines()).
 //! Linear in the sections, plus sorting what is found.
 
@@ -39,6 +43,8 @@ pub struct BlockLines {
     pub last: Vec<Option<Position>>,
     /// What blocks begin with, by block, where that is not what their first byte comes from.
     begun: Vec<(u32, Position)>,
+    /// Blocks that begin with a row of another line than the row before, ascending.
+    turned: Vec<u32>,
     /// What could not be read.
     pub warnings: Vec<Warning>,
 }
@@ -61,6 +67,14 @@ impl BlockLines {
             Some(at) => self.begun.get(at).map(|&(_, position)| position),
             None => self.first.get(block).copied().flatten(),
         }
+    }
+
+    /// The line that the block with this index goes on with, if it does.
+    #[must_use]
+    pub fn goes_on(&self, block: usize) -> Option<Position> {
+        let number = u32::try_from(block).ok()?;
+        let turns = self.turned.binary_search(&number).is_ok();
+        self.first.get(block).copied()?.filter(|_| !turns)
     }
 
     /// Whether no line belongs to any block.
@@ -87,6 +101,7 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
     let ends = ends(blocks);
     let mut answer = Answer::new(Files::new(sections), ends.len());
     let (mut found, mut begun, mut entered) = (Vec::new(), Vec::new(), Vec::new());
+    let mut turned = Vec::new();
     for batch in programs.chunks(BATCH) {
         let read: Vec<_> = batch
             .par_iter()
@@ -96,6 +111,7 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
             match result {
                 Ok((covered, stated, inlined)) => {
                     answer.add(&covered);
+                    turned.extend(&stated.turned);
                     stated.add_to([&mut found, &mut begun, &mut entered], &mut answer.files);
                     if let Err(error) = inlined {
                         let at = offset_of(&program.open.unit.header) as u64;
@@ -113,10 +129,13 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
     if let Some((Both(covered, stated), path)) = sections.drive_go(Both::new(blocks, &ends)) {
         answer.add(&covered.finish(&path));
         let to = [&mut found, &mut begun, &mut entered];
-        stated.finish(&path).add_to(to, &mut answer.files);
+        let stated = stated.finish(&path);
+        turned.extend(&stated.turned);
+        stated.add_to(to, &mut answer.files);
     }
     found.par_sort_unstable();
     found.dedup();
+    turned.sort_unstable();
     let Answer { at, files, .. } = answer;
     let at = |address: u64| at[ends.partition_point(|it| it.0 < address)];
     let place = |byte: fn(Range) -> Option<u64>| {
@@ -131,6 +150,7 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
         last: place(last_byte),
         starts: starts(&found, blocks.len()),
         begun,
+        turned,
         statements: found.into_iter().map(|(_, position)| position).collect(),
         files: files.finish(&mut troubles),
         warnings: troubles.into_warnings(),
@@ -234,8 +254,9 @@ impl<'q> Both<'q> {
 impl Sink for Both<'_> {
     fn row(&mut self, address: u64, row: Option<Row>) {
         self.0.row(address, row);
-        if let Some(row) = row {
-            self.1.row(address, row);
+        match row {
+            Some(row) => self.1.row(address, row),
+            None => self.1.before = None,
         }
     }
 
@@ -256,6 +277,10 @@ struct Statements<'q> {
     begun: Vec<Stating>,
     /// Calls whose bodies are entered at the first byte of a block.
     entered: Vec<Stating>,
+    /// File and line of the last row that has a line.
+    before: Option<(u64, u64)>,
+    /// Blocks with a row at their first byte, and whether the row before the last of these has another line.
+    turned: Vec<(u32, bool)>,
 }
 
 /// Block, file as the program numbers it, line.
@@ -270,6 +295,8 @@ impl<'q> Statements<'q> {
             opening: None,
             begun: Vec::new(),
             entered: Vec::new(),
+            before: None,
+            turned: Vec::new(),
         }
     }
 
@@ -283,6 +310,27 @@ impl<'q> Statements<'q> {
         let found = self.state(address, row);
         if self.opening.is_none() {
             self.opening = found.filter(|it| it.1).map(|it| (address, it.0));
+        }
+        self.turn(address, row);
+    }
+
+    /// Notes whether a block begins with another line than that of the row before. Code of no line in between is in nobody's way.
+    fn turn(&mut self, address: u64, row: Row) {
+        if row.line == 0 {
+            return;
+        }
+        let line = (row.file, row.line);
+        let turned = self.before.replace(line) != Some(line);
+        let begins = |block: &u32| {
+            let block = self.blocks.get(*block as usize);
+            block.is_some_and(|block| block.start().0 == address)
+        };
+        let Some(block) = self.find(Address(address)).filter(begins) else {
+            return;
+        };
+        match self.turned.last_mut().filter(|last| last.0 == block) {
+            Some(last) => last.1 = turned,
+            None => self.turned.push((block, turned)),
         }
     }
 
@@ -323,6 +371,12 @@ impl<'q> Statements<'q> {
             found: self.found,
             begun: self.begun,
             entered: self.entered,
+            turned: self
+                .turned
+                .into_iter()
+                .filter(|it| it.1)
+                .map(|it| it.0)
+                .collect(),
         }
     }
 }
@@ -333,6 +387,7 @@ struct Stated {
     found: Vec<Stating>,
     begun: Vec<Stating>,
     entered: Vec<Stating>,
+    turned: Vec<u32>,
 }
 
 impl Stated {
