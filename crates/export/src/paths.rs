@@ -62,7 +62,13 @@ impl Replacement {
         });
         let rest = rests.next()?;
         self.used.store(true, Ordering::Relaxed);
-        Some(format!("{}{rest}", self.to))
+        // A folder's name is one with a slash behind it or without, on either side.
+        let apart = path[..path.len() - rest.len()].ends_with('/');
+        let between = match apart && !self.to.is_empty() && !self.to.ends_with('/') {
+            true => "/",
+            false => "",
+        };
+        Some(format!("{}{between}{rest}", self.to))
     }
 }
 
@@ -256,6 +262,10 @@ mod tests {
             (".:/here", "/home/me/a[b]/x.c", "/here/x.c"),
             (".:/here", "/elsewhere/x.c", "/elsewhere/x.c"),
             ("/:/top/", "/x.c", "/top/x.c"),
+            ("/build/:/here", "/build/x.c", "/here/x.c"),
+            ("/build/:/here/", "/build/x.c", "/here/x.c"),
+            ("/build/:", "/build/x.c", "x.c"),
+            ("/build:/here/", "/build/x.c", "/here/x.c"),
         ] {
             assert_eq!(renamed(replace, path), expected, "{replace} of {path}");
         }

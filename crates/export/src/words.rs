@@ -141,6 +141,15 @@ impl Module {
             parts.push(("blocks", unobserved.blocks));
             parts.push(("bytes of text", unobserved.bytes));
         }
+        if self.findings.level == Level::Edge {
+            let sides = self
+                .functions
+                .iter()
+                .map(|function| function.totals.branches);
+            let sides = sides.fold(Tally::default(), |all, more| all + more);
+            let all = sides.known() + sides.unknown;
+            parts.push(("sides of branches", (sides.unknown, all)));
+        }
         let parts = parts.into_iter().filter(|(_, (part, _))| *part > 0);
         let parts = parts.map(|(what, (part, whole))| {
             let (count, all) = (grouped(part), grouped(whole));
