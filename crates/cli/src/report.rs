@@ -247,6 +247,10 @@ impl Show {
         if !paths.takes_unknown() && picture.files.is_empty() {
             say!("tomo: no source file matches --include");
         }
+        for program in gatherer.unused_programs() {
+            let program = program.display();
+            say!("tomo: --program {program}: none of the records that are shown is of this file");
+        }
         for replacement in paths.unused() {
             say!("tomo: no source file's name begins as in --replace-src-path {replacement}");
         }

@@ -92,6 +92,9 @@ pub fn locate<'p>(
     for path in candidates {
         match identify(path) {
             Ok(found) if found == Some(id) => return open(id, path, cache, progress),
+            Ok(Some(found)) if found.name() == id.name() => {
+                gone = Some((path, CHANGED.to_owned()));
+            }
             Ok(_) => gone = Some((path, "is another build by now".to_owned())),
             // Of two disappointments, another build is the more telling one.
             Err(error) if gone.is_none() => gone = Some((path, plain(&error))),
@@ -108,6 +111,9 @@ pub fn locate<'p>(
         None => ModuleError::Unknown(name),
     })
 }
+
+/// Said of a file with the build id that is looked for and other contents.
+const CHANGED: &str = "was stripped or changed otherwise since, though its build id is the same";
 
 /// Which module the file at `path` is.
 fn identify(path: &Path) -> std::io::Result<Option<ModuleId>> {

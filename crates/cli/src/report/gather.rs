@@ -113,6 +113,13 @@ impl<'g> Gatherer<'g> {
         }
     }
 
+    /// The files that were named as programs, of which none is one of the modules that are shown.
+    pub(super) fn unused_programs(&self) -> impl Iterator<Item = &Path> {
+        let is_used = |path: &Path| self.modules.values().any(|located| located.path == path);
+        let named = self.source.programs.iter().map(PathBuf::as_path);
+        named.filter(move |path| !self.source.passing && !is_used(path))
+    }
+
     /// Says what is left out.
     fn leave_out(&mut self, words: String) {
         self.is_incomplete = true;

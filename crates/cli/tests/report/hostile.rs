@@ -214,6 +214,28 @@ fn programs_that_changed() {
     assert_eq!(moved, bench.table(&expected));
 }
 
+/// The build id stays when a program is stripped.
+#[test]
+fn stripped_since() {
+    let bench = Bench::new();
+    let program = bench.sample();
+    bench.run("out", 1, &program, &Seen::blocks(&RAN));
+    fs::copy(&program.path, bench.path("whole")).expect("copied");
+    let mut strip = Command::new("strip");
+    let status = strip.arg(&program.path).status();
+    assert!(status.expect("strip (Debian package binutils)").success());
+    let said = bench.tomo(&["report", "out"]);
+    assert_eq!(said.code, Some(2));
+    let words = "sample: was stripped or changed otherwise since, though its build id is the same";
+    assert!(said.err.contains(words), "{}", said.err);
+    let report = ["report", "out", "--program", "./whole", "--program"];
+    let said = bench.tomo(&[&report[..], &[env!("CARGO_BIN_EXE_tomo")]].concat());
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let words = "tomo: none of the records that are shown is of this file";
+    assert_eq!(said.err.matches("none of the records").count(), 1);
+    assert!(said.err.contains(words), "{}", said.err);
+}
+
 /// Units that the module does not have.
 #[test]
 fn plans_of_something_else() {
