@@ -1,6 +1,7 @@
 //! What was prepared, and cannot be used: by another build of tomo, or not to the end.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Output;
 
 use tomo_protocol::{Assignment, Name};
 use tomo_wire::report::name_of_plans;
@@ -136,18 +137,27 @@ fn who_waits_waits_for_a_collector_that_is_not_there_yet() {
     }
 }
 
+/// A copy of the program, which may be replaced.
+fn install(site: &Site) -> PathBuf {
+    let installed = site.state("installed");
+    std::fs::copy(site.program, &installed).expect("installed");
+    installed
+}
+
+/// What comes of a run of `installed` with these flags.
+fn run_installed(site: &Site, stub: &Stub, installed: &Path, flags: &[&str]) -> Output {
+    let mut command = site.tomo(&stub.url(), "s", flags);
+    command.arg("--").arg(installed);
+    finish(command, "ab")
+}
+
 /// An update of the program leaves what was prepared for the build before it, whole and of no use.
 #[test]
 fn a_program_that_was_replaced_since_is_said_not_to_be_observed() {
     for site in Site::each() {
         let stub = Stub::new(Some(lasting(&site)));
-        let (installed, update) = (site.state("installed"), site.state("update"));
-        std::fs::copy(site.program, &installed).expect("installed");
-        let run = |flags: &[&str]| {
-            let mut command = site.tomo(&stub.url(), "s", flags);
-            command.arg("--").arg(&installed);
-            finish(command, "ab")
-        };
+        let (installed, update) = (install(&site), site.state("update"));
+        let run = |flags: &[&str]| run_installed(&site, &stub, &installed, flags);
         assert!(run(&["--prepare"]).status.success());
         assert_eq!(errors(&run(&[])), "");
         std::fs::copy(site.other_build(), &update).expect("copied");
@@ -177,13 +187,8 @@ fn a_program_that_was_replaced_since_is_said_not_to_be_observed() {
 fn a_static_program_that_was_patched_since_is_not_armed() {
     let site = Site::of_static();
     let stub = Stub::new(Some(lasting(&site)));
-    let installed = site.state("installed");
-    std::fs::copy(site.program, &installed).expect("installed");
-    let run = |flags: &[&str]| {
-        let mut command = site.tomo(&stub.url(), "s", flags);
-        command.arg("--").arg(&installed);
-        finish(command, "ab")
-    };
+    let installed = install(&site);
+    let run = |flags: &[&str]| run_installed(&site, &stub, &installed, flags);
     assert!(run(&["--prepare"]).status.success());
     // What fills the room between functions is code as well.
     let filling = [0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
