@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// Hold what is said of a program against single steps.
 ///
-/// Its model, coverage in six ways, counts, paths, chains and predicates of one run without input, on its first thread. A step
-/// takes some 20 µs, and the program is stepped for each of these, so choose a short run.
+/// Its model, coverage in six ways, counts, paths, chains and predicates of one run without input, on its first thread; and its
+/// images for coverage against the independent checker. A step takes some 20 µs, and the program is stepped for each of these, so
+/// choose a short run.
 ///
 /// With `--random`, programs that are made up instead, by numbers from this one on. Those that do not hold stay in
 /// target/random.
@@ -32,8 +33,15 @@ pub(crate) struct Held {
     count: u64,
 }
 
-/// The tests that hold something against single steps.
-const TESTS: [&str; 5] = ["truth", "counted", "followed", "chained", "predicated"];
+/// The tests that hold something against single steps, and last those that have images checked.
+const TESTS: [&str; 6] = [
+    "truth",
+    "counted",
+    "followed",
+    "chained",
+    "predicated",
+    "it",
+];
 
 impl Held {
     pub(crate) fn run(self) -> Result<()> {
@@ -48,7 +56,8 @@ impl Held {
 
 /// The executables of the tests.
 fn tests() -> Result<Vec<PathBuf>> {
-    let mut command = house::cargo(&["test", "--quiet", "--package", "tomo-testkit"])?;
+    let mut command = house::cargo(&["test", "--quiet"])?;
+    command.args(["--package", "tomo-testkit", "--package", "tomo-weave"]);
     command.args(["--no-run", "--message-format", "json"]);
     for test in TESTS {
         command.args(["--test", test]);

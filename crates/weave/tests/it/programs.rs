@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build, compiled};
+use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build, compiled, given};
 use tomo_weave::{Asked, Options, Placement};
 use tomo_wire::chains::Functions;
 use tomo_wire::disposal::DisposalsView;
@@ -252,7 +252,7 @@ fn large_programs() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes: cargo xtask bench truth --all"]
 fn the_whole_corpus() {
     for source in [Source::Lua, Source::Sqlite, Source::Bzip2, Source::Zstd] {
         for recipe in Recipe::family(source) {
@@ -262,14 +262,22 @@ fn the_whole_corpus() {
 }
 
 #[test]
-#[ignore = "takes a minute, and what there is differs from machine to machine"]
+#[ignore = "takes minutes, and what there is differs from machine to machine: cargo xtask bench truth --all"]
 fn programs_of_the_system() {
-    for path in ["/usr/bin/bash", "/usr/bin/python3.11", "/usr/bin/git"] {
-        if Path::new(path).exists() {
-            let program = Program::read(Path::new(path));
-            prove(path, &program);
-            prove_counters(path, &program);
-            prove_predicates(path, &program);
-        }
+    let paths = ["/usr/bin/bash", "/usr/bin/python3.11", "/usr/bin/git"].map(Path::new);
+    let there: Vec<&Path> = paths.into_iter().filter(|path| path.exists()).collect();
+    assert!(!there.is_empty(), "none of {paths:?}");
+    for path in there {
+        let (name, program) = (path.display().to_string(), Program::read(path));
+        prove(&name, &program);
+        prove_counters(&name, &program);
+        prove_predicates(&name, &program);
     }
+}
+
+#[test]
+#[ignore = "cargo xtask held names the program"]
+fn images_are_proven_for_the_named_program() {
+    let built = given().expect("a named program");
+    prove(&built.name, &Program::read(&built.program));
 }
