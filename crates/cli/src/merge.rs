@@ -12,9 +12,9 @@ use crate::report::say_refused;
 
 /// Merge the records of several runs and pools into one folder.
 ///
-/// What was seen to run in one of them ran in the merged one, and what follows from all of them together is inferred. A
-/// side of a branch that follows from what a single run left out alone is unknown then, as in reports of several runs. Order
-/// does not matter, and merging a record twice is merging it once. Records of different builds of one program are refused.
+/// What was seen to run in one of them ran in the merged one, and what follows from each of them or from all together
+/// is inferred: the reports of the merged folder are those of all its runs. Order does not matter, and merging a record
+/// twice is merging it once. Records of different builds of one program are refused.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The folder to write; `tomo report` reads it like any other. What an earlier merge has put there is replaced,

@@ -2,11 +2,13 @@
 //!
 //! A folder holds pairs `STEM.plan`, `STEM.record`, and perhaps a [manifest]; runs are
 //! folders `run-…` in it. Processes that were kept separate have records `STEM.PROCESS.record` under the same
-//! plan. Records are read a few at a time and merged as they come, so that a thousand
-//! runs need the memory of one. A plan is read once, however many records name it: where the plan
-//! beside one record is damaged and that beside another is not, both records count.
+//! plan; runs that were merged stand in `STEM.runs` ([`bundle`]). Records are read a few at a time; of each
+//! [run](runs) a bit is kept for each probe, an eighth of its record. A plan is read once, however many records
+//! name it: where the plan beside one record is damaged and that beside another is not, both records count.
 
+pub(crate) mod bundle;
 mod manifest;
+mod runs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,6 +24,7 @@ use tomo_wire::plan::Plan as Header;
 use tomo_wire::record::{ENDING, MARKS, Record, stem_of};
 
 use manifest::{Manifest, Wrong};
+use runs::Runs;
 
 /// Records that are read before they are merged and their memory is freed.
 const BATCH: usize = 16;
@@ -48,6 +51,9 @@ pub struct Group {
     pub plan: Vec<u8>,
     /// The merged marks.
     pub marks: Marks,
+    /// Those of each run by itself, in the order of their names; of runs that were merged before without being kept,
+    /// together.
+    pub runs: Vec<Marks>,
     /// Whether runs carried different parts of the probes, as in a fleet. A probe that was not hit then
     /// says nothing of the runs that did not carry it.
     pub by_parts: bool,
@@ -61,7 +67,7 @@ impl Group {
     /// Whether no process has been observed, so that silence says nothing.
     #[must_use]
     pub fn is_unseen(&self) -> bool {
-        self.marks.live.armed == 0 && !self.marks.hits.contains(&true)
+        self.marks.live.armed == 0 && self.marks.hits.is_clear()
     }
 }
 
@@ -123,8 +129,8 @@ pub fn collect(folders: &[PathBuf], progress: &dyn Progress) -> Collected {
     progress.stage("reading records", candidates.len() as u64);
     for batch in candidates.chunks(BATCH) {
         let read: Vec<_> = batch.par_iter().map(read).collect();
-        for (candidate, sighting) in batch.iter().zip(read) {
-            collector.add(candidate, sighting);
+        for (candidate, (sightings, problem)) in batch.iter().zip(read) {
+            collector.add(candidate, sightings, problem);
             progress.advance(1);
         }
     }
@@ -205,7 +211,18 @@ fn stem(record: &Path) -> String {
     stem_of(&name).to_owned()
 }
 
-fn read(candidate: &Candidate<'_>) -> Result<Sighting, String> {
+/// What a file says, as far as it can be read, and what is wrong with the rest.
+fn read(candidate: &Candidate<'_>) -> (Vec<Sighting>, Option<String>) {
+    if candidate.path.to_string_lossy().ends_with(bundle::ENDING) {
+        return bundle::read(&candidate.path);
+    }
+    match read_one(candidate) {
+        Ok(sighting) => (vec![sighting], None),
+        Err(why) => (Vec::new(), Some(why)),
+    }
+}
+
+fn read_one(candidate: &Candidate<'_>) -> Result<Sighting, String> {
     let bytes = content(&candidate.path, length_of_record).map_err(|error| plain(&error))?;
     let mut sighting = read_record(&bytes).map_err(|error| error.to_string())?;
     if let Some(signal) = candidate.manifest.signal() {
@@ -225,7 +242,7 @@ struct Plan {
 #[derive(Default)]
 struct Collector {
     plans: BTreeMap<u64, Plan>,
-    groups: BTreeMap<Kind, Group>,
+    runs: Runs,
     refused: Vec<Refused>,
 }
 
@@ -253,7 +270,7 @@ impl Collector {
                 return Vec::new();
             }
         };
-        let is_record = |name: &str| name.ends_with(ENDING);
+        let is_record = |name: &str| name.ends_with(ENDING) || name.ends_with(bundle::ENDING);
         let mut places = Vec::new();
         let mut any = false;
         for folder in [given.to_path_buf()].into_iter().chain(runs) {
@@ -284,39 +301,28 @@ impl Collector {
         Place { records, manifest }
     }
 
-    fn add(&mut self, candidate: &Candidate<'_>, sighting: Result<Sighting, String>) {
-        let added = sighting.and_then(|sighting| self.join(candidate, sighting));
-        if let Err(why) = added {
+    /// Adds what a file says. Of one that says what cannot be, nothing more is believed.
+    fn add(
+        &mut self,
+        candidate: &Candidate<'_>,
+        sightings: Vec<Sighting>,
+        problem: Option<String>,
+    ) {
+        let mut sightings = sightings.into_iter();
+        let wrong = sightings.find_map(|sighting| self.join(candidate, sighting).err());
+        if let Some(why) = wrong.or(problem) {
             self.refuse(&candidate.path, why);
         }
     }
 
     fn join(&mut self, candidate: &Candidate<'_>, sighting: Sighting) -> Result<(), String> {
         self.learn_plan(&candidate.path, &sighting)?;
-        let id = (sighting.marks.run, sighting.marks.created);
         let path = candidate.manifest.path_of(&stem(&candidate.path));
-        let group = match self.groups.entry(sighting.kind) {
-            std::collections::btree_map::Entry::Vacant(free) => free.insert(Group {
-                kind: sighting.kind,
-                module: sighting.module,
-                plan: Vec::new(),
-                marks: sighting.marks,
-                by_parts: false,
-                paths: BTreeSet::new(),
-                records: BTreeSet::new(),
-            }),
-            std::collections::btree_map::Entry::Occupied(known) => {
-                let group = known.into_mut();
-                if group.module != sighting.module || !group.marks.join(&sighting.marks) {
-                    return Err(RecordError::Contradiction.to_string());
-                }
-                group
-            }
-        };
-        group.by_parts |= candidate.manifest.is_by_parts();
-        group.paths.extend(path);
-        group.records.insert(id);
-        Ok(())
+        let by_parts = candidate.manifest.is_by_parts();
+        match self.runs.add(sighting, by_parts, path) {
+            true => Ok(()),
+            false => Err(RecordError::Contradiction.to_string()),
+        }
     }
 
     /// Sees to it that the plan of a record is known and fits it.
@@ -341,7 +347,7 @@ impl Collector {
     }
 
     fn finish(mut self) -> Collected {
-        let mut groups: Vec<Group> = self.groups.into_values().collect();
+        let mut groups = self.runs.groups();
         for group in &mut groups {
             // At most twice: for runs that were cut, and for others.
             group.plan = match group.kind.cut {

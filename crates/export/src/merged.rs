@@ -1,8 +1,8 @@
 //! Writing what was merged as one record folder, which every reader of records reads like any other.
 //!
-//! For each plan a pair of files, named by module and plan, so that the same records give the same
-//! folder in whatever order and grouping they were merged; and a `pool.json` that says where the
-//! modules' files are.
+//! For each plan a pair of files, named by module and plan, and the [runs](crate::folder::bundle) that were merged, so that
+//! what follows from a run alone is still told. The same records give the same folder in whatever order and grouping
+//! they were merged. A `pool.json` says where the modules' files are.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -10,10 +10,12 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use tomo_profile::merge::Marks;
+use tomo_profile::records::read_record;
 use tomo_program::{hexadecimal, read_regular, text_of};
-use tomo_wire::record::MARKS;
+use tomo_wire::record::ENDING;
 
-use crate::folder::{files, plain};
+use crate::folder::{bundle, files, plain};
 use crate::{Collected, Group};
 
 /// Why nothing was written.
@@ -54,10 +56,6 @@ pub fn write_merged(collected: &Collected, out: &Path) -> Result<(), MergeError>
             ids: builds.iter().map(|id| hexadecimal(id.name())).collect(),
         });
     }
-    let failed = |path: &Path| {
-        let path = path.to_path_buf();
-        move |error| MergeError::Io(path, error)
-    };
     if fs::metadata(out).is_ok_and(|found| !found.is_dir()) {
         return Err(failed(out)(io::ErrorKind::NotADirectory.into()));
     }
@@ -72,21 +70,14 @@ pub fn write_merged(collected: &Collected, out: &Path) -> Result<(), MergeError>
     if !files(out, is_other).map_err(failed(out))?.is_empty() {
         return Err(MergeError::Occupied(out.into()));
     }
-    let records = collected.groups.iter();
-    let records = records.map(|group| group.marks.to_record(group.module, group.kind.plan));
-    let records: Vec<Vec<u8>> = records.collect();
-    for (record, stem) in records.iter().zip(&stems) {
-        let before = read_regular(&out.join(format!("{stem}.record"))).unwrap_or_default();
-        if loses(&before, record) {
+    for (group, stem) in collected.groups.iter().zip(&stems) {
+        if loses(&before(out, stem), group) {
             return Err(MergeError::Lost(out.into()));
         }
     }
     let mut modules = Vec::new();
-    for ((group, stem), record) in collected.groups.iter().zip(&stems).zip(&records) {
-        for (kind, bytes) in [("plan", &group.plan), ("record", record)] {
-            let path = out.join(format!("{stem}.{kind}"));
-            replace(out, &path, bytes).map_err(failed(&path))?;
-        }
+    for (group, stem) in collected.groups.iter().zip(&stems) {
+        write_group(group, out, stem)?;
         // Of several names for one file, the first: it does not depend on the order of records.
         if let Some(path) = group.paths.first() {
             modules.push(json!({
@@ -105,12 +96,48 @@ pub fn write_merged(collected: &Collected, out: &Path) -> Result<(), MergeError>
     replace(out, &path, format!("{document:#}\n").as_bytes()).map_err(failed(&path))
 }
 
-/// Whether a record of the same plan has marks that the other has not.
-fn loses(before: &[u8], record: &[u8]) -> bool {
-    let marks = |record| <[u8]>::get(record, MARKS as usize..).unwrap_or_default();
-    let mut before = marks(before).iter().enumerate();
-    let has = |at: usize| marks(record).get(at).is_some_and(|mark| *mark != 0);
-    before.any(|(at, mark)| *mark != 0 && !has(at))
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> MergeError {
+    let path = path.to_path_buf();
+    move |error| MergeError::Io(path, error)
+}
+
+/// Writes what is known under one plan. Readers that come in between find each file whole, the old or the new one.
+fn write_group(group: &Group, out: &Path, stem: &str) -> Result<(), MergeError> {
+    let file = |ending: &str| out.join(format!("{stem}{ending}"));
+    let (plan, record, runs) = (file(".plan"), file(ENDING), file(bundle::ENDING));
+    let all = group.marks.to_record(group.module, group.kind.plan);
+    replace(out, &plan, &group.plan).map_err(failed(&plan))?;
+    replace(out, &record, &all).map_err(failed(&record))?;
+    if let [_, _, ..] = group.runs[..] {
+        let bytes = bundle::write(&group.runs, group.module, group.kind.plan);
+        let written = bytes.and_then(|bytes| replace(out, &runs, &bytes));
+        return written.map_err(failed(&runs));
+    }
+    match fs::remove_file(&runs) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&runs)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// What an earlier merge has put there, as far as it can be read.
+fn before(out: &Path, stem: &str) -> Vec<Marks> {
+    let record = read_regular(&out.join(format!("{stem}{ENDING}")));
+    let record = record.ok().and_then(|bytes| read_record(&bytes).ok());
+    let (runs, _) = bundle::read(&out.join(format!("{stem}{}", bundle::ENDING)));
+    let all = record.into_iter().chain(runs);
+    all.map(|sighting| sighting.marks).collect()
+}
+
+/// Whether something of the same plan has marks that the other has not, or did more by itself than any of its runs.
+fn loses(before: &[Marks], group: &Group) -> bool {
+    let in_all = |old: &Marks| old.hits.is_subset(&group.marks.hits);
+    let in_one = |old: &Marks| {
+        let mut runs = group.runs.iter().filter(|run| run.run == old.run);
+        runs.any(|run| old.hits.is_subset(&run.hits))
+    };
+    let of_one = |old: &Marks| old.run != [0; 16];
+    let mut before = before.iter();
+    before.any(|old| !in_all(old) || of_one(old) && !in_one(old))
 }
 
 /// What names a group's files: the module, the plan, and whether the runs were cut.

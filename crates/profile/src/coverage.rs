@@ -65,7 +65,7 @@ pub struct Reading {
 }
 
 /// What a probe says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mark {
     /// The block has no probe.
     None,

@@ -1,12 +1,16 @@
 //! Merging: what several runs saw together. Both merges here are commutative, associative and
 //! idempotent, so records may be merged anywhere, in any order, and more than once.
 //!
-//! - [`Marks`] of one plan: bit OR of the hits. Inference distributes over it: a unit ran in some run
+//! - [`Marks`] of one plan: bit OR of the hits. That a block ran distributes over it: it ran in some run
 //!   exactly if a probe that implies it was hit in some run (Agrawal, POPL 1994, §3; see
-//!   [`tomo_plan::coverage`]), so marks are merged first and read once. Runs that are known to have
-//!   been cut are kept apart ([`crate::records::Kind`]), since they are read with less trust. O(probes).
-//! - [`Finding`]s of one unit, from several plans: the maximum of a total order.
+//!   [`tomo_plan::coverage`]). What follows from probes that a run did *not* hit does not: that an `if` was
+//!   passed by ran in the runs that left its body out, and their marks together with those of others do not tell
+//!   it. So marks are merged and read once, which tells all that ran in none, and where that leaves
+//!   something unknown, each run is read by itself. Runs that are known to have been cut are kept
+//!   apart ([`crate::records::Kind`]), since they are read with less trust. O(probes).
+//! - [`Finding`]s of one unit, from several plans or runs: the maximum of a total order.
 
+use fixedbitset::FixedBitSet;
 use tomo_wire::record::{Live, MARKS, Record, RecordView, Refusals};
 use tomo_wire::{ModuleId, pages};
 use zerocopy::IntoBytes as _;
@@ -86,10 +90,10 @@ impl From<Verdict> for Finding {
 }
 
 /// What the probes of one plan saw in any number of runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Marks {
     /// For each probe, whether it was hit.
-    pub hits: Vec<bool>,
+    pub hits: FixedBitSet,
     /// The run, if it is one, as records name it; zeros for several and for pools.
     pub run: [u8; 16],
     /// When the first of the records was made, in nanoseconds since 1970.
@@ -99,7 +103,7 @@ pub struct Marks {
 }
 
 /// The counters of a record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Counters {
     /// Processes that were armed.
     pub armed: u64,
@@ -121,8 +125,15 @@ impl Marks {
     /// What a record says.
     #[must_use]
     pub fn of(record: &RecordView<'_>) -> Self {
+        let mut hits = FixedBitSet::with_capacity(record.marks.len());
+        let marks = record.marks.iter().enumerate();
+        hits.extend(
+            marks
+                .filter(|(_, mark)| **mark != 0)
+                .map(|(probe, _)| probe),
+        );
         Self {
-            hits: record.marks.iter().map(|&mark| mark != 0).collect(),
+            hits,
             run: record.header.run,
             created: record.header.created.get(),
             live: Counters::of(&record.live),
@@ -136,9 +147,7 @@ impl Marks {
         if self.hits.len() != other.hits.len() {
             return false;
         }
-        for (mine, theirs) in self.hits.iter_mut().zip(&other.hits) {
-            *mine |= theirs;
-        }
+        self.hits.union_with(&other.hits);
         if self.run != other.run {
             self.run = [0; 16];
         }
@@ -159,9 +168,9 @@ impl Marks {
         let at = tomo_wire::record::LIVE as usize;
         bytes[..header.len()].copy_from_slice(&header);
         bytes[at..at + size_of::<Live>()].copy_from_slice(live.as_bytes());
-        for (byte, &hit) in bytes[MARKS as usize..].iter_mut().zip(&self.hits) {
-            *byte = u8::from(hit);
-        }
+        self.hits
+            .ones()
+            .for_each(|probe| bytes[MARKS as usize + probe] = 1);
         bytes
     }
 }

@@ -51,9 +51,9 @@ pub(super) fn rows(folders: &[PathBuf], gatherer: &mut Gatherer<'_>) -> Result<T
 
 /// All of a group that totals depend on: its plan, whether its run was cut, whether it carried a part, and what it
 /// saw, if anybody looked.
-type Content = (u64, bool, bool, Option<Vec<bool>>);
+type Content = (u64, bool, bool, Option<Vec<usize>>);
 
 fn content(group: &Group) -> Content {
-    let seen = (group.marks.live.armed > 0).then(|| group.marks.hits.clone());
+    let seen = (group.marks.live.armed > 0).then(|| group.marks.hits.ones().collect());
     (group.kind.plan, group.kind.cut, group.by_parts, seen)
 }

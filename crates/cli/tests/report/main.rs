@@ -8,6 +8,7 @@ mod hostile;
 mod merging;
 mod pages;
 mod processes;
+mod runs;
 mod truth;
 mod unknown;
 mod words;

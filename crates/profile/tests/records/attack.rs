@@ -1,6 +1,6 @@
 //! Files that are not what they should be: each is refused with a reason, at the door.
 
-use crate::sample::{module, plan, record, with_live};
+use crate::sample::{hits, module, plan, record, with_live};
 use tomo_profile::records::{RecordError, read_plan, read_record};
 use tomo_wire::record::{MARKS, Record};
 use tomo_wire::{ModuleId, Refusal};
@@ -8,7 +8,7 @@ use tomo_wire::{ModuleId, Refusal};
 #[test]
 fn a_record_and_its_plan_are_read() {
     let sighting = read_record(&record([true, false, true])).expect("sound");
-    assert_eq!(sighting.marks.hits, [true, false, true]);
+    assert_eq!(sighting.marks.hits, hits(&[true, false, true]));
     assert_eq!((sighting.module, sighting.kind.cut), (module(), false));
     let (_, bytes) = plan();
     let read = read_plan(&bytes, &sighting).expect("its plan");
@@ -63,7 +63,7 @@ fn any_mark_but_zero_is_a_hit() {
     let mut bytes = record([false; 3]);
     bytes[MARKS as usize + 1] = 0x80;
     let sighting = read_record(&bytes).expect("sound");
-    assert_eq!(sighting.marks.hits, [false, true, false]);
+    assert_eq!(sighting.marks.hits, hits(&[false, true, false]));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Plans and records to read.
 
+use fixedbitset::FixedBitSet;
 use tomo_wire::ModuleId;
 use tomo_wire::plan::{Entry, Level, Plan, Tactic};
 use tomo_wire::record::{LIVE, Live, MARKS, Record};
@@ -48,4 +49,12 @@ pub(crate) fn with_live(mut bytes: Vec<u8>, change: impl FnOnce(&mut Live)) -> V
     change(&mut live);
     place.copy_from_slice(live.as_bytes());
     bytes
+}
+
+/// The hits of a record of these probes.
+pub(crate) fn hits(seen: &[bool]) -> FixedBitSet {
+    let mut hits = FixedBitSet::with_capacity(seen.len());
+    let probes = seen.iter().enumerate();
+    hits.extend(probes.filter(|(_, hit)| **hit).map(|(probe, _)| probe));
+    hits
 }
