@@ -31,6 +31,8 @@ pub struct Units {
     pub traps: usize,
     /// Processes that were armed.
     pub processes: u64,
+    /// Those of them that were forked, and have records of their own.
+    pub forked: u64,
 }
 
 impl Units {
@@ -45,6 +47,7 @@ impl Units {
         self.without = other.without;
         self.traps = other.traps;
         self.processes += other.processes;
+        self.forked += other.forked;
     }
 
     /// What the record in the file `record` says of the units of `plan`.
@@ -62,6 +65,7 @@ impl Units {
         let mut units = Self {
             without: plan.units.len() - record.marks.len(),
             processes: record.live.armed.get(),
+            forked: record.live.forked.get(),
             ..Self::default()
         };
         for (unit, mark) in plan.units.iter().zip(record.marks) {

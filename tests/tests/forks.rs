@@ -135,6 +135,11 @@ fn each_process_has_all_that_it_did_itself() {
                 &["by_all", "by_second"],
             ]);
             assert_eq!(each(&program, &processes), wanted, "{level}");
+            // That it began in the midst of functions is known of who did.
+            for process in &processes {
+                let began = functions(&program, process).contains("by_parent");
+                assert_eq!(process.forked, u64::from(!began), "{level}");
+            }
         }
     }
 }
@@ -238,6 +243,8 @@ fn a_forked_process_that_executes_the_program_goes_on_in_its_record() {
     let wanted = sorted([&[], &["by_child", "after_exec"]]);
     assert_eq!(each(program(), &processes), wanted);
     assert!(processes.iter().all(|units| units.processes == 1));
+    let forked = processes.iter().map(|units| units.forked);
+    assert_eq!(forked.sum::<u64>(), 1);
 }
 
 #[test]

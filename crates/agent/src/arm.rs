@@ -289,7 +289,8 @@ impl Wanted<'_> {
         let bytes = map_image(file, image)?;
         let text = own::text(image, bytes).map_err(failed(Reason::NotMapped))?;
         let path = self.path(self.entry.record.get(), buffer)?;
-        let own = own::record(path, self.record).map_err(failed(Reason::NoRecord))?;
+        let own = own::record(path, self.record, own::Began::AtItsStart)
+            .map_err(failed(Reason::NoRecord))?;
         let page = system::map(PAGE as usize, Protection::ReadWrite, &own.file, 0);
         let page = page.map_err(failed(Reason::NoRecord))?;
         // SAFETY: mapped just now and never unmapped.

@@ -34,7 +34,7 @@ use crate::armed::{self, Counters};
 use crate::interrupted::Interrupted;
 use crate::lines::{LINE, steady};
 use crate::loader::weak;
-use crate::own::{self, Own};
+use crate::own::{self, Began, Own};
 use crate::pointed::words;
 use crate::symbols::OfGlibc;
 use crate::system::{self, Errno, How, Protection};
@@ -382,7 +382,7 @@ fn own_record(module: &Module) -> Result<Own, Errno> {
     let mut buffer = [0; 4096];
     let path = roster.path(module.path.into()).ok_or(INVALID)?;
     let path = door::beside(roster_path, path, &mut buffer).ok_or(INVALID)?;
-    own::record(path, &header)
+    own::record(path, &header, Began::Forked)
 }
 
 /// The window of which the trampoline at `place` has the first byte still to restore, and nothing else. Of other

@@ -33,16 +33,25 @@ pub(crate) fn text(image: &Image, bytes: &[u8]) -> Result<File, Errno> {
     Ok(file)
 }
 
+/// Where a process began that is to have a record.
+#[derive(Clone, Copy)]
+pub(crate) enum Began {
+    /// At the start of its program.
+    AtItsStart,
+    /// Where its parent forked it.
+    Forked,
+}
+
 /// This process's own record, beside the one at `shared` that has this header: made, or the one that it
 /// has already.
-pub(crate) fn record(shared: &CStr, header: &Record) -> Result<Own, Errno> {
+pub(crate) fn record(shared: &CStr, header: &Record, began: Began) -> Result<Own, Errno> {
     let (process, identity) = (system::process(), identity());
     for number in 1..=MOST {
         let mut name = Name::new();
         let path = path_of(&mut name, shared, process, number).ok_or(TOO_LONG)?;
         let (file, continued) = match system::create(path) {
             Ok(file) => {
-                let filled = fill(&file, header.of_process(process), identity.unwrap_or(0));
+                let filled = fill(&file, header.of_process(process), identity, began);
                 filled.inspect_err(|_| system::remove(path))?;
                 (file, false)
             }
@@ -81,9 +90,16 @@ fn path_of<'n>(
 }
 
 /// Writes a record without marks, with room for all of them.
-fn fill(file: &File, header: Record, identity: u64) -> Result<(), Errno> {
+fn fill(file: &File, header: Record, identity: Option<u64>, began: Began) -> Result<(), Errno> {
     file.allocate(0, header.length())?;
-    file.write_at(&identity.to_le_bytes(), live_offset(Field::Identity))?;
+    let forked = u64::from(matches!(began, Began::Forked));
+    let fields = [
+        (Field::Identity, identity.unwrap_or(0)),
+        (Field::Forked, forked),
+    ];
+    for (field, value) in fields {
+        file.write_at(&value.to_le_bytes(), live_offset(field))?;
+    }
     file.write_at(&header.sealed(), 0)
 }
 

@@ -8,6 +8,9 @@
 //!
 //! Of several runs' marks together first, then, where they leave something unknown, of those of each run ([`apart`]).
 //!
+//! Processes that were forked began in the midst of functions. Without those that they come from they are believed what
+//! their probes say, and no more.
+//!
 //! Where control may stop is what plans are made for (`Ending::AtStops`): behind calls. Runs that are
 //! known to have been cut are read as such. O(m log n) in the size of each function.
 
@@ -17,7 +20,7 @@ mod reader;
 
 use rayon::prelude::*;
 use tomo_profile::merge::Finding;
-use tomo_profile::records::RecordError;
+use tomo_profile::records::{Kind, RecordError};
 use tomo_program::{ANALYSIS_VERSION, Address, Graphs, Model, ModelError};
 use tomo_wire::plan::{Level, PlanView};
 
@@ -111,10 +114,14 @@ impl Findings {
         marks.doubt_what_may_be_entered_within(&graphs);
         match group.by_parts {
             false => {
-                self.read(&graphs, &marks, group.kind.cut, None);
+                self.read(&graphs, &marks, group.kind, None);
                 self.read_apart(&graphs, &probes, group);
             }
-            true => self.read(&graphs, &marks.hits(), true, Some(&marks)),
+            true => {
+                let cut = true;
+                let kind = Kind { cut, ..group.kind };
+                self.read(&graphs, &marks.hits(), kind, Some(&marks));
+            }
         }
         Ok(())
     }
@@ -130,16 +137,16 @@ impl Findings {
 
     /// Infers from `marks`; units that are silent in `silence`, if that is given, and of which nothing
     /// follows, have not been seen to run.
-    fn read(&mut self, graphs: &Graphs<'_>, marks: &Marks, cut: bool, silence: Option<&Marks>) {
+    fn read(&mut self, graphs: &Graphs<'_>, marks: &Marks, kind: Kind, silence: Option<&Marks>) {
         let functions: Vec<_> = graphs.functions().collect();
         let entered = graphs.entered_within();
         let read: Vec<_> = functions
             .par_iter()
             .map(|function| {
                 let entered_within = entered.contains(&function.id());
-                let found = Reader::of(*function, marks, cut).read(entered_within);
+                let found = Reader::of(*function, marks, kind).read(entered_within);
                 match silence {
-                    Some(silence) => found.silenced(&Reader::of(*function, silence, cut)),
+                    Some(silence) => found.silenced(&Reader::of(*function, silence, kind)),
                     None => found,
                 }
             })

@@ -346,18 +346,11 @@ impl Collector {
         Ok(())
     }
 
-    fn finish(mut self) -> Collected {
+    fn finish(self) -> Collected {
         let mut groups = self.runs.groups();
         for group in &mut groups {
-            // At most twice: for runs that were cut, and for others.
-            group.plan = match group.kind.cut {
-                true => self.plans.remove(&group.kind.plan).map(|plan| plan.bytes),
-                false => self
-                    .plans
-                    .get(&group.kind.plan)
-                    .map(|plan| plan.bytes.clone()),
-            }
-            .unwrap_or_default();
+            let plan = self.plans.get(&group.kind.plan);
+            group.plan = plan.map(|plan| plan.bytes.clone()).unwrap_or_default();
         }
         Collected {
             groups,

@@ -105,11 +105,11 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> MergeError {
 fn write_group(group: &Group, out: &Path, stem: &str) -> Result<(), MergeError> {
     let file = |ending: &str| out.join(format!("{stem}{ending}"));
     let (plan, record, runs) = (file(".plan"), file(ENDING), file(bundle::ENDING));
-    let all = group.marks.to_record(group.module, group.kind.plan);
+    let all = group.marks.to_record(group.module, group.kind);
     replace(out, &plan, &group.plan).map_err(failed(&plan))?;
     replace(out, &record, &all).map_err(failed(&record))?;
     if let [_, _, ..] = group.runs[..] {
-        let bytes = bundle::write(&group.runs, group.module, group.kind.plan);
+        let bytes = bundle::write(&group.runs, group.module, group.kind);
         let written = bytes.and_then(|bytes| replace(out, &runs, &bytes));
         return written.map_err(failed(&runs));
     }
@@ -140,11 +140,12 @@ fn loses(before: &[Marks], group: &Group) -> bool {
     before.any(|old| !in_all(old) || of_one(old) && !in_one(old))
 }
 
-/// What names a group's files: the module, the plan, and whether the runs were cut.
+/// What names a group's files: the module, and the kind.
 fn stem(group: &Group) -> String {
     let cut = if group.kind.cut { "-cut" } else { "" };
+    let forked = if group.kind.forked { "-forked" } else { "" };
     format!(
-        "{}-{:016x}-{:016x}{cut}",
+        "{}-{:016x}-{:016x}{cut}{forked}",
         hexadecimal(group.module.name()),
         group.module.fingerprint.get(),
         group.kind.plan

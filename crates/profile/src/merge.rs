@@ -16,6 +16,7 @@ use tomo_wire::{ModuleId, pages};
 use zerocopy::IntoBytes as _;
 
 use crate::coverage::{Basis, Verdict};
+use crate::records::Kind;
 
 /// What is known of a unit over all runs, from the least to the most: it ran in none, that cannot
 /// be told, it ran in one. Of two that say the same, not having run is as weak as the weaker, having
@@ -156,15 +157,18 @@ impl Marks {
         true
     }
 
-    /// The file of a record of `module` under the plan of this name.
+    /// The file of a record of `module`, of this kind.
     #[must_use]
-    pub fn to_record(&self, module: ModuleId, plan: u64) -> Vec<u8> {
+    pub fn to_record(&self, module: ModuleId, kind: Kind) -> Vec<u8> {
         let probes = self.hits.len();
         let count = u32::try_from(probes).unwrap_or(u32::MAX);
-        let header = Record::of(module, plan, count, self.run, self.created).sealed();
+        let header = Record::of(module, kind.plan, count, self.run, self.created).sealed();
         let marks = pages(probes as u64).unwrap_or(0) + MARKS;
         let mut bytes = vec![0; usize::try_from(marks).unwrap_or(usize::MAX)];
-        let live = self.live.to_live();
+        let live = Live {
+            forked: u64::from(kind.forked).into(),
+            ..self.live.to_live()
+        };
         let at = tomo_wire::record::LIVE as usize;
         bytes[..header.len()].copy_from_slice(&header);
         bytes[at..at + size_of::<Live>()].copy_from_slice(live.as_bytes());
@@ -217,6 +221,7 @@ impl Counters {
             without: self.without.into(),
             file: 0.into(),
             reasons: self.refused.reasons.into(),
+            forked: 0.into(),
         }
     }
 }

@@ -91,6 +91,9 @@ pub struct Live {
     pub file: U64,
     /// Why any process was not armed: a bit for each [`Reason`], by its number.
     pub reasons: U64,
+    /// In the record of a single process: 1 if it was forked, so that it began in the midst of functions; 0 if it began
+    /// at its program's start.
+    pub forked: U64,
 }
 
 /// Why a process was not armed.
@@ -383,6 +386,7 @@ pub const fn live_offset(field: Field) -> u64 {
         Field::Without => offset_of!(Live, without),
         Field::File => offset_of!(Live, file),
         Field::Reasons => offset_of!(Live, reasons),
+        Field::Forked => offset_of!(Live, forked),
     };
     LIVE + within as u64
 }
@@ -414,4 +418,6 @@ pub enum Field {
     File,
     /// [`Live::reasons`].
     Reasons,
+    /// [`Live::forked`].
+    Forked,
 }

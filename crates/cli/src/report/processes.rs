@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use tomo_export::{Group, Totals, collect, single_processes};
+use tomo_profile::records;
 
 use super::gather::Gatherer;
 use super::text::{Kind, Table};
@@ -49,11 +50,10 @@ pub(super) fn rows(folders: &[PathBuf], gatherer: &mut Gatherer<'_>) -> Result<T
     Ok(table)
 }
 
-/// All of a group that totals depend on: its plan, whether its run was cut, whether it carried a part, and what it
-/// saw, if anybody looked.
-type Content = (u64, bool, bool, Option<Vec<usize>>);
+/// All of a group that totals depend on: its kind, whether it carried a part, and what it saw, if anybody looked.
+type Content = (records::Kind, bool, Option<Vec<usize>>);
 
 fn content(group: &Group) -> Content {
     let seen = (group.marks.live.armed > 0).then(|| group.marks.hits.ones().collect());
-    (group.kind.plan, group.kind.cut, group.by_parts, seen)
+    (group.kind, group.by_parts, seen)
 }

@@ -116,29 +116,64 @@ fn sides_that_one_run_tells_are_told_of_all() {
     assert_eq!(json(&bench, &["two", "all", "by"]), together);
 }
 
-/// A process that is forked in the midst of a function has not come there from its entry. What its record alone seems to
-/// tell is told of its run, and that began elsewhere; so it is where the process was killed and the others were not.
+const PARENT: [u64; 3] = [STRAIGHT, TAIL, END];
+/// Of a process that is forked in [`STRAIGHT`], and goes round the loop.
+const FORKED: [u64; 3] = [TAIL, INTO, END];
+const UNWATCHED: [u64; 3] = [ENTRY, BODY, FORK];
+
+/// The record of a process that was forked, and perhaps killed.
+fn forked(program: &Program, killed: bool) -> Vec<u8> {
+    let (_, mut record) = seen(&UNWATCHED, &FORKED).files(program.id, 1);
+    let live = &mut record[LIVE as usize..][..size_of::<Live>()];
+    let live = Live::mut_from_bytes(live).expect("as long");
+    live.outcome = if killed { 2 } else { 1 }.into();
+    live.forked = 1.into();
+    record
+}
+
+/// A process that is forked in the midst of a function has not come there from its entry. What its marks would tell of a
+/// run is told of its run, and that began elsewhere; so it is where the process was killed and the others were not.
 #[test]
 fn a_forked_process_is_read_with_the_one_that_it_comes_from() {
-    let parent = [STRAIGHT, TAIL, END];
-    let forked_in_straight = [TAIL, INTO, END];
-    let unwatched = [ENTRY, BODY, FORK];
     for killed in [false, true] {
         let (bench, program) = bench();
-        bench.run("out", 1, &program, &seen(&unwatched, &parent));
-        let (_, mut record) = seen(&unwatched, &forked_in_straight).files(program.id, 1);
-        let live = &mut record[LIVE as usize..][..size_of::<Live>()];
-        let live = Live::mut_from_bytes(live).expect("as long");
-        live.outcome = if killed { 2 } else { 1 }.into();
-        bench.process("out", 1, "4711", &record);
+        bench.run("out", 1, &program, &seen(&UNWATCHED, &PARENT));
+        bench.process("out", 1, "4711", &forked(&program, killed));
         let told = edges(&json(&bench, &["out"]));
         assert_eq!(told[&(FORK, STRAIGHT)], "ran");
         assert_eq!(told[&(FORK, INTO)], "unknown", "killed: {killed}");
         // Of a run of its own the same marks tell it.
-        bench.run("other", 2, &program, &seen(&unwatched, &forked_in_straight));
+        bench.run("other", 2, &program, &seen(&UNWATCHED, &FORKED));
         let told = edges(&json(&bench, &["out", "other"]));
         assert_eq!(told[&(FORK, INTO)], "ran");
     }
+}
+
+#[test]
+fn of_a_forked_process_alone_nothing_is_inferred() {
+    let (bench, program) = bench();
+    bench.run("out", 1, &program, &seen(&UNWATCHED, &PARENT));
+    bench.process("out", 1, "4711", &forked(&program, false));
+    let together = json(&bench, &["out"]);
+    let record = "out/run-1/m.4711.record";
+    let alone = json(&bench, &[record]);
+    let told = edges(&alone);
+    assert_eq!(told[&(FORK, INTO)], "unknown");
+    assert_eq!(told[&(FORK, STRAIGHT)], "not-run");
+    // This way it went, having begun behind the start of the block that it leaves.
+    assert_eq!(told[&(STRAIGHT, TAIL)], "unknown");
+    let blocks = &alone["totals"]["blocks"];
+    let known = ["ran", "missed", "unknown"].map(|what| blocks[what].as_u64().expect("a number"));
+    assert_eq!(known, [3, 1, 3]);
+    // Merged by itself it remains what it is, until it is put together with its run.
+    bench.tomo(&["merge", "-o", "merged", record]).well();
+    assert_eq!(json(&bench, &["merged"]), alone);
+    let shared = "out/run-1/m.record";
+    bench.tomo(&["merge", "-o", "shared", shared]).well();
+    assert_eq!(
+        edges(&json(&bench, &["merged", "shared"])),
+        edges(&together)
+    );
 }
 
 /// The only file of a folder whose name ends so.

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 use tomo_profile::coverage::Mark;
 use tomo_profile::merge::{Finding, Marks as Saw};
+use tomo_profile::records::Kind;
 use tomo_program::{FunctionView, Graphs, Status};
 
 use super::Findings;
@@ -28,7 +29,7 @@ struct Part<'f, 'g> {
 impl Findings {
     /// Adds what follows from each run of a group by itself.
     pub(super) fn read_apart(&mut self, graphs: &Graphs<'_>, probes: &Probes, group: &Group) {
-        if group.runs.len() < 2 {
+        if group.runs.len() < 2 || group.kind.forked {
             return;
         }
         let entered = graphs.entered_within();
@@ -47,10 +48,10 @@ impl Findings {
                 parts.push(part);
             }
         }
-        let cut = group.kind.cut;
+        let kind = group.kind;
         parts
             .into_par_iter()
-            .for_each(|mut part| part.read(probes, &group.runs, cut));
+            .for_each(|mut part| part.read(probes, &group.runs, kind));
     }
 }
 
@@ -67,7 +68,7 @@ impl Part<'_, '_> {
         all.any(|finding| *finding == Finding::Unknown)
     }
 
-    fn read(&mut self, probes: &Probes, runs: &[Saw], cut: bool) {
+    fn read(&mut self, probes: &Probes, runs: &[Saw], kind: Kind) {
         let own = probes.of_function(self.function);
         let marks = |run: &Saw| -> Vec<Mark> {
             let marks = own.iter().map(|probe| mark(*probe, &run.hits));
@@ -76,7 +77,7 @@ impl Part<'_, '_> {
         let seen: BTreeSet<Vec<Mark>> = runs.iter().map(marks).collect();
         for marks in seen.iter().filter(|marks| marks.contains(&Mark::Hit)) {
             let (blocks, edges) = marks.split_at(self.blocks.len());
-            let reader = Reader::with(self.function, blocks, edges.to_vec(), cut);
+            let reader = Reader::with(self.function, blocks, edges.to_vec(), kind);
             self.add(&reader.read(false));
             if !self.leaves_unknown() {
                 break;

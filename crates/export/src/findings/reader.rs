@@ -2,6 +2,7 @@
 
 use tomo_profile::coverage::Mark;
 use tomo_profile::merge::Finding;
+use tomo_profile::records::Kind;
 use tomo_profile::units::{Findings as OfFunction, Marked, believe, infer};
 use tomo_program::{BlockId, BlockView, EdgeView, FunctionView, Status};
 
@@ -49,7 +50,7 @@ impl Found {
 
 pub(super) struct Reader<'g, 'm> {
     function: FunctionView<'g>,
-    cut: bool,
+    kind: Kind,
     /// Number of the first block.
     first: usize,
     blocks: &'m [Mark],
@@ -58,14 +59,14 @@ pub(super) struct Reader<'g, 'm> {
 }
 
 impl<'g, 'm> Reader<'g, 'm> {
-    pub(super) fn of(function: FunctionView<'g>, marks: &'m Marks, cut: bool) -> Self {
+    pub(super) fn of(function: FunctionView<'g>, marks: &'m Marks, kind: Kind) -> Self {
         let first = first(function);
         let blocks = marks.blocks.get(first..first + function.block_count());
         let mark = |edge: EdgeView| marks.edges.get(edge.id.index()).copied();
         let edges = function
             .edges()
             .map(|edge| mark(edge).unwrap_or(Mark::None));
-        Self::with(function, blocks.unwrap_or_default(), edges.collect(), cut)
+        Self::with(function, blocks.unwrap_or_default(), edges.collect(), kind)
     }
 
     /// Of a function by the marks of its blocks and of its edges.
@@ -73,11 +74,11 @@ impl<'g, 'm> Reader<'g, 'm> {
         function: FunctionView<'g>,
         blocks: &'m [Mark],
         edge_marks: Vec<Mark>,
-        cut: bool,
+        kind: Kind,
     ) -> Self {
         Self {
             function,
-            cut,
+            kind,
             first: first(function),
             blocks,
             edges: function.edges().collect(),
@@ -86,6 +87,7 @@ impl<'g, 'm> Reader<'g, 'm> {
     }
 
     pub(super) fn read(&self, entered_within: bool) -> Found {
+        let entered_within = entered_within || self.kind.forked;
         let is_exact = self.function.status() == Status::Exact && !entered_within;
         let entry = self.function.entry_block().map(|it| self.position(it));
         if self
@@ -166,14 +168,19 @@ impl<'g, 'm> Reader<'g, 'm> {
             blocks: self.blocks,
             edges: &edges,
         };
-        infer(&graph, |block| stops[block], self.cut, marked)
+        infer(&graph, |block| stops[block], self.kind.cut, marked)
     }
 
     fn believe(&self) -> OfFunction {
         let edges = self.inner_marks();
         let inner = self.edges.iter().filter(|edge| self.is_inner(edge));
         let node = |block| self.function.node(block);
-        let ends = inner.filter_map(|edge| Some((node(edge.from)?, node(edge.block()?)?)));
+        // Who was forked in a block leaves it without having begun it.
+        let from = |edge: &EdgeView| match self.kind.forked {
+            true => node(edge.block()?),
+            false => node(edge.from),
+        };
+        let ends = inner.filter_map(|edge| Some((from(edge)?, node(edge.block()?)?)));
         let marked = Marked {
             blocks: self.blocks,
             edges: &edges,

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write as _};
 use std::path::Path;
 
 use tomo_profile::merge::Marks;
-use tomo_profile::records::{Sighting, read_record};
+use tomo_profile::records::{Kind, Sighting, read_record};
 use tomo_program::open_regular;
 use tomo_wire::ModuleId;
 use tomo_wire::record::MARKS;
@@ -17,14 +17,14 @@ use super::{length_of_record, plain};
 /// What the name of such a file ends in.
 pub(crate) const ENDING: &str = ".runs";
 
-/// The runs of `module` under the plan of this name, as the content of such a file.
+/// The runs of `module`, of this kind, as the content of such a file.
 ///
 /// # Errors
 /// Where they cannot be compressed.
-pub(crate) fn write(runs: &[Marks], module: ModuleId, plan: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn write(runs: &[Marks], module: ModuleId, kind: Kind) -> io::Result<Vec<u8>> {
     let mut to = zstd::Encoder::new(Vec::new(), zstd::DEFAULT_COMPRESSION_LEVEL)?;
     for run in runs {
-        to.write_all(&run.to_record(module, plan))?;
+        to.write_all(&run.to_record(module, kind))?;
     }
     to.finish()
 }

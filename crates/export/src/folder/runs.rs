@@ -17,7 +17,7 @@ use super::Group;
 const SEVERAL: [u8; 16] = [0; 16];
 
 /// What tells runs apart under one plan: their names; of those that have none, what they saw.
-type Key = (u64, [u8; 16], Option<(bool, FixedBitSet)>);
+type Key = (u64, [u8; 16], Option<(Kind, FixedBitSet)>);
 
 /// All runs, by plan.
 #[derive(Default)]
@@ -27,6 +27,9 @@ pub(super) struct Runs(BTreeMap<Key, Run>);
 struct Run {
     module: ModuleId,
     cut: bool,
+    /// Whether a process of it was forked, and whether one began at its program's start.
+    forked: bool,
+    begun: bool,
     marks: Marks,
     by_parts: bool,
     paths: BTreeSet<PathBuf>,
@@ -43,7 +46,7 @@ impl Runs {
             marks,
         } = seen;
         let nameless = marks.run == SEVERAL;
-        let content = nameless.then(|| (kind.cut, marks.hits.clone()));
+        let content = nameless.then(|| (kind, marks.hits.clone()));
         let record = (marks.run, marks.created);
         let run = self
             .0
@@ -51,6 +54,8 @@ impl Runs {
             .or_insert_with(|| Run {
                 module,
                 cut: false,
+                forked: false,
+                begun: false,
                 marks: marks.clone(),
                 by_parts: false,
                 paths: BTreeSet::new(),
@@ -60,6 +65,9 @@ impl Runs {
             return false;
         }
         run.cut |= kind.cut;
+        // What only counts processes that have records of their own has no marks.
+        run.forked |= kind.forked;
+        run.begun |= !kind.forked && !marks.hits.is_clear();
         run.by_parts |= by_parts;
         run.paths.extend(path);
         run.records.insert(record);
@@ -70,7 +78,11 @@ impl Runs {
     pub(super) fn groups(self) -> Vec<Group> {
         let mut kinds: BTreeMap<Kind, Vec<Run>> = BTreeMap::new();
         for ((plan, _, _), run) in self.0 {
-            let kind = Kind { plan, cut: run.cut };
+            let kind = Kind {
+                plan,
+                cut: run.cut,
+                forked: run.forked && !run.begun,
+            };
             kinds.entry(kind).or_default().push(run);
         }
         let groups = kinds.into_iter();

@@ -3,7 +3,7 @@
 use crate::sample::{hits, module, plan, record, with_live};
 use proptest::prelude::*;
 use tomo_profile::merge::{Counters, Finding, Marks};
-use tomo_profile::records::read_record;
+use tomo_profile::records::{Kind, read_record};
 use tomo_wire::record::Refusals;
 
 fn marks() -> impl Strategy<Value = Marks> {
@@ -53,12 +53,17 @@ proptest! {
 
     /// What is written is what is read back.
     #[test]
-    fn marks_survive_their_file(marks in marks()) {
+    fn marks_survive_their_file(marks in marks(), forked: bool) {
         let (plan, _) = plan();
-        let bytes = marks.to_record(module(), plan.name());
+        let kind = Kind {
+            plan: plan.name(),
+            cut: marks.live.outcome.0 == 2,
+            forked,
+        };
+        let bytes = marks.to_record(module(), kind);
         let read = read_record(&bytes).expect("a sound record");
         prop_assert_eq!(read.marks, marks);
-        prop_assert_eq!((read.module, read.kind.plan), (module(), plan.name()));
+        prop_assert_eq!((read.module, read.kind), (module(), kind));
     }
 }
 
