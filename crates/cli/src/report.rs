@@ -117,11 +117,15 @@ Examples:
   tomo report --fail-under-lines 80            exit code 1 if fewer ran
 
 A line ran if a block of machine code ran that begins a statement of it, or that
-enters the body of a call in it. What could not be observed counts neither as
+enters the body of a call in it. A function ran if it was entered, or its body
+was that a compiler put in place of a call. What could not be observed counts neither as
 run nor as missed; each report says how much that is, and how much was inferred.
 Branches at lines without code count where no source line is known. A branch is
 a conditional jump: the cases of a switch that jumps by a table are none, but
 their lines tell which of them ran.
+
+genhtml from version 2 on wants --ignore-errors inconsistent: in optimised code
+a line may have run, and none of its branches have been reached.
 
 Exit code: 0; 1 where fewer lines ran than demanded, or something was left out
 under --strict; 2 where nothing could be reported or written.";

@@ -113,15 +113,15 @@ fn write_class(out: &mut dyn Write, picture: &Picture, file: &File, root: &str) 
         Attribute(path),
         rates(&picture.totals_of(std::slice::from_ref(file)))
     )?;
-    for (_, function, copies) in picture.functions_of(file) {
-        let Some(ran) = copies.entered.ran() else {
+    for function in &file.functions {
+        let Some(ran) = function.entered.ran() else {
             continue;
         };
         writeln!(
             out,
             "<method name=\"{}\" signature=\"\" {} complexity=\"0\"><lines><line number=\"{}\" hits=\"{}\"/></lines></method>",
             Attribute(&function.title),
-            rates(&copies.totals),
+            rates(&function.totals),
             function.line,
             u8::from(ran)
         )?;

@@ -10,12 +10,14 @@
 //!           "blocks": [ { "address", "size", "state", "how",
 //!               "edges": [ { "to", "kind", "state", "how" } ] } ] } ] } ],
 //!   "files": [ { "path", "totals",
+//!       "functions": [ { "name", "title", "line", "state", "how" } ],
 //!       "lines": [ { "line", "state", "how" } ],
 //!       "branches": [ { "line", "module": index, "block": address,
 //!           "taken": { "state", "how" }, "not_taken": { "state", "how" } } ] } ] }
 //! ```
 //!
-//! `state` is `ran`, `not-run` or `unknown`; `how` is `observed`, `inferred` or `unobservable`; beside
+//! Of a module there are the functions of its code, as they were entered there; of a file those of the source, which ran
+//! also where a body of theirs did that a compiler put in place of a call. `state` is `ran`, `not-run` or `unknown`; `how` is `observed`, `inferred` or `unobservable`; beside
 //! them stands `"if_whole": true` where an inference holds only if the runs ended otherwise than by a
 //! signal. Everything is written as it is visited; no copy of the document is made. (Structs are begun
 //! with any length but 0, which `serde_json` takes for an empty object at once.)
@@ -27,7 +29,9 @@ use tomo_profile::merge::Finding;
 use tomo_program::{BlockView, EdgeView, hexadecimal, text_of};
 
 use crate::words::level_name;
-use crate::{Branch, Brief, File, Function, Line, Module, Picture, Tally, Totals, Unobserved};
+use crate::{
+    Branch, Brief, Copies, File, Function, Line, Module, Picture, Tally, Totals, Unobserved,
+};
 
 /// Writes the document.
 ///
@@ -110,6 +114,7 @@ written! {
     File as it: {
         "path": it.path,
         "totals": it.totals,
+        "functions": it.functions,
         "lines": it.lines,
         "branches": it.branches,
     }
@@ -137,6 +142,17 @@ impl Serialize for Known {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut fields = to.serialize_struct("", 1)?;
         known(&mut fields, self.0)?;
+        fields.end()
+    }
+}
+
+impl Serialize for Copies {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut fields = to.serialize_struct("", 1)?;
+        fields.serialize_field("name", &self.name)?;
+        fields.serialize_field("title", &self.title)?;
+        fields.serialize_field("line", &self.line)?;
+        known(&mut fields, self.entered)?;
         fields.end()
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Hits are 0 or 1: what is recorded is that something ran, not how often. What could not be observed
 //! has no record at all, as code that was not instrumented: readers take `-` for a side that was missed.
-//! A branch in a block that did not run has `-` twice, as the format demands. Where only functions were
+//! A branch in a block that did not run has `-` twice, as the format demands; genhtml from version 2 on takes it for an error, unless told
+//! otherwise, if its line ran all the same, as lines of optimised code do. Where only functions were
 //! observed the lines are those that they begin at. What was inferred is said elsewhere: comments are not part of the
 //! format for all who read it (diff-cover).
 
@@ -22,7 +23,7 @@ use crate::{Branch, File, Line, Picture, Tally};
 pub fn write(out: &mut dyn Write, picture: &Picture) -> io::Result<()> {
     for file in &picture.files {
         write_name(out, &file.place)?;
-        write_functions(out, picture, file)?;
+        write_functions(out, file)?;
         write_branches(out, file)?;
         write_lines(out, &picture.lines_of(file))?;
         writeln!(out, "end_of_record")?;
@@ -46,19 +47,19 @@ fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], "?")
 }
 
-/// `FN` and `FNDA`. Functions of one name at several lines are one.
-fn write_functions(out: &mut dyn Write, picture: &Picture, file: &File) -> io::Result<()> {
+/// `FN` and `FNDA`. Functions of one name at several lines are one; but compilers do not name all that they put in place of calls
+/// as linkers would, so that lambdas and the like share names.
+fn write_functions(out: &mut dyn Write, file: &File) -> io::Result<()> {
     let mut functions: BTreeMap<String, (u32, bool)> = BTreeMap::new();
-    for (module, function, copies) in picture.functions_of(file) {
-        let Some(ran) = copies.entered.ran() else {
+    for function in &file.functions {
+        let Some(ran) = function.entered.ran() else {
             continue;
         };
-        let graphs = module.model().graphs().ok();
-        let view = graphs
-            .as_ref()
-            .and_then(|graphs| graphs.function(function.id));
-        let name = view.and_then(|view| view.name());
-        let name = one_line(name.unwrap_or(&function.title));
+        let mut name = one_line(function.name.as_deref().unwrap_or(&function.title));
+        let known = functions.get(&name);
+        if function.of.is_empty() && known.is_some_and(|known| known.0 != function.line) {
+            name = format!("{name}:{}", function.line);
+        }
         let entry = functions.entry(name).or_insert((function.line, false));
         entry.0 = entry.0.min(function.line);
         entry.1 |= ran;

@@ -4,7 +4,8 @@
 //! asked for ([`Located::lines`](crate::Located::lines)). Blocks that overlap have none. O(m log m).
 
 use rayon::prelude::*;
-use tomo_program::dwarf::{Apart, BlockLines, Position, Sections, block_lines_with};
+use tomo_profile::merge::Finding;
+use tomo_program::dwarf::{Apart, BlockLines, Inlined, Position, Sections, block_lines_with};
 use tomo_program::{BlockView, Graphs, Range};
 
 /// The lines of all blocks.
@@ -53,6 +54,26 @@ impl Lines {
         self.found.statements(self.rank_of(block))
     }
 
+    /// Functions whose bodies were put in place of calls, each with whether any block of those ran.
+    pub(crate) fn inlined(&self, blocks: &[Finding]) -> impl Iterator<Item = (&Inlined, Finding)> {
+        let mut by_rank = vec![Finding::Unknown; self.rank.len()];
+        for (rank, finding) in self.rank.iter().zip(blocks) {
+            if let Some(place) = by_rank.get_mut(*rank as usize) {
+                *place = *finding;
+            }
+        }
+        let greatest = Greatest::of(&by_rank);
+        let mut ran = vec![None; self.found.inlined.len()];
+        for body in &self.found.bodies {
+            let blocks = body.blocks.start as usize..body.blocks.end as usize;
+            if let Some(ran) = ran.get_mut(body.function as usize) {
+                *ran = (*ran).max(greatest.in_range(blocks));
+            }
+        }
+        let functions = self.found.inlined.iter().zip(ran);
+        functions.filter_map(|(function, ran)| Some((function, ran?)))
+    }
+
     /// Where a block's first byte comes from.
     pub(crate) fn first(&self, block: BlockView<'_>) -> Option<Position> {
         let first = self.found.first.get(self.rank_of(block));
@@ -84,5 +105,62 @@ impl Lines {
     pub(crate) fn file(&self, position: Position) -> &str {
         let file = self.files().get(position.file as usize);
         file.map_or("", String::as_str)
+    }
+}
+
+/// The greatest of any range of findings, in constant time: ranges that lie in each other are as many as there are calls.
+struct Greatest<'f> {
+    all: &'f [Finding],
+    /// How many of the findings before each place are at least so great.
+    at_least: [(Finding, Vec<u32>); 4],
+}
+
+impl<'f> Greatest<'f> {
+    fn of(all: &'f [Finding]) -> Self {
+        let counted = [
+            Finding::Ran,
+            Finding::RanInferred,
+            Finding::RanIfWhole,
+            Finding::Unknown,
+        ];
+        let at_least = counted.map(|least| {
+            let mut before = 0;
+            let sums = all.iter().map(|finding| {
+                before += u32::from(*finding >= least);
+                before
+            });
+            (least, std::iter::once(0).chain(sums).collect())
+        });
+        Self { all, at_least }
+    }
+
+    /// Where none is unknown or ran, the first of them; `None` where there are none.
+    fn in_range(&self, range: std::ops::Range<usize>) -> Option<Finding> {
+        let first = *self.all.get(range.clone())?.first()?;
+        let is_there = |sums: &Vec<u32>| sums[range.end] > sums[range.start];
+        let mut counted = self.at_least.iter();
+        let found = counted.find(|(_, sums)| is_there(sums));
+        Some(found.map_or(first, |(least, _)| *least))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Finding, Greatest};
+
+    #[test]
+    fn the_greatest_of_all_ranges_are_found() {
+        let all: Vec<Finding> = (0..23).map(|at| Finding::ALL[at * at % 7]).collect();
+        let greatest = Greatest::of(&all);
+        for start in 0..=all.len() {
+            for end in start..=all.len() {
+                let naive = all[start..end].iter().max().copied();
+                let found = greatest.in_range(start..end);
+                // What did not run did not run, however that is known.
+                let known = |it: Option<Finding>| it.map(|it| it.max(Finding::NotRunIfWhole));
+                assert_eq!(known(found), known(naive), "{start}..{end}");
+            }
+        }
+        assert_eq!(greatest.in_range(3..99), None);
     }
 }

@@ -4,11 +4,13 @@
 //! module; it did not if none of them did; else it is unknown. A branch is a conditional branch of the
 //! machine code, at the line of its instruction, with two sides. A function belongs to the file that
 //! its entry comes from, and its blocks to the same. A file has a function once, and its blocks and branches, however many copies
-//! of it there are in modules (`picture/copies.rs`); a module has all of its own.
+//! of it there are in modules (`picture/copies.rs`), and it was entered where its body was that a compiler put in place of a call
+//! (`picture/inlined.rs`); a module has all functions of its own code, as they were entered there.
 
 mod build;
 mod copies;
 mod function;
+mod inlined;
 mod tally;
 mod unknown;
 
@@ -127,9 +129,15 @@ pub struct File {
 /// A function of a file, with all copies of it.
 #[derive(Clone, Debug)]
 pub struct Copies {
-    /// Where they are, as module and function.
+    /// Where they are, as module and function; none where its body was put in place of all calls.
     pub of: Vec<(u32, FunctionId)>,
-    /// Whether any of them was entered.
+    /// Its name for linkers, if it has one.
+    pub name: Option<Box<str>>,
+    /// Its name for people.
+    pub title: String,
+    /// The line that its entry comes from or, of one without code of its own, where it is declared; 0 where that is not known.
+    pub line: u32,
+    /// Whether any of them was entered, or a body of it that was put in place of a call.
     pub entered: Finding,
     /// What ran in any of them.
     pub totals: Totals,
@@ -237,10 +245,9 @@ impl Picture {
         if self.level() > Level::Function {
             return Cow::Borrowed(&file.lines);
         }
-        let functions = self.functions_of(file);
         let mut lines: Vec<Line> = Vec::new();
-        for (_, function, copies) in functions.filter(|(_, function, _)| function.line > 0) {
-            let (number, finding) = (function.line, copies.entered);
+        for function in file.functions.iter().filter(|function| function.line > 0) {
+            let (number, finding) = (function.line, function.entered);
             match lines.last_mut().filter(|last| last.number == number) {
                 Some(last) => last.finding = last.finding.or(finding),
                 None => lines.push(Line { number, finding }),
@@ -259,18 +266,6 @@ impl Picture {
                 lines,
                 ..file.totals
             }
-        })
-    }
-
-    /// The functions of a file: of each the first of its copies, with its module, and what is known of all of them.
-    pub fn functions_of<'p>(
-        &'p self,
-        file: &'p File,
-    ) -> impl Iterator<Item = (&'p Module, &'p Function, &'p Copies)> {
-        file.functions.iter().filter_map(|copies| {
-            let (module, function) = copies.of.first()?;
-            let module = self.modules.get(*module as usize)?;
-            Some((module, module.functions.get(function.index())?, copies))
         })
     }
 }

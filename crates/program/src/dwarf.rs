@@ -22,10 +22,12 @@
 
 mod apart;
 mod block_lines;
+mod bodies;
 mod frames;
 mod inlined;
 mod line_program;
 mod lines;
+mod origin;
 mod paths;
 mod resolve;
 mod results;
@@ -40,6 +42,7 @@ use rustc_hash::FxHashMap;
 
 pub use apart::Apart;
 pub use block_lines::{BlockLines, block_lines, block_lines_with};
+pub use bodies::{Body, Inlined};
 pub use frames::{Frame, frames};
 pub use lines::{Lines, Position, lines};
 pub use sections::Sections;

@@ -128,12 +128,9 @@ fn fill_with_files(table: &mut Table, picture: &Picture, detail: Detail, notes: 
             if all {
                 table.push(Kind::File, &row.name, row.totals);
             }
-            for (_, function, copies) in file
-                .iter()
-                .filter(|_| detail.functions)
-                .flat_map(|file| picture.functions_of(file))
-            {
-                table.push(Kind::Function, &function.title, copies.totals);
+            let functions = file.iter().flat_map(|file| &file.functions);
+            for function in functions.filter(|_| detail.functions) {
+                table.push(Kind::Function, &function.title, function.totals);
             }
         }
     }

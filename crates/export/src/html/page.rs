@@ -105,7 +105,7 @@ pub(super) fn source(picture: &Picture, file: &File) -> String {
     out.push_str(table::HEAD);
     row(&mut out, "all", "this file", None, &file.totals);
     out.push_str(table::END);
-    function_list(&mut out, picture, file);
+    function_list(&mut out, file);
     let text = read(&file.place);
     let lines = match &text {
         Ok(text) => text.lines().collect(),
@@ -150,15 +150,15 @@ fn read(path: &Path) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn function_list(out: &mut String, picture: &Picture, file: &File) {
+fn function_list(out: &mut String, file: &File) {
     if file.functions.is_empty() {
         return;
     }
     out.push_str("<details><summary>functions</summary>\n");
     out.push_str(table::HEAD);
-    for (_, function, copies) in picture.functions_of(file) {
+    for function in &file.functions {
         let link = format!("#{}", function.line);
-        row(out, "", &function.title, Some(&link), &copies.totals);
+        row(out, "", &function.title, Some(&link), &function.totals);
     }
     out.push_str(table::END);
     out.push_str("</details>\n");

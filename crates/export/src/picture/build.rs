@@ -11,6 +11,7 @@ use tomo_wire::plan::Level;
 
 use super::copies::{Named, together};
 use super::function::{Read, Source, keep_greatest, read};
+use super::inlined::{self, Bodies};
 use super::unknown::unknown_bytes;
 use super::{Branch, Copies, File, Line, Module, Observed, Picture, Tally, Totals, Unobserved};
 use crate::lines::Lines;
@@ -42,6 +43,7 @@ impl Picture {
 struct Draft {
     file: File,
     functions: Vec<Named>,
+    bodies: Vec<Bodies>,
     lines: Vec<(u32, Finding)>,
     /// The same of modules that no process was observed with, of which nothing is known.
     unobserved: Vec<(u32, Finding)>,
@@ -102,6 +104,7 @@ impl<'a> Builder<'a> {
         // A line that several functions have code of is one line.
         let mut lines: Vec<_> = read.iter().flat_map(|it| &it.lines).copied().collect();
         keep_greatest(&mut lines);
+        self.take_bodies(&module, &files);
         for read in read {
             self.take(&mut module, number, read);
         }
@@ -129,6 +132,28 @@ impl<'a> Builder<'a> {
             Some(number)
         };
         lines.files().iter().map(&mut number).collect()
+    }
+
+    /// Where only functions were asked for, nothing is known of what is in them.
+    fn take_bodies(&mut self, module: &Module, files: &[Option<u32>]) {
+        if module.findings.level == Level::Function {
+            return;
+        }
+        let lines = module.located.lines();
+        for (function, entered) in lines.inlined(&module.findings.blocks) {
+            let file = files
+                .get(function.declared.file as usize)
+                .copied()
+                .flatten();
+            if let Some(draft) = file.and_then(|file| self.drafts.get_mut(file as usize)) {
+                draft.bodies.push(Bodies {
+                    name: function.name.as_str().into(),
+                    line: function.declared.line,
+                    entered,
+                    observed: module.findings.observed,
+                });
+            }
+        }
     }
 
     fn take(&mut self, module: &mut Module, number: u32, read: Read) {
@@ -206,13 +231,16 @@ impl<'a> Builder<'a> {
         for function in modules.iter_mut().flat_map(|module| &mut module.functions) {
             function.file = function.file.and_then(|file| new[file as usize]);
         }
-        let lines = |copies: &Copies| {
-            let (module, function) = copies.of[0];
-            let function = &modules[module as usize].functions[function.index()];
-            (function.line, function.entry, module)
+        let place = |copies: &Copies| {
+            let place = copies.of.first().map(|(module, function)| {
+                let function = &modules[*module as usize].functions[function.index()];
+                (function.entry, *module)
+            });
+            // Of one line those with code of their own first.
+            (copies.line, place.is_none(), place)
         };
         for file in &mut self.picture.files {
-            file.functions.sort_by_key(lines);
+            file.functions.sort_by_key(place);
         }
         self.picture
     }
@@ -228,6 +256,7 @@ impl Draft {
     fn take_functions(&mut self, modules: &[Module], files: &[Vec<Option<u32>>]) {
         let functions = std::mem::take(&mut self.functions);
         self.file.functions = together(functions, modules, files);
+        inlined::add(&mut self.file.functions, std::mem::take(&mut self.bodies));
         let totals = &mut self.file.totals;
         for copies in &self.file.functions {
             totals.functions = totals.functions + copies.totals.functions;

@@ -60,27 +60,33 @@ pub(super) fn together(
         if known.is_empty() {
             known = group.iter().collect();
         }
-        let of = known.iter().map(|one| (one.module, one.function)).collect();
-        match known[..] {
-            [one] => {
-                let function = &modules[one.module as usize].functions[one.function.index()];
-                Copies {
-                    of,
-                    entered: function.entered,
-                    totals: function.totals,
-                }
-            }
-            _ => merged(of, modules, files),
+        let of: Vec<_> = known.iter().map(|one| (one.module, one.function)).collect();
+        let first = &modules[known[0].module as usize].functions[known[0].function.index()];
+        let (entered, totals) = match known[..] {
+            [_] => (first.entered, first.totals),
+            _ => merged(&of, modules, files),
+        };
+        Copies {
+            of,
+            name: known[0].name.clone(),
+            title: first.title.clone(),
+            line: first.line,
+            entered,
+            totals,
         }
     });
     copies.collect()
 }
 
 /// What ran in any of these.
-fn merged(of: Vec<(u32, FunctionId)>, modules: &[Module], files: &[Vec<Option<u32>>]) -> Copies {
+fn merged(
+    of: &[(u32, FunctionId)],
+    modules: &[Module],
+    files: &[Vec<Option<u32>>],
+) -> (Finding, Totals) {
     let (mut entered, mut lines) = (Finding::NotRun, Vec::new());
     let (mut blocks, mut branches) = (Vec::new(), Vec::new());
-    for (number, id) in &of {
+    for (number, id) in of {
         let module = &modules[*number as usize];
         let source = Source {
             lines: module.located.lines(),
@@ -109,14 +115,11 @@ fn merged(of: Vec<(u32, FunctionId)>, modules: &[Module], files: &[Vec<Option<u3
     keep_greatest(&mut lines);
     keep_greatest(&mut blocks);
     keep_greatest(&mut branches);
-    Copies {
-        of,
-        entered,
-        totals: Totals {
-            lines: lines.iter().map(|(_, found)| *found).collect(),
-            branches: branches.iter().map(|(_, found)| *found).collect(),
-            functions: [entered].into_iter().collect(),
-            blocks: blocks.iter().map(|(_, found)| *found).collect(),
-        },
-    }
+    let totals = Totals {
+        lines: lines.iter().map(|(_, found)| *found).collect(),
+        branches: branches.iter().map(|(_, found)| *found).collect(),
+        functions: [entered].into_iter().collect(),
+        blocks: blocks.iter().map(|(_, found)| *found).collect(),
+    };
+    (entered, totals)
 }

@@ -18,13 +18,14 @@
 //! Linear in the sections, plus sorting what is found.
 
 use super::apart::Apart;
+use super::bodies::{Bodies, Body, Inlined, OfOne};
 use super::inlined::{Call, calls};
 use super::line_program::{Covered, Merger, Row, Sink, drive};
 use super::lines::{Answer, BATCH, Position, Program, programs};
 use super::paths::Files;
 use super::sections::Sections;
 use super::troubles::Troubles;
-use super::unit::{Broken, Context, offset_of};
+use super::unit::{Broken, Context, OpenUnit, offset_of};
 use crate::{Address, Range, Warning};
 use rayon::prelude::*;
 
@@ -45,6 +46,10 @@ pub struct BlockLines {
     begun: Vec<(u32, Position)>,
     /// Blocks that begin with a row of another line than the row before, ascending.
     turned: Vec<u32>,
+    /// Functions whose bodies were put in place of calls, each once.
+    pub inlined: Vec<Inlined>,
+    /// Those bodies.
+    pub bodies: Vec<Body>,
     /// What could not be read.
     pub warnings: Vec<Warning>,
 }
@@ -101,7 +106,7 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
     let ends = ends(blocks);
     let mut answer = Answer::new(Files::new(sections), ends.len());
     let (mut found, mut begun, mut entered) = (Vec::new(), Vec::new(), Vec::new());
-    let mut turned = Vec::new();
+    let (mut turned, mut bodies) = (Vec::new(), Bodies::new(sections));
     for batch in programs.chunks(BATCH) {
         let read: Vec<_> = batch
             .par_iter()
@@ -109,11 +114,15 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
             .collect();
         for (result, program) in read.into_iter().zip(batch) {
             match result {
-                Ok((covered, stated, inlined)) => {
-                    answer.add(&covered);
-                    turned.extend(&stated.turned);
-                    stated.add_to([&mut found, &mut begun, &mut entered], &mut answer.files);
-                    if let Err(error) = inlined {
+                Ok(read) => {
+                    answer.add(&read.covered);
+                    turned.extend(&read.stated.turned);
+                    let to = [&mut found, &mut begun, &mut entered];
+                    read.stated.add_to(to, &mut answer.files);
+                    for of_one in read.bodies {
+                        bodies.add(of_one, &mut answer.files);
+                    }
+                    if let Err(error) = read.inlined {
                         let at = offset_of(&program.open.unit.header) as u64;
                         let what = "calls that were inlined cannot be read";
                         troubles.add(".debug_info", at, what, &error);
@@ -136,6 +145,7 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
     found.par_sort_unstable();
     found.dedup();
     turned.sort_unstable();
+    let (inlined, bodies) = bodies.finish(&mut troubles);
     let Answer { at, files, .. } = answer;
     let at = |address: u64| at[ends.partition_point(|it| it.0 < address)];
     let place = |byte: fn(Range) -> Option<u64>| {
@@ -151,6 +161,8 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
         starts: starts(&found, blocks.len()),
         begun,
         turned,
+        inlined,
+        bodies,
         statements: found.into_iter().map(|(_, position)| position).collect(),
         files: files.finish(&mut troubles),
         warnings: troubles.into_warnings(),
@@ -211,6 +223,14 @@ fn begin(
     entered
 }
 
+/// What one unit says.
+struct OfUnit {
+    covered: Covered,
+    stated: Stated,
+    bodies: Vec<OfOne>,
+    inlined: Result<(), Broken>,
+}
+
 /// Runs one program, for the blocks' ends and for all rows at once, and reads which calls were inlined.
 fn read<'a>(
     context: &Context<'a>,
@@ -218,29 +238,47 @@ fn read<'a>(
     program: &Program<'a>,
     blocks: &[Range],
     ends: &[Address],
-) -> Result<(Covered, Stated, Result<(), Broken>), Broken> {
+) -> Result<OfUnit, Broken> {
     let sink = Both::new(blocks, ends);
     let (sink, path) = drive(context, &program.open, program.offset, sink)?;
     let Both(covered, mut statements) = sink;
-    let mut pass = |call: Call| {
-        let row = Row {
-            file: call.file,
-            line: call.line,
-            is_statement: true,
-        };
-        let found = statements.state(call.address, row);
-        statements
-            .entered
-            .extend(found.filter(|it| it.1).map(|it| it.0));
-    };
-    let mut inlined = calls(context, &program.open, &mut pass);
+    let mut bodies = Vec::new();
+    let mut inlined = enter(context, &program.open, &mut statements, &mut bodies);
     let other = apart.read_unit(context, &program.open, |context, open| {
-        calls(context, open, pass)
+        enter(context, open, &mut statements, &mut bodies)
     });
     if let Some(other) = other {
         inlined = inlined.and(other);
     }
-    Ok((covered.finish(&path), statements.finish(&path), inlined))
+    Ok(OfUnit {
+        covered: covered.finish(&path),
+        stated: statements.finish(&path),
+        bodies,
+        inlined,
+    })
+}
+
+/// Notes the bodies of a unit that were put in place of calls, up to the first that cannot be read.
+fn enter<'a>(
+    context: &Context<'a>,
+    open: &OpenUnit<'a>,
+    statements: &mut Statements<'_>,
+    all: &mut Vec<OfOne>,
+) -> Result<(), Broken> {
+    let mut bodies = Vec::new();
+    let pass = |call: Call| {
+        let entry = statements.enter(&call);
+        let entry = entry.map(|block| block..block + 1);
+        let within = call.ranges.iter().map(|range| statements.within(*range));
+        let blocks = entry.into_iter().chain(within);
+        if let Some(function) = call.function {
+            let blocks = blocks.filter(|blocks| !blocks.is_empty());
+            bodies.extend(blocks.map(|blocks| Body { blocks, function }));
+        }
+    };
+    let (functions, read) = calls(context, open, pass);
+    all.push(OfOne { functions, bodies });
+    read
 }
 
 struct Both<'q>(Merger<'q>, Statements<'q>);
@@ -345,6 +383,30 @@ impl<'q> Statements<'q> {
         }
         let start = self.blocks.get(block as usize)?.start().0;
         Some((found, start == address))
+    }
+
+    /// Notes a call whose body is entered at some place; says in which block that is.
+    fn enter(&mut self, call: &Call) -> Option<u32> {
+        let block = self.find(Address(call.address))?;
+        if let Some((file, line)) = call.place {
+            let row = Row {
+                file,
+                line,
+                is_statement: true,
+            };
+            let found = self.state(call.address, row);
+            self.entered.extend(found.filter(|it| it.1).map(|it| it.0));
+        }
+        Some(block)
+    }
+
+    /// The blocks that begin in a range.
+    fn within(&self, range: Range) -> std::ops::Range<u32> {
+        let number = |address: Address| {
+            let before = self.blocks.partition_point(|it| it.start() < address);
+            u32::try_from(before).unwrap_or(u32::MAX)
+        };
+        number(range.start())..number(range.end())
     }
 
     fn find(&mut self, address: Address) -> Option<u32> {

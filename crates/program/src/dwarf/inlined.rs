@@ -3,38 +3,56 @@
 //! DWARF 5 §3.3.8.2: an entry of an inlined body says where the call stood. The rows of the body state the body's
 //! lines; the line of the call often has no row of its own, and is a line with code all the same, which ran if the
 //! body was entered. Where that is says §2.18: at the entry address, or else at the base address (§2.17), which is
-//! the start of the body, or of the first of its ranges. Linear in the unit; of ranges only the first is read.
+//! the start of the body, or of the first of its ranges. Compilers do not always say where, and
+//! LLVM never does: whether a body ran is told by all blocks that begin in it. Linear in the unit.
 
+use super::origin::{Declared, Origins};
 use super::sections::Slice;
 use super::subprogram::address;
 use super::unit::{Broken, Context, OpenUnit, Value, read_abbreviation};
+use crate::{Address, Range};
 use gimli::{Abbreviation, EntriesRaw};
 
 /// A call.
 pub(super) struct Call {
     /// Where the body is entered.
     pub(super) address: u64,
-    /// The file of the call, as the unit's line program numbers it.
-    pub(super) file: u64,
-    /// Its line.
-    pub(super) line: u64,
+    /// Where its code is.
+    pub(super) ranges: Vec<Range>,
+    /// The file of the call, as the unit's line program numbers it, and its line.
+    pub(super) place: Option<(u64, u64)>,
+    /// Which of the unit's [functions](calls) was called, if it is stated.
+    pub(super) function: Option<u32>,
 }
 
-/// Passes on the calls of a unit, up to the first entry that cannot be read.
+/// Passes on the calls of a unit, up to the first entry that cannot be read; gives back the functions that are called.
 pub(super) fn calls<'a>(
     context: &Context<'a>,
     open: &OpenUnit<'a>,
+    pass: impl FnMut(Call),
+) -> (Vec<Declared>, Result<(), Broken>) {
+    let mut origins = Origins::new(context, open);
+    let read = read(context, open, &mut origins, pass);
+    (origins.into_functions(), read)
+}
+
+fn read<'a>(
+    context: &Context<'a>,
+    open: &OpenUnit<'a>,
+    origins: &mut Origins<'_, 'a>,
     mut pass: impl FnMut(Call),
 ) -> Result<(), Broken> {
     let unit = &open.unit;
     let mut entries = unit.header.entries_raw(&unit.abbreviations, None)?;
+    let mut budget = unit.header.length_including_self();
     while !entries.is_empty() {
         let Some(abbreviation) = read_abbreviation(&mut entries)? else {
             continue;
         };
         if abbreviation.tag() == gimli::DW_TAG_inlined_subroutine {
             let body = Body::read(&mut entries, abbreviation)?;
-            body.call(context, open)?.map(&mut pass);
+            body.call(context, open, origins, &mut budget)?
+                .map(&mut pass);
         } else {
             entries.skip_attributes(abbreviation.attributes())?;
         }
@@ -46,8 +64,10 @@ pub(super) fn calls<'a>(
 #[derive(Default)]
 struct Body<'a> {
     low: Option<Value<'a>>,
+    high: Option<Value<'a>>,
     ranges: Option<Value<'a>>,
     entry: Option<Value<'a>>,
+    origin: Option<Value<'a>>,
     file: Option<u64>,
     line: Option<u64>,
 }
@@ -63,8 +83,10 @@ impl<'a> Body<'a> {
             let value = attribute.value();
             match attribute.name() {
                 gimli::DW_AT_low_pc => body.low = Some(value),
+                gimli::DW_AT_high_pc => body.high = Some(value),
                 gimli::DW_AT_ranges => body.ranges = Some(value),
                 gimli::DW_AT_entry_pc => body.entry = Some(value),
+                gimli::DW_AT_abstract_origin => body.origin = Some(value),
                 gimli::DW_AT_call_line => body.line = value.udata_value(),
                 gimli::DW_AT_call_file => {
                     body.file = match value {
@@ -78,17 +100,52 @@ impl<'a> Body<'a> {
         Ok(body)
     }
 
-    /// The call, if the place and the entry are known.
-    fn call(&self, context: &Context<'a>, open: &OpenUnit<'a>) -> Result<Option<Call>, Broken> {
-        let (Some(file), Some(line)) = (self.file, self.line) else {
-            return Ok(None);
-        };
+    /// The call, if the entry is known.
+    fn call(
+        &self,
+        context: &Context<'a>,
+        open: &OpenUnit<'a>,
+        origins: &mut Origins<'_, 'a>,
+        budget: &mut usize,
+    ) -> Result<Option<Call>, Broken> {
         let entered = self.entered(context, open)?;
+        let ranges = self.all_ranges(context, open, budget)?;
         Ok(entered.map(|address| Call {
             address,
-            file,
-            line,
+            ranges,
+            place: self.file.zip(self.line),
+            function: self.origin.and_then(|origin| origins.number(origin)),
         }))
+    }
+
+    /// All of its code. Bodies that share one long list of ranges would cost its length each: `budget` says how many
+    /// may still be read.
+    fn all_ranges(
+        &self,
+        context: &Context<'a>,
+        open: &OpenUnit<'a>,
+        budget: &mut usize,
+    ) -> Result<Vec<Range>, Broken> {
+        let (dwarf, unit) = (&context.dwarf, &open.unit);
+        let mut all = Vec::new();
+        if let Some(low) = address(dwarf, unit, self.low)?
+            && let Some(high) = self.high
+        {
+            let end = address(dwarf, unit, Some(high))?;
+            let end = end.or_else(|| low.checked_add(high.udata_value()?));
+            all.extend(Range::new(Address(low), Address(end.unwrap_or(low))));
+        }
+        if let Some(ranges) = self.ranges
+            && let Some(mut ranges) = dwarf.attr_ranges(unit, ranges)?
+        {
+            while let Some(range) = ranges.next()? {
+                *budget = budget
+                    .checked_sub(1)
+                    .ok_or(Broken::Excess("too many range list entries"))?;
+                all.extend(Range::new(Address(range.begin), Address(range.end)));
+            }
+        }
+        Ok(all)
     }
 
     fn entered(&self, context: &Context<'a>, open: &OpenUnit<'a>) -> Result<Option<u64>, Broken> {

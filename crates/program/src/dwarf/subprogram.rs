@@ -314,7 +314,7 @@ fn has(abbreviation: &Abbreviation, name: gimli::DwAt) -> bool {
 /// No unit has an entry there.
 const NOWHERE: DebugInfoOffset = DebugInfoOffset(usize::MAX);
 
-fn reference(unit: &Unit<'_>, value: Value<'_>) -> Option<DebugInfoOffset> {
+pub(super) fn reference(unit: &Unit<'_>, value: Value<'_>) -> Option<DebugInfoOffset> {
     match value {
         AttributeValue::UnitRef(offset) => offset_of(&unit.header)
             .checked_add(offset.0)

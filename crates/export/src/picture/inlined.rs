@@ -1,0 +1,153 @@
+//! Functions whose bodies were put in place of calls: they were entered where such a body was, too.
+//!
+//! A function of the source is one, whether compilers kept code of its own, put it where it was called, or both. A whole
+//! copy that a compiler made for some callers (`.constprop`, `.isra`) is the function, a part that it split off is not.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use tomo_profile::merge::Finding;
+use tomo_program::{demangle, without_parameters};
+
+use super::{Copies, Totals};
+
+/// A function with bodies in one module.
+pub(super) struct Bodies {
+    pub(super) name: Box<str>,
+    /// Where it is declared.
+    pub(super) line: u32,
+    /// Whether any of them was entered.
+    pub(super) entered: Finding,
+    /// Whether any process was observed with the module.
+    pub(super) observed: bool,
+}
+
+/// Adds what is known of bodies to the functions of their file; those without code of their own are added themselves.
+pub(super) fn add(functions: &mut Vec<Copies>, bodies: Vec<Bodies>) {
+    let own = Own::of(functions);
+    let mut others: BTreeMap<(u32, Box<str>), Finding> = BTreeMap::new();
+    // Where nothing ran nothing is known, which takes nothing of what others tell.
+    let (observed, unobserved): (Vec<_>, Vec<_>) = bodies.into_iter().partition(|it| it.observed);
+    for body in observed {
+        match own.find(functions, &body) {
+            Some(at) => functions[at].enter(body.entered),
+            None => {
+                let entered = others.entry((body.line, body.name)).or_default();
+                *entered = entered.or(body.entered);
+            }
+        }
+    }
+    for body in unobserved {
+        if own.find(functions, &body).is_none() {
+            let place = (body.line, body.name);
+            others.entry(place).or_insert(Finding::Unknown);
+        }
+    }
+    functions.extend(others.into_iter().map(|((line, name), entered)| Copies {
+        of: Vec::new(),
+        title: demangle(&name).unwrap_or_else(|| name.to_string()),
+        name: Some(name),
+        line,
+        entered,
+        totals: Totals {
+            functions: [entered].into_iter().collect(),
+            ..Totals::default()
+        },
+    }));
+}
+
+/// Functions with code of their own.
+struct Own {
+    /// By name; whole copies stand for those that are not there themselves.
+    by_name: FxHashMap<Box<str>, usize>,
+    by_line: FxHashMap<u32, Vec<usize>>,
+}
+
+impl Own {
+    fn of(functions: &[Copies]) -> Self {
+        let (mut by_name, mut by_line) = (FxHashMap::default(), FxHashMap::default());
+        for (at, one) in functions.iter().enumerate() {
+            let all: &mut Vec<usize> = by_line.entry(one.line).or_default();
+            all.push(at);
+            let Some(name) = one.name.as_deref() else {
+                continue;
+            };
+            let function = whole(name);
+            if function == name {
+                by_name.insert(name.into(), at);
+            } else {
+                by_name.entry(function.into()).or_insert(at);
+            }
+        }
+        Self { by_name, by_line }
+    }
+
+    /// The one that a body is of. GCC states no linkage name of what other units cannot call.
+    fn find(&self, functions: &[Copies], body: &Bodies) -> Option<usize> {
+        if let Some(at) = self.by_name.get(&body.name) {
+            return Some(*at);
+        }
+        let there = self.by_line.get(&body.line)?.iter().copied();
+        let mut called = there.filter(|at| ends_with(&functions[*at].title, &body.name));
+        called.next().filter(|_| called.next().is_none())
+    }
+}
+
+/// Whether this is the last part of a function's name for people.
+fn ends_with(title: &str, name: &str) -> bool {
+    let before = without_parameters(title).strip_suffix(name);
+    before.is_some_and(|before| before.is_empty() || before.ends_with("::"))
+}
+
+/// The name of a function of which this may be a whole copy.
+fn whole(name: &str) -> &str {
+    let Some((function, marks)) = name.split_once('.') else {
+        return name;
+    };
+    let is_whole = |mark: &str| {
+        let number = mark.bytes().all(|byte| byte.is_ascii_digit());
+        number || ["constprop", "isra", "lto_priv"].contains(&mark)
+    };
+    match !function.is_empty() && marks.split('.').all(is_whole) {
+        true => function,
+        false => name,
+    }
+}
+
+impl Copies {
+    fn enter(&mut self, entered: Finding) {
+        self.entered = self.entered.or(entered);
+        self.totals.functions = [self.entered].into_iter().collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ends_with, whole};
+
+    #[test]
+    fn names_without_their_scopes_are_known() {
+        let title = "(anonymous namespace)::Visitor::operator()(int) const";
+        assert!(ends_with(title, "operator()"));
+        assert!(ends_with("ns::depth<3>(int)", "depth<3>"));
+        assert!(ends_with("plain", "plain"));
+        assert!(!ends_with("ns::undo(int)", "do"));
+        assert!(!ends_with("ns::f(ns::g)", "g"));
+    }
+
+    #[test]
+    fn whole_copies_are_the_function_and_parts_are_not() {
+        for name in ["f", "f.constprop.0", "f.isra.0.constprop.1", "f.lto_priv.3"] {
+            assert_eq!(whole(name), "f");
+        }
+        for name in [
+            "f.part.0",
+            "f.cold",
+            "f.constprop.0.cold",
+            ".L1",
+            "f.llvm.77",
+        ] {
+            assert_eq!(whole(name), name);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Functions of the source, held against what `gcov` counts in builds that are not optimised: compilers put most of their bodies in
+//! place of calls, of some they keep no code of their own, and nothing of that changes which of them ran.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, Workload, build};
+use tomo_testkit::coverage::{Covering, complete};
+use tomo_testkit::tomo;
+
+/// Whether functions ran, by the last name of their file and theirs for linkers.
+type Functions = BTreeMap<(String, String), bool>;
+
+/// Functions that are called only where nothing is left of their bodies, neither code of its own nor an entry in the debug
+/// information: a store that was merged with others, a constant. Nobody can tell that they ran.
+const WITHOUT_TRACE: [&str; 3] = ["BZ2_bsInitWrite", "chosen_plain", "isCint"];
+
+fn last(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+fn run(mut command: Command, workload: &Workload) {
+    command.args(&workload.args);
+    if let Some(folder) = &workload.cwd {
+        command.current_dir(folder);
+    }
+    complete(command, workload.stdin.as_deref().unwrap_or_default()).expect("run");
+}
+
+/// What gcov counts.
+fn by_gcov(source: Source) -> Functions {
+    let mut recipe = Recipe::new(source, Compiler::Gcc, Level::O0);
+    recipe.extra = vec!["--coverage".into()];
+    let built = build(&recipe).expect("built");
+    // Counters go where nobody else's are, beside the notes that the compiler has left.
+    let folder = tempfile::tempdir().expect("a folder");
+    for workload in &built.workloads {
+        let mut command = Command::new(&built.program);
+        command.env("GCOV_PREFIX", folder.path());
+        command.env("GCOV_PREFIX_STRIP", "99");
+        run(command, workload);
+    }
+    let left = fs::read_dir(built.program.parent().expect("a folder")).expect("a folder");
+    let left = left.map(|entry| entry.expect("an entry").path());
+    for notes in left.filter(|path| path.extension().is_some_and(|it| it == "gcno")) {
+        let to = folder.path().join(notes.file_name().expect("a name"));
+        fs::copy(&notes, to).expect("copied");
+    }
+    let counters = fs::read_dir(folder.path()).expect("a folder");
+    let counters = counters.map(|entry| entry.expect("an entry").path());
+    let counters = counters.filter(|path| path.extension().is_some_and(|it| it == "gcda"));
+    let mut gcov = Command::new("gcov");
+    gcov.args(["--json-format", "--stdout"]).args(counters);
+    gcov.current_dir(folder.path());
+    let told = complete(gcov, b"").expect("gcov (it comes with gcc)");
+    let mut functions = Functions::new();
+    for document in String::from_utf8(told.stdout).expect("text").lines() {
+        let document: Value = serde_json::from_str(document).expect("JSON");
+        for file in document["files"].as_array().expect("files") {
+            let name = last(file["file"].as_str().expect("a path"));
+            // Of the library's headers a build that is optimised has other instances.
+            if !name.ends_with(".c") && !name.ends_with(".cpp") {
+                continue;
+            }
+            for function in file["functions"].as_array().expect("functions") {
+                let called = function["name"].as_str().expect("a name").to_owned();
+                let ran = function["execution_count"].as_u64().expect("a count") > 0;
+                *functions.entry((name.clone(), called)).or_default() |= ran;
+            }
+        }
+    }
+    functions
+}
+
+/// What a report of the same runs of another build says.
+fn by_tomo(recipe: &Recipe) -> Functions {
+    let built = build(recipe).expect("built");
+    let covering = Covering::new().expect("a folder");
+    for workload in &built.workloads {
+        let mut command = covering.command(&[]).expect("tomo");
+        command.arg(&built.program);
+        run(command, workload);
+    }
+    told(&covering.output())
+}
+
+fn told(folder: &Path) -> Functions {
+    let mut report = Command::new(tomo::path().expect("tomo"));
+    report.args(["report", "--format", "lcov"]).arg(folder);
+    let text = complete(report, b"").expect("a report").stdout;
+    let text = String::from_utf8(text).expect("text");
+    let (mut file, mut functions) = (String::new(), Functions::new());
+    for line in text.lines() {
+        if let Some(path) = line.strip_prefix("SF:") {
+            file = last(path);
+        }
+        if let Some(function) = line.strip_prefix("FNDA:") {
+            let (hits, name) = function.split_once(',').expect("a name");
+            functions.insert((file.clone(), name.to_owned()), hits != "0");
+        }
+    }
+    functions
+}
+
+fn check(source: Source, at_least: usize) {
+    let expected = by_gcov(source);
+    let compilers = [Compiler::Gcc, Compiler::Clang];
+    assert!(expected.values().any(|ran| *ran) && expected.values().any(|ran| !ran));
+    let all = compilers
+        .iter()
+        .flat_map(|it| [(*it, Level::O2), (*it, Level::O3)]);
+    for (compiler, level) in all {
+        let recipe = Recipe::new(source, compiler, level);
+        let found = by_tomo(&recipe);
+        let both = expected.iter().filter_map(|(function, ran)| {
+            let found = found.get(function)?;
+            Some((function, *ran, *found))
+        });
+        let both: Vec<_> = both.collect();
+        let without_trace = |function: &str, ran: bool| ran && WITHOUT_TRACE.contains(&function);
+        let differing = both
+            .iter()
+            .filter(|((_, function), ran, found)| ran != found && !without_trace(function, *ran));
+        let differing: Vec<_> = differing.collect();
+        assert!(differing.is_empty(), "{}: {differing:?}", recipe.name());
+        assert!(
+            both.len() * 100 >= expected.len() * at_least,
+            "{}: {} of {} functions",
+            recipe.name(),
+            both.len(),
+            expected.len()
+        );
+    }
+}
+
+#[test]
+fn functions_of_lua_ran_as_gcov_counts() {
+    check(Source::Lua, 98);
+}
+
+#[test]
+fn functions_of_bzip2_ran_as_gcov_counts() {
+    check(Source::Bzip2, 90);
+}
+
+#[test]
+fn functions_of_the_c_features_ran_as_gcov_counts() {
+    check(Source::CFeatures, 85);
+}
+
+/// GCC names functions that other units cannot call otherwise than linkers do, so that not all are found.
+#[test]
+fn functions_of_the_cpp_features_ran_as_gcov_counts() {
+    check(Source::CppFeatures, 50);
+}
