@@ -1,5 +1,5 @@
 //! Any bytes as debug information, in an ELF file or as bare sections: no panic, no endless loop, no
-//! memory out of proportion, and every promise of `dwarf::functions` and `dwarf::lines` kept.
+//! memory out of proportion, and every promise of `dwarf::functions`, `dwarf::lines` and `dwarf::block_lines` kept.
 
 #![no_main]
 

@@ -105,34 +105,57 @@ fn told(folder: &Path) -> Functions {
     functions
 }
 
+/// Holds builds by both compilers against what gcov counts; of so many in a hundred functions both must know.
 fn check(source: Source, at_least: usize) {
     let expected = by_gcov(source);
-    let compilers = [Compiler::Gcc, Compiler::Clang];
     assert!(expected.values().any(|ran| *ran) && expected.values().any(|ran| !ran));
+    let compilers = [Compiler::Gcc, Compiler::Clang];
     let all = compilers
         .iter()
         .flat_map(|it| [(*it, Level::O2), (*it, Level::O3)]);
     for (compiler, level) in all {
-        let recipe = Recipe::new(source, compiler, level);
-        let found = by_tomo(&recipe);
-        let both = expected.iter().filter_map(|(function, ran)| {
-            let found = found.get(function)?;
-            Some((function, *ran, *found))
-        });
-        let both: Vec<_> = both.collect();
-        let without_trace = |function: &str, ran: bool| ran && WITHOUT_TRACE.contains(&function);
-        let differing = both
-            .iter()
-            .filter(|((_, function), ran, found)| ran != found && !without_trace(function, *ran));
-        let differing: Vec<_> = differing.collect();
-        assert!(differing.is_empty(), "{}: {differing:?}", recipe.name());
-        assert!(
-            both.len() * 100 >= expected.len() * at_least,
-            "{}: {} of {} functions",
-            recipe.name(),
-            both.len(),
-            expected.len()
-        );
+        hold(&Recipe::new(source, compiler, level), &expected, at_least);
+    }
+}
+
+fn hold(recipe: &Recipe, expected: &Functions, at_least: usize) {
+    let found = by_tomo(recipe);
+    let both = expected.iter().filter_map(|(function, ran)| {
+        let found = found.get(function)?;
+        Some((function, *ran, *found))
+    });
+    let both: Vec<_> = both.collect();
+    let without_trace = |function: &str, ran: bool| ran && WITHOUT_TRACE.contains(&function);
+    let differing = both
+        .iter()
+        .filter(|((_, function), ran, found)| ran != found && !without_trace(function, *ran));
+    let differing: Vec<_> = differing.collect();
+    assert!(differing.is_empty(), "{}: {differing:?}", recipe.name());
+    assert!(
+        both.len() * 100 >= expected.len() * at_least,
+        "{}: {} of {} functions",
+        recipe.name(),
+        both.len(),
+        expected.len()
+    );
+}
+
+/// Units that were compiled together refer to each other; some leave the rest in files of their own.
+#[test]
+fn functions_are_known_wherever_debug_information_is() {
+    let source = Source::CFeatures;
+    let expected = by_gcov(source);
+    for (compiler, extra) in [
+        (Compiler::Gcc, &["-flto"][..]),
+        (Compiler::Gcc, &["-gdwarf-4"]),
+        (Compiler::Gcc, &["-gsplit-dwarf"]),
+        (Compiler::Clang, &["-gdwarf-4"]),
+        (Compiler::Clang, &["-gsplit-dwarf"]),
+        (Compiler::Clang, &["-flto", "-fuse-ld=lld-19"]),
+    ] {
+        let mut recipe = Recipe::new(source, compiler, Level::O2);
+        recipe.extra = extra.iter().map(|&flag| flag.into()).collect();
+        hold(&recipe, &expected, 70);
     }
 }
 

@@ -22,10 +22,11 @@ use super::bodies::{Bodies, Body, Inlined, OfOne};
 use super::inlined::{Call, calls};
 use super::line_program::{Covered, Merger, Row, Sink, drive};
 use super::lines::{Answer, BATCH, Position, Program, programs};
+use super::origin::{Bearer, Others};
 use super::paths::Files;
 use super::sections::Sections;
 use super::troubles::Troubles;
-use super::unit::{Broken, Context, OpenUnit, offset_of};
+use super::unit::{Broken, Context, offset_of};
 use crate::{Address, Range, Warning};
 use rayon::prelude::*;
 
@@ -103,6 +104,7 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
     let mut troubles = Troubles::default();
     let context = Context::new(sections, &mut Troubles::default());
     let programs = programs(&context, &mut troubles);
+    let others = Others::new(&context, &programs);
     let ends = ends(blocks);
     let mut answer = Answer::new(Files::new(sections), ends.len());
     let (mut found, mut begun, mut entered) = (Vec::new(), Vec::new(), Vec::new());
@@ -110,7 +112,7 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
     for batch in programs.chunks(BATCH) {
         let read: Vec<_> = batch
             .par_iter()
-            .map(|program| read(&context, apart, program, blocks, &ends))
+            .map(|program| read(&others, apart, program, blocks, &ends))
             .collect();
         for (result, program) in read.into_iter().zip(batch) {
             match result {
@@ -233,19 +235,32 @@ struct OfUnit {
 
 /// Runs one program, for the blocks' ends and for all rows at once, and reads which calls were inlined.
 fn read<'a>(
-    context: &Context<'a>,
+    others: &Others<'_, 'a>,
     apart: &Apart,
     program: &Program<'a>,
     blocks: &[Range],
     ends: &[Address],
 ) -> Result<OfUnit, Broken> {
+    let context = others.context;
     let sink = Both::new(blocks, ends);
     let (sink, path) = drive(context, &program.open, program.offset, sink)?;
     let Both(covered, mut statements) = sink;
     let mut bodies = Vec::new();
-    let mut inlined = enter(context, &program.open, &mut statements, &mut bodies);
+    let bearer = Bearer {
+        context,
+        open: &program.open,
+        path: &path,
+        others: Some(others),
+    };
+    let mut inlined = enter(&bearer, &mut statements, &mut bodies);
     let other = apart.read_unit(context, &program.open, |context, open| {
-        enter(context, open, &mut statements, &mut bodies)
+        let bearer = Bearer {
+            context,
+            open,
+            path: &path,
+            others: None,
+        };
+        enter(&bearer, &mut statements, &mut bodies)
     });
     if let Some(other) = other {
         inlined = inlined.and(other);
@@ -259,9 +274,8 @@ fn read<'a>(
 }
 
 /// Notes the bodies of a unit that were put in place of calls, up to the first that cannot be read.
-fn enter<'a>(
-    context: &Context<'a>,
-    open: &OpenUnit<'a>,
+fn enter(
+    bearer: &Bearer<'_, '_>,
     statements: &mut Statements<'_>,
     all: &mut Vec<OfOne>,
 ) -> Result<(), Broken> {
@@ -276,8 +290,8 @@ fn enter<'a>(
             bodies.extend(blocks.map(|blocks| Body { blocks, function }));
         }
     };
-    let (functions, read) = calls(context, open, pass);
-    all.push(OfOne { functions, bodies });
+    let (called, read) = calls(bearer, pass);
+    all.push(OfOne { called, bodies });
     read
 }
 

@@ -1,7 +1,7 @@
 //! Functions whose bodies were put in place of calls, and the blocks of those.
 
 use super::lines::Position;
-use super::origin::Declared;
+use super::origin::{Declared, Found};
 use super::paths::Files;
 use super::sections::Sections;
 use super::troubles::Troubles;
@@ -29,7 +29,7 @@ pub struct Body {
 
 /// The bodies of one unit, whose functions have numbers of their own.
 pub(super) struct OfOne {
-    pub(super) functions: Vec<Declared>,
+    pub(super) called: Found,
     pub(super) bodies: Vec<Body>,
 }
 
@@ -58,7 +58,8 @@ impl Bodies {
 
     /// Adds those of a unit.
     pub(super) fn add(&mut self, unit: OfOne, files: &mut Files) {
-        let functions = unit.functions.into_iter();
+        self.left_out += unit.called.left_out;
+        let functions = unit.called.functions.into_iter();
         let numbers = functions.map(|Declared { name, file, line }| {
             let file = files.number(&file)?;
             let declared = Position { file, line };

@@ -6,7 +6,7 @@
 //! the start of the body, or of the first of its ranges. Compilers do not always say where, and
 //! LLVM never does: whether a body ran is told by all blocks that begin in it. Linear in the unit.
 
-use super::origin::{Declared, Origins};
+use super::origin::{Bearer, Found, Origins};
 use super::sections::Slice;
 use super::subprogram::address;
 use super::unit::{Broken, Context, OpenUnit, Value, read_abbreviation};
@@ -26,22 +26,21 @@ pub(super) struct Call {
 }
 
 /// Passes on the calls of a unit, up to the first entry that cannot be read; gives back the functions that are called.
-pub(super) fn calls<'a>(
-    context: &Context<'a>,
-    open: &OpenUnit<'a>,
+pub(super) fn calls(
+    bearer: &Bearer<'_, '_>,
     pass: impl FnMut(Call),
-) -> (Vec<Declared>, Result<(), Broken>) {
-    let mut origins = Origins::new(context, open);
-    let read = read(context, open, &mut origins, pass);
-    (origins.into_functions(), read)
+) -> (Found, Result<(), Broken>) {
+    let mut origins = Origins::new(bearer);
+    let read = read(bearer, &mut origins, pass);
+    (origins.finish(), read)
 }
 
 fn read<'a>(
-    context: &Context<'a>,
-    open: &OpenUnit<'a>,
+    bearer: &Bearer<'_, 'a>,
     origins: &mut Origins<'_, 'a>,
     mut pass: impl FnMut(Call),
 ) -> Result<(), Broken> {
+    let (context, open) = (bearer.context, bearer.open);
     let unit = &open.unit;
     let mut entries = unit.header.entries_raw(&unit.abbreviations, None)?;
     let mut budget = unit.header.length_including_self();

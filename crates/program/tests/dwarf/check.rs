@@ -1,8 +1,10 @@
 //! What must hold whatever the debug sections are, for the tests and for the fuzz target.
 
 use std::borrow::Cow;
-use tomo_program::Address;
-use tomo_program::dwarf::{DebugInfo, Lines, Sections, frames, functions, lines};
+use tomo_program::dwarf::{
+    DebugInfo, Lines, Position, Sections, block_lines, frames, functions, lines,
+};
+use tomo_program::{Address, Range};
 
 /// The sections that are read, in the order in which [`joined`] has them.
 pub(crate) const NAMES: [&str; 9] = [
@@ -39,7 +41,30 @@ pub(crate) fn everything(sections: &Sections<'_>) -> (DebugInfo, Lines) {
     for position in lines.at.iter().flatten() {
         assert!(position.line > 0 && (position.file as usize) < lines.files.len());
     }
+    of_blocks(sections);
     (info, lines)
+}
+
+/// The same of the lines of blocks.
+fn of_blocks(sections: &Sections<'_>) {
+    let block = |number: u64| {
+        let start = Address(0x1000 + 16 * number);
+        Range::new(start, Address(start.0 + 12))
+    };
+    let blocks: Vec<Range> = (0..200).filter_map(block).collect();
+    let lines = block_lines(sections, &blocks);
+    let is_known =
+        |position: &Position| position.line > 0 && (position.file as usize) < lines.files.len();
+    for block in 0..blocks.len() {
+        assert!(lines.statements(block).iter().all(is_known));
+        let ends = [lines.first[block], lines.last[block], lines.begin(block)];
+        assert!(ends.iter().flatten().all(is_known));
+    }
+    for body in &lines.bodies {
+        assert!(!body.blocks.is_empty() && body.blocks.end as usize <= blocks.len());
+        assert!((body.function as usize) < lines.inlined.len());
+    }
+    assert!(lines.inlined.iter().all(|it| is_known(&it.declared)));
 }
 
 /// Asks for the functions at some addresses. Not part of [`everything`]: what takes long is no promise there.
