@@ -118,11 +118,11 @@ Examples:
 
 A line ran if a block of machine code ran that begins a statement of it, or that
 enters the body of a call in it. A function ran if it was entered, or its body
-was that a compiler put in place of a call. What could not be observed counts neither as
-run nor as missed; each report says how much that is, and how much was inferred.
-Branches at lines without code count where no source line is known. A branch is
-a conditional jump: the cases of a switch that jumps by a table are none, but
-their lines tell which of them ran.
+was that a compiler put in place of a call. What could not be observed counts
+neither as run nor as missed; each report says how much that is, and how much
+was inferred. Branches at lines without code count where no source line is
+known. A branch is a conditional jump: the cases of a switch that jumps by a
+table are none, but their lines tell which of them ran.
 
 genhtml from version 2 on wants --ignore-errors inconsistent: in optimised code
 a line may have run, and none of its branches have been reached.
