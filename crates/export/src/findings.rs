@@ -9,7 +9,7 @@
 //! Of several runs' marks together first, then, where they leave something unknown, of those of each run ([`apart`]).
 //!
 //! Processes that were forked began in the midst of functions. Without those that they come from they are believed what
-//! their probes say, and no more.
+//! their probes say, and no more; so is what changed while it was read.
 //!
 //! Where control may stop is what plans are made for (`Ending::AtStops`): behind calls. Runs that are
 //! known to have been cut are read as such. O(m log n) in the size of each function.

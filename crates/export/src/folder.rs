@@ -8,6 +8,7 @@
 
 pub(crate) mod bundle;
 mod manifest;
+mod record;
 mod runs;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,20 +18,17 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use tomo_profile::merge::Marks;
-use tomo_profile::records::{Kind, RecordError, Sighting, read_plan, read_record};
+use tomo_profile::records::{Kind, RecordError, Sighting, read_plan};
 use tomo_program::{Progress, open_regular};
 use tomo_wire::ModuleId;
 use tomo_wire::plan::Plan as Header;
-use tomo_wire::record::{ENDING, MARKS, Record, stem_of};
+use tomo_wire::record::{ENDING, MARKS, stem_of};
 
 use manifest::{Manifest, Wrong};
 use runs::Runs;
 
 /// Records that are read before they are merged and their memory is freed.
 const BATCH: usize = 16;
-/// How records say that a signal ended the run.
-const BY_SIGNAL: u32 = 2;
-
 /// Something that was left out, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
@@ -176,12 +174,7 @@ fn content(path: &Path, length: impl Fn(&[u8]) -> u64) -> std::io::Result<Vec<u8
     Ok(bytes)
 }
 
-/// How long a record is by its header. Of what is none the first page is enough to say so.
-fn length_of_record(start: &[u8]) -> u64 {
-    Record::read(start, u64::MAX).map_or(0, |record| record.length())
-}
-
-/// The same of a plan.
+/// How long a plan is by its header.
 fn length_of_plan(start: &[u8]) -> u64 {
     Header::read(start, u64::MAX).map_or(0, |plan| plan.length())
 }
@@ -216,20 +209,10 @@ fn read(candidate: &Candidate<'_>) -> (Vec<Sighting>, Option<String>) {
     if candidate.path.to_string_lossy().ends_with(bundle::ENDING) {
         return bundle::read(&candidate.path);
     }
-    match read_one(candidate) {
+    match record::read(&candidate.path, candidate.manifest.signal()) {
         Ok(sighting) => (vec![sighting], None),
         Err(why) => (Vec::new(), Some(why)),
     }
-}
-
-fn read_one(candidate: &Candidate<'_>) -> Result<Sighting, String> {
-    let bytes = content(&candidate.path, length_of_record).map_err(|error| plain(&error))?;
-    let mut sighting = read_record(&bytes).map_err(|error| error.to_string())?;
-    if let Some(signal) = candidate.manifest.signal() {
-        sighting.kind.cut = true;
-        sighting.marks.live.outcome = (BY_SIGNAL, signal);
-    }
-    Ok(sighting)
 }
 
 /// A plan that some record has shown to be sound.

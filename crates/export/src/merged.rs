@@ -143,9 +143,9 @@ fn loses(before: &[Marks], group: &Group) -> bool {
 /// What names a group's files: the module, and the kind.
 fn stem(group: &Group) -> String {
     let cut = if group.kind.cut { "-cut" } else { "" };
-    let forked = if group.kind.forked { "-forked" } else { "" };
+    let loose = if group.kind.loose { "-loose" } else { "" };
     format!(
-        "{}-{:016x}-{:016x}{cut}{forked}",
+        "{}-{:016x}-{:016x}{cut}{loose}",
         hexadecimal(group.module.name()),
         group.module.fingerprint.get(),
         group.kind.plan

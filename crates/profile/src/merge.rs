@@ -166,7 +166,7 @@ impl Marks {
         let marks = pages(probes as u64).unwrap_or(0) + MARKS;
         let mut bytes = vec![0; usize::try_from(marks).unwrap_or(usize::MAX)];
         let live = Live {
-            forked: u64::from(kind.forked).into(),
+            forked: u64::from(kind.loose).into(),
             ..self.live.to_live()
         };
         let at = tomo_wire::record::LIVE as usize;

@@ -33,9 +33,9 @@ pub struct Kind {
     pub plan: u64,
     /// Whether the run is known to have been cut by a signal. Of such runs less can be inferred.
     pub cut: bool,
-    /// Whether these are processes that were forked, without those that they come from. They began in the midst of
-    /// functions, so that nothing can be inferred.
-    pub forked: bool,
+    /// Whether the marks are not all those of walks that began where functions are entered, so that nothing can be inferred:
+    /// of processes that were forked, without those that they come from, or read while they changed.
+    pub loose: bool,
 }
 
 /// What [`tomo_wire::record::Live::outcome`] says of a run that a signal ended.
@@ -61,7 +61,7 @@ pub fn read_record(bytes: &[u8]) -> Result<Sighting, RecordError> {
     let kind = Kind {
         plan: view.header.plan.get(),
         cut: view.live.outcome.get() == BY_SIGNAL,
-        forked: view.live.forked.get() != 0,
+        loose: view.live.forked.get() != 0,
     };
     Ok(Sighting {
         kind,

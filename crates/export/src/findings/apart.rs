@@ -29,7 +29,7 @@ struct Part<'f, 'g> {
 impl Findings {
     /// Adds what follows from each run of a group by itself.
     pub(super) fn read_apart(&mut self, graphs: &Graphs<'_>, probes: &Probes, group: &Group) {
-        if group.runs.len() < 2 || group.kind.forked {
+        if group.runs.len() < 2 || group.kind.loose {
             return;
         }
         let entered = graphs.entered_within();

@@ -87,7 +87,7 @@ impl<'g, 'm> Reader<'g, 'm> {
     }
 
     pub(super) fn read(&self, entered_within: bool) -> Found {
-        let entered_within = entered_within || self.kind.forked;
+        let entered_within = entered_within || self.kind.loose;
         let is_exact = self.function.status() == Status::Exact && !entered_within;
         let entry = self.function.entry_block().map(|it| self.position(it));
         if self
@@ -176,7 +176,7 @@ impl<'g, 'm> Reader<'g, 'm> {
         let inner = self.edges.iter().filter(|edge| self.is_inner(edge));
         let node = |block| self.function.node(block);
         // Who was forked in a block leaves it without having begun it.
-        let from = |edge: &EdgeView| match self.kind.forked {
+        let from = |edge: &EdgeView| match self.kind.loose {
             true => node(edge.block()?),
             false => node(edge.from),
         };

@@ -12,7 +12,7 @@ use tomo_program::open_regular;
 use tomo_wire::ModuleId;
 use tomo_wire::record::MARKS;
 
-use super::{length_of_record, plain};
+use super::{plain, record};
 
 /// What the name of such a file ends in.
 pub(crate) const ENDING: &str = ".runs";
@@ -55,7 +55,7 @@ fn next(from: &mut impl Read) -> Result<Option<Sighting>, String> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let rest = length_of_record(&bytes).saturating_sub(bytes.len() as u64);
+    let rest = record::length(&bytes).saturating_sub(bytes.len() as u64);
     take(rest, &mut bytes).map_err(damaged)?;
     read_record(&bytes)
         .map(Some)

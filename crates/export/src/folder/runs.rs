@@ -27,9 +27,9 @@ pub(super) struct Runs(BTreeMap<Key, Run>);
 struct Run {
     module: ModuleId,
     cut: bool,
-    /// Whether a process of it was forked, and whether one began at its program's start.
-    forked: bool,
-    begun: bool,
+    /// Whether marks of a process of it are loose, and whether those of one are not.
+    loose: bool,
+    whole: bool,
     marks: Marks,
     by_parts: bool,
     paths: BTreeSet<PathBuf>,
@@ -54,8 +54,8 @@ impl Runs {
             .or_insert_with(|| Run {
                 module,
                 cut: false,
-                forked: false,
-                begun: false,
+                loose: false,
+                whole: false,
                 marks: marks.clone(),
                 by_parts: false,
                 paths: BTreeSet::new(),
@@ -66,8 +66,8 @@ impl Runs {
         }
         run.cut |= kind.cut;
         // What only counts processes that have records of their own has no marks.
-        run.forked |= kind.forked;
-        run.begun |= !kind.forked && !marks.hits.is_clear();
+        run.loose |= kind.loose;
+        run.whole |= !kind.loose && !marks.hits.is_clear();
         run.by_parts |= by_parts;
         run.paths.extend(path);
         run.records.insert(record);
@@ -81,7 +81,7 @@ impl Runs {
             let kind = Kind {
                 plan,
                 cut: run.cut,
-                forked: run.forked && !run.begun,
+                loose: run.loose && !run.whole,
             };
             kinds.entry(kind).or_default().push(run);
         }

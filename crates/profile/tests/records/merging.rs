@@ -53,12 +53,12 @@ proptest! {
 
     /// What is written is what is read back.
     #[test]
-    fn marks_survive_their_file(marks in marks(), forked: bool) {
+    fn marks_survive_their_file(marks in marks(), loose: bool) {
         let (plan, _) = plan();
         let kind = Kind {
             plan: plan.name(),
             cut: marks.live.outcome.0 == 2,
-            forked,
+            loose,
         };
         let bytes = marks.to_record(module(), kind);
         let read = read_record(&bytes).expect("a sound record");
