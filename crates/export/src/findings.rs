@@ -46,6 +46,8 @@ pub struct Findings {
     pub observed: bool,
     /// Whether runs carried a part of the probes each, so that what is unknown may be what none has carried yet.
     pub by_parts: bool,
+    /// Whether nothing was inferred of some marks: see [`Kind::loose`].
+    pub loose: bool,
     /// Where functions start that run before anything can be armed.
     early: Vec<Address>,
 }
@@ -86,6 +88,7 @@ impl Findings {
             contradictions: 0,
             observed: false,
             by_parts: false,
+            loose: false,
             early: located.resolvers(),
         }
     }
@@ -105,6 +108,7 @@ impl Findings {
         if group.is_unseen() {
             return Ok(());
         }
+        self.loose |= group.kind.loose;
         self.begin();
         let graphs = model.graphs()?;
         let units = (self.blocks.len(), self.edges.len());

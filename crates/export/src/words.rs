@@ -104,6 +104,10 @@ pub fn level_name(level: Level) -> &'static str {
 /// Said where no figure of what could not be observed is other than zero.
 const WHOLE: &str = "All that was asked for could be observed";
 
+/// Said where nothing was inferred of some marks.
+const LOOSE: &str = "Of forked processes without those that they come from, and of records that change while they are read, \
+                     only what probes saw is believed.";
+
 impl Module {
     /// What could not be observed, what was inferred, and what is not known of the source: sentences.
     #[must_use]
@@ -124,6 +128,9 @@ impl Module {
             remarks.push(without_lines(self.located.missed()));
         }
         remarks.extend(self.located.apart().missing().map(apart));
+        if self.findings.loose {
+            remarks.push(LOOSE.into());
+        }
         if self.findings.contradictions > 0 {
             let count = counted(self.findings.contradictions as u64, "function", "functions");
             remarks.push(format!(

@@ -155,8 +155,11 @@ fn of_a_forked_process_alone_nothing_is_inferred() {
     bench.run("out", 1, &program, &seen(&UNWATCHED, &PARENT));
     bench.process("out", 1, "4711", &forked(&program, false));
     let together = json(&bench, &["out"]);
+    let is_said = |document: &Value| document.to_string().contains("Of forked processes without");
+    assert!(!is_said(&together));
     let record = "out/run-1/m.4711.record";
     let alone = json(&bench, &[record]);
+    assert!(is_said(&alone));
     let told = edges(&alone);
     assert_eq!(told[&(FORK, INTO)], "unknown");
     assert_eq!(told[&(FORK, STRAIGHT)], "not-run");
