@@ -55,6 +55,10 @@ fn write_functions(out: &mut dyn Write, file: &File) -> io::Result<()> {
         let Some(ran) = function.entered.ran() else {
             continue;
         };
+        // genhtml from version 2 on has no place for a function without a line; of some there is none with code.
+        if function.of.is_empty() && file.line(function.line).is_none() {
+            continue;
+        }
         let mut name = one_line(function.name.as_deref().unwrap_or(&function.title));
         let known = functions.get(&name);
         if function.of.is_empty() && known.is_some_and(|known| known.0 != function.line) {

@@ -135,7 +135,8 @@ pub struct Copies {
     pub name: Option<Box<str>>,
     /// Its name for people.
     pub title: String,
-    /// The line that its entry comes from or, of one without code of its own, where it is declared; 0 where that is not known.
+    /// The line that its entry comes from or, of one without code of its own, the first with code from where it is declared on; 0
+    /// where that is not known.
     pub line: u32,
     /// Whether any of them was entered, or a body of it that was put in place of a call.
     pub entered: Finding,

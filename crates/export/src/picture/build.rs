@@ -278,6 +278,7 @@ impl Draft {
         self.file.totals.lines = lines.iter().map(|(_, finding)| *finding).collect();
         let line = |(number, finding)| Line { number, finding };
         self.file.lines = lines.into_iter().map(line).collect();
+        inlined::place(&mut self.file.functions, &self.file.lines);
         // Optimised code branches at lines that have no code of their own: those have no place in any format.
         let branches = std::mem::take(&mut self.file.branches).into_iter();
         let (mut here, astray): (Vec<_>, Vec<_>) =

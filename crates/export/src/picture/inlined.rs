@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use tomo_profile::merge::Finding;
 use tomo_program::{demangle, without_parameters};
 
-use super::{Copies, Totals};
+use super::{Copies, Line, Totals};
 
 /// A function with bodies in one module.
 pub(super) struct Bodies {
@@ -54,6 +54,21 @@ pub(super) fn add(functions: &mut Vec<Copies>, bodies: Vec<Bodies>) {
             ..Totals::default()
         },
     }));
+}
+
+/// Gives functions without code of their own the first line with code from where they are declared on, as others have, if they
+/// have any: no further than to the next function.
+pub(super) fn place(functions: &mut [Copies], lines: &[Line]) {
+    let mut starts: Vec<u32> = functions.iter().map(|one| one.line).collect();
+    starts.sort_unstable();
+    for one in functions.iter_mut().filter(|one| one.of.is_empty()) {
+        let next = starts.get(starts.partition_point(|start| *start <= one.line));
+        let at = lines.partition_point(|line| line.number < one.line);
+        let first = lines.get(at).map(|line| line.number);
+        if let Some(first) = first.filter(|first| next.is_none_or(|next| first < next)) {
+            one.line = first;
+        }
+    }
 }
 
 /// Functions with code of their own.
