@@ -1,7 +1,8 @@
 //! Runs: each put together from the records of its processes, then all of a kind.
 //!
 //! Processes that are forked begin in the midst of functions, so their records are read together with those of
-//! the processes that they come from, never alone; and a run was cut if one of its processes was.
+//! the processes that they come from; where those are missing, they are [loose](Kind::loose). A run was cut if one of its
+//! processes was.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
