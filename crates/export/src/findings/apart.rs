@@ -57,7 +57,8 @@ impl Findings {
 
 /// Takes the first ones away.
 fn split<'f>(all: &mut &'f mut [Finding], count: usize) -> &'f mut [Finding] {
-    let (first, rest) = std::mem::take(all).split_at_mut(count);
+    let findings = std::mem::take(all);
+    let (first, rest) = findings.split_at_mut(count.min(findings.len()));
     *all = rest;
     first
 }
