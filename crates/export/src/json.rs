@@ -26,7 +26,7 @@ use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use tomo_profile::merge::Finding;
-use tomo_program::{BlockView, EdgeView, hexadecimal, text_of};
+use tomo_program::{BlockView, EdgeView, FunctionView, hexadecimal, text_of};
 
 use crate::words::level_name;
 use crate::{
@@ -74,6 +74,9 @@ struct Document<'p>(&'p Picture);
 /// Something of a module.
 struct In<'p, T>(&'p Module, T);
 
+/// The functions of a module that are shown, with their blocks.
+struct Functions<'p>(&'p Module);
+
 struct Known(Finding);
 
 struct Share((u64, u64));
@@ -102,7 +105,7 @@ written! {
         "totals": it.totals,
         "unobserved": it.unobserved,
         "remarks": it.remarks(),
-        "functions": List(|| it.functions.iter().filter(|function| function.shown).map(|function| In(it, function))),
+        "functions": Functions(it),
     }
     Unobserved as it: {
         "functions": Share(it.functions),
@@ -166,11 +169,18 @@ impl Serialize for Line {
     }
 }
 
-impl Serialize for In<'_, &Function> {
+impl Serialize for Functions<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Self(module, function) = *self;
+        let Self(module) = *self;
         let graphs = module.model().graphs().map_err(serde::ser::Error::custom)?;
-        let view = graphs.function(function.id);
+        let shown = module.functions.iter().filter(|function| function.shown);
+        to.collect_seq(shown.map(|function| In(module, (function, graphs.function(function.id)))))
+    }
+}
+
+impl Serialize for In<'_, (&Function, Option<FunctionView<'_>>)> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(module, (function, view)) = *self;
         let mut fields = to.serialize_struct("", 1)?;
         fields.serialize_field("name", &view.and_then(|view| view.name()))?;
         fields.serialize_field("title", &function.title)?;
