@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, Workload, build};
+use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, Workload, build, compiled};
 use tomo_testkit::coverage::{Covering, complete};
 use tomo_testkit::tomo;
 
@@ -156,6 +156,34 @@ fn functions_are_known_wherever_debug_information_is() {
         let mut recipe = Recipe::new(source, compiler, Level::O2);
         recipe.extra = extra.iter().map(|&flag| flag.into()).collect();
         hold(&recipe, &expected, 70);
+    }
+}
+
+/// Where the linker has thrown a function away its debug information may remain, at address 0 and up: the bodies that were put into it are
+/// then nobody's, however long they are.
+#[test]
+fn bodies_of_functions_that_were_thrown_away_are_nobodys() {
+    let flags = ["-O1", "-g", "-ffunction-sections", "-Wl,--gc-sections"];
+    for compiler in ["gcc", "clang-19"] {
+        for version in ["-gdwarf-4", "-gdwarf-5"] {
+            let flags = [&flags[..], &[version]].concat();
+            let program = compiled(compiler, "discarded.c", &flags).expect("built");
+            let covering = Covering::new().expect("a folder");
+            let mut command = covering.command(&[]).expect("tomo");
+            command.arg(&program);
+            complete(command, b"").expect("run");
+            let mut report = Command::new(tomo::path().expect("tomo"));
+            report
+                .args(["report", "--format", "json"])
+                .arg(covering.output());
+            let json = complete(report, b"").expect("a report").stdout;
+            let document: Value = serde_json::from_slice(&json).expect("JSON");
+            let files = document["files"].as_array().expect("files").iter();
+            let functions = files.flat_map(|file| file["functions"].as_array().expect("a list"));
+            let name = |function: &Value| function["name"].as_str().map(str::to_owned);
+            let known: Vec<String> = functions.filter_map(name).collect();
+            assert_eq!(known, ["kept_body", "main"], "{compiler} {version}");
+        }
     }
 }
 

@@ -64,7 +64,7 @@ pub fn write_merged(collected: &Collected, out: &Path) -> Result<(), MergeError>
     folder.create(out).map_err(failed(out))?;
     let stems: Vec<String> = collected.groups.iter().map(stem).collect();
     let is_other = |name: &str| {
-        let stem = name.strip_suffix(".record");
+        let stem = name.strip_suffix(ENDING);
         stem.is_some_and(|name| stems.iter().all(|stem| stem != name))
     };
     if !files(out, is_other).map_err(failed(out))?.is_empty() {

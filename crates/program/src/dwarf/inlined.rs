@@ -8,10 +8,13 @@
 
 use super::origin::{Bearer, Found, Origins};
 use super::sections::Slice;
-use super::subprogram::address;
+use super::subprogram::{Code, address};
 use super::unit::{Broken, Context, OpenUnit, Value, read_abbreviation};
-use crate::{Address, Range};
+use crate::Range;
 use gimli::{Abbreviation, EntriesRaw};
+
+/// Entries of lists of ranges that are read for each byte of a unit, at most.
+const RANGES: usize = 4;
 
 /// A call.
 pub(super) struct Call {
@@ -25,7 +28,8 @@ pub(super) struct Call {
     pub(super) function: Option<u32>,
 }
 
-/// Passes on the calls of a unit, up to the first entry that cannot be read; gives back the functions that are called.
+/// Passes on the calls of a unit, up to the first entry that cannot be read, and those of which only the code is not known;
+/// gives back the functions that are called.
 pub(super) fn calls(
     bearer: &Bearer<'_, '_>,
     pass: impl FnMut(Call),
@@ -43,29 +47,31 @@ fn read<'a>(
     let (context, open) = (bearer.context, bearer.open);
     let unit = &open.unit;
     let mut entries = unit.header.entries_raw(&unit.abbreviations, None)?;
-    let mut budget = unit.header.length_including_self();
+    let mut budget = unit.header.length_including_self().saturating_mul(RANGES);
+    let mut all_known = Ok(());
     while !entries.is_empty() {
         let Some(abbreviation) = read_abbreviation(&mut entries)? else {
             continue;
         };
         if abbreviation.tag() == gimli::DW_TAG_inlined_subroutine {
             let body = Body::read(&mut entries, abbreviation)?;
-            body.call(context, open, origins, &mut budget)?
-                .map(&mut pass);
+            let ranges = body.code.ranges(&context.dwarf, unit, &mut budget);
+            let ranges = ranges.unwrap_or_else(|error| {
+                all_known = Err(error);
+                Vec::new()
+            });
+            body.call(context, open, origins, ranges)?.map(&mut pass);
         } else {
             entries.skip_attributes(abbreviation.attributes())?;
         }
     }
-    Ok(())
+    all_known
 }
 
 /// What is stated of a body.
 #[derive(Default)]
 struct Body<'a> {
-    low: Option<Value<'a>>,
-    high: Option<Value<'a>>,
-    ranges: Option<Value<'a>>,
-    entry: Option<Value<'a>>,
+    code: Code<'a>,
     origin: Option<Value<'a>>,
     file: Option<u64>,
     line: Option<u64>,
@@ -81,10 +87,10 @@ impl<'a> Body<'a> {
             let attribute = entries.read_attribute(specification)?;
             let value = attribute.value();
             match attribute.name() {
-                gimli::DW_AT_low_pc => body.low = Some(value),
-                gimli::DW_AT_high_pc => body.high = Some(value),
-                gimli::DW_AT_ranges => body.ranges = Some(value),
-                gimli::DW_AT_entry_pc => body.entry = Some(value),
+                gimli::DW_AT_low_pc => body.code.low = Some(value),
+                gimli::DW_AT_high_pc => body.code.high = Some(value),
+                gimli::DW_AT_ranges => body.code.list = Some(value),
+                gimli::DW_AT_entry_pc => body.code.entry = Some(value),
                 gimli::DW_AT_abstract_origin => body.origin = Some(value),
                 gimli::DW_AT_call_line => body.line = value.udata_value(),
                 gimli::DW_AT_call_file => {
@@ -105,10 +111,9 @@ impl<'a> Body<'a> {
         context: &Context<'a>,
         open: &OpenUnit<'a>,
         origins: &mut Origins<'_, 'a>,
-        budget: &mut usize,
+        ranges: Vec<Range>,
     ) -> Result<Option<Call>, Broken> {
         let entered = self.entered(context, open)?;
-        let ranges = self.all_ranges(context, open, budget)?;
         Ok(entered.map(|address| Call {
             address,
             ranges,
@@ -117,49 +122,19 @@ impl<'a> Body<'a> {
         }))
     }
 
-    /// All of its code. Bodies that share one long list of ranges would cost its length each: `budget` says how many
-    /// may still be read.
-    fn all_ranges(
-        &self,
-        context: &Context<'a>,
-        open: &OpenUnit<'a>,
-        budget: &mut usize,
-    ) -> Result<Vec<Range>, Broken> {
-        let (dwarf, unit) = (&context.dwarf, &open.unit);
-        let mut all = Vec::new();
-        if let Some(low) = address(dwarf, unit, self.low)?
-            && let Some(high) = self.high
-        {
-            let end = address(dwarf, unit, Some(high))?;
-            let end = end.or_else(|| low.checked_add(high.udata_value()?));
-            all.extend(Range::new(Address(low), Address(end.unwrap_or(low))));
-        }
-        if let Some(ranges) = self.ranges
-            && let Some(mut ranges) = dwarf.attr_ranges(unit, ranges)?
-        {
-            while let Some(range) = ranges.next()? {
-                *budget = budget
-                    .checked_sub(1)
-                    .ok_or(Broken::Excess("too many range list entries"))?;
-                all.extend(Range::new(Address(range.begin), Address(range.end)));
-            }
-        }
-        Ok(all)
-    }
-
     fn entered(&self, context: &Context<'a>, open: &OpenUnit<'a>) -> Result<Option<u64>, Broken> {
         let (dwarf, unit) = (&context.dwarf, &open.unit);
-        if let Some(entry) = address(dwarf, unit, self.entry)? {
+        if let Some(entry) = address(dwarf, unit, self.code.entry)? {
             return Ok(Some(entry));
         }
-        let mut base = address(dwarf, unit, self.low)?;
-        if let (None, Some(ranges)) = (base, self.ranges)
+        let mut base = address(dwarf, unit, self.code.low)?;
+        if let (None, Some(ranges)) = (base, self.code.list)
             && let Some(mut ranges) = dwarf.attr_ranges(unit, ranges)?
         {
             base = ranges.next()?.map(|range| range.begin);
         }
         // An entry that is no address is as far from there.
-        let offset = self.entry.and_then(|entry| entry.udata_value());
+        let offset = self.code.entry.and_then(|entry| entry.udata_value());
         Ok(base.and_then(|base| base.checked_add(offset.unwrap_or(0))))
     }
 }

@@ -205,15 +205,7 @@ impl<'u, 'a> Walk<'u, 'a> {
     fn place(&mut self, subprogram: &mut Subprogram<'a>, code: Code<'a>) -> Result<(), Broken> {
         let dwarf = &self.context.dwarf;
         let unit = &self.open.unit;
-        let mut ranges = Vec::new();
-        let low = address(dwarf, unit, code.low)?;
-        if let Some(list) = code.list {
-            ranges = self.range_list(list)?;
-        } else if let (Some(low), Some(high)) = (low, code.high) {
-            let end = address(dwarf, unit, Some(high))?;
-            let end = end.or_else(|| low.checked_add(high.udata_value()?));
-            ranges.extend(range(unit, low, end.unwrap_or(low)));
-        }
+        let ranges = code.ranges(dwarf, unit, &mut self.range_budget)?;
         let Some(first) = ranges.first() else {
             return Ok(());
         };
@@ -229,24 +221,6 @@ impl<'u, 'a> Walk<'u, 'a> {
         subprogram.entry = Some(entry.unwrap_or(first.start()));
         subprogram.ranges = ranges;
         Ok(())
-    }
-
-    fn range_list(&mut self, value: Value<'a>) -> Result<Vec<Range>, Broken> {
-        let unit = &self.open.unit;
-        let mut ranges = Vec::new();
-        let Some(mut list) = self.context.dwarf.attr_ranges(unit, value)? else {
-            return Ok(ranges);
-        };
-        while let Some(raw) = list.next_raw()? {
-            self.range_budget = self
-                .range_budget
-                .checked_sub(1)
-                .ok_or(Broken::Excess("too many range list entries"))?;
-            if let Some(it) = list.convert_raw(raw)? {
-                ranges.extend(range(unit, it.begin, it.end));
-            }
-        }
-        Ok(ranges)
     }
 }
 
@@ -295,13 +269,44 @@ impl<'a> Subprogram<'a> {
     }
 }
 
-/// What a subprogram says of its bytes.
+/// What an entry says of its bytes.
 #[derive(Default)]
-struct Code<'a> {
-    low: Option<Value<'a>>,
-    high: Option<Value<'a>>,
-    list: Option<Value<'a>>,
-    entry: Option<Value<'a>>,
+pub(super) struct Code<'a> {
+    pub(super) low: Option<Value<'a>>,
+    pub(super) high: Option<Value<'a>>,
+    pub(super) list: Option<Value<'a>>,
+    pub(super) entry: Option<Value<'a>>,
+}
+
+impl<'a> Code<'a> {
+    /// Where they are, if the linker has kept them. Entries that share one long list would cost its length each: `budget`
+    /// says how many entries of lists may still be read.
+    pub(super) fn ranges(
+        &self,
+        dwarf: &gimli::Dwarf<Slice<'a>>,
+        unit: &Unit<'a>,
+        budget: &mut usize,
+    ) -> Result<Vec<Range>, Broken> {
+        let mut ranges = Vec::new();
+        if let Some(list) = self.list {
+            let Some(mut list) = dwarf.attr_ranges(unit, list)? else {
+                return Ok(ranges);
+            };
+            while let Some(raw) = list.next_raw()? {
+                *budget = budget
+                    .checked_sub(1)
+                    .ok_or(Broken::Excess("too many range list entries"))?;
+                if let Some(it) = list.convert_raw(raw)? {
+                    ranges.extend(range(unit, it.begin, it.end));
+                }
+            }
+        } else if let (Some(low), Some(high)) = (address(dwarf, unit, self.low)?, self.high) {
+            let end = address(dwarf, unit, Some(high))?;
+            let end = end.or_else(|| low.checked_add(high.udata_value()?));
+            ranges.extend(range(unit, low, end.unwrap_or(low)));
+        }
+        Ok(ranges)
+    }
 }
 
 fn has(abbreviation: &Abbreviation, name: gimli::DwAt) -> bool {
