@@ -10,7 +10,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tomo_profile::merge::Marks;
+use tomo_profile::merge::{Marks, SEVERAL};
 use tomo_profile::records::read_record;
 use tomo_program::{hexadecimal, read_regular, text_of};
 use tomo_wire::record::ENDING;
@@ -135,7 +135,7 @@ fn loses(before: &[Marks], group: &Group) -> bool {
         let mut runs = group.runs.iter().filter(|run| run.run == old.run);
         runs.any(|run| old.hits.is_subset(&run.hits))
     };
-    let of_one = |old: &Marks| old.run != [0; 16];
+    let of_one = |old: &Marks| old.run != SEVERAL;
     let mut before = before.iter();
     before.any(|old| !in_all(old) || of_one(old) && !in_one(old))
 }

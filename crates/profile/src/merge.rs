@@ -90,12 +90,15 @@ impl From<Verdict> for Finding {
     }
 }
 
+/// The name of what several runs saw: pools, and runs that were merged.
+pub const SEVERAL: [u8; 16] = [0; 16];
+
 /// What the probes of one plan saw in any number of runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Marks {
     /// For each probe, whether it was hit.
     pub hits: FixedBitSet,
-    /// The run, if it is one, as records name it; zeros for several and for pools.
+    /// The run, if it is one, as records name it; else [`SEVERAL`].
     pub run: [u8; 16],
     /// When the first of the records was made, in nanoseconds since 1970.
     pub created: i64,
@@ -150,7 +153,7 @@ impl Marks {
         }
         self.hits.union_with(&other.hits);
         if self.run != other.run {
-            self.run = [0; 16];
+            self.run = SEVERAL;
         }
         self.created = self.created.min(other.created);
         self.live.join(&other.live);

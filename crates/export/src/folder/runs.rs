@@ -8,14 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use fixedbitset::FixedBitSet;
-use tomo_profile::merge::Marks;
+use tomo_profile::merge::{Marks, SEVERAL};
 use tomo_profile::records::{Kind, Sighting};
 use tomo_wire::ModuleId;
 
 use super::Group;
-
-/// The name of a run that is several: a pool, or runs that were merged.
-const SEVERAL: [u8; 16] = [0; 16];
 
 /// What tells runs apart under one plan: their names; of those that have none, what they saw.
 type Key = (u64, [u8; 16], Option<(Kind, FixedBitSet)>);
