@@ -159,6 +159,88 @@ fn functions_are_known_wherever_debug_information_is() {
     }
 }
 
+/// The functions of `program`, built with these flags and run once, that come from its own source, each time that a report has one:
+/// at which line of `lines`, in what state.
+fn reported(compiler: &str, source: &str, flags: &[&str], lines: &[usize]) -> Vec<(usize, String)> {
+    let program = compiled(compiler, source, flags).expect("built");
+    let covering = Covering::new().expect("a folder");
+    let mut command = covering.command(&[]).expect("tomo");
+    command.arg(&program);
+    complete(command, b"").expect("run");
+    let json = of_report(&covering.output());
+    let files = json["files"].as_array().expect("files").iter();
+    let own = files.filter(|file| last(file["path"].as_str().expect("a path")) == source);
+    let functions = own.flat_map(|file| file["functions"].as_array().expect("a list"));
+    let place = |function: &Value| {
+        let line = function["line"].as_u64().expect("a line") as usize;
+        // A function begins with the first line with code from where it is declared on.
+        let declared = lines.iter().copied().rfind(|start| *start <= line);
+        let state = function["state"].as_str().expect("a state");
+        (declared.unwrap_or(0), state.to_owned())
+    };
+    let mut found: Vec<_> = functions.map(place).collect();
+    found.sort();
+    found
+}
+
+fn of_report(folder: &Path) -> Value {
+    let mut report = Command::new(tomo::path().expect("tomo"));
+    report.args(["report", "--format", "json"]).arg(folder);
+    let json = complete(report, b"").expect("a report").stdout;
+    serde_json::from_slice(&json).expect("JSON")
+}
+
+/// What a program says itself of its functions, at the ends of the lines that declare them.
+fn marked(source: &str) -> Vec<(usize, String)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("programs")
+        .join(source);
+    let text = fs::read_to_string(path).expect("a source");
+    let line = |(at, line): (usize, &str)| {
+        let states = [("// ran", "ran"), ("// missed", "not-run")];
+        let state = states.iter().find(|(mark, _)| line.ends_with(mark))?.1;
+        Some((at + 1, state.to_owned()))
+    };
+    text.lines().enumerate().filter_map(line).collect()
+}
+
+/// Whatever symbols compilers give them, copies they make of them, parts they split off, and wherever they put their bodies.
+#[test]
+fn each_function_stands_once_and_where_it_is_declared() {
+    let source = "declared.cpp";
+    let expected = marked(source);
+    let lines: Vec<usize> = expected.iter().map(|it| it.0).collect();
+    assert_eq!(lines.len(), 14, "all functions are marked");
+    for (compiler, flags) in [
+        ("g++", &["-O0", "-g"][..]),
+        ("g++", &["-O1", "-g"]),
+        ("g++", &["-O2", "-g"]),
+        ("g++", &["-O3", "-g", "-gdwarf-4"]),
+        ("g++", &["-O2", "-g", "-flto"]),
+        ("g++", &["-O2", "-g", "-gsplit-dwarf"]),
+        ("clang++-19", &["-O0", "-g"]),
+        ("clang++-19", &["-O2", "-g"]),
+        ("clang++-19", &["-O3", "-g", "-gdwarf-4"]),
+        ("clang++-19", &["-O2", "-g", "-flto", "-fuse-ld=lld-19"]),
+    ] {
+        let found = reported(compiler, source, flags, &lines);
+        assert_eq!(found, expected, "{compiler} {flags:?}");
+    }
+}
+
+/// Of two bodies that end alike GCC makes one end, and gives it to one of them, which may be the one that is never entered.
+#[test]
+fn a_body_of_which_just_the_common_end_ran_is_not_known_to_have_run() {
+    let states = |level| {
+        let found = reported("gcc", "merged.c", &[level, "-g"], &[6, 13, 20, 28]);
+        found.into_iter().map(|it| it.1).collect::<Vec<_>>()
+    };
+    assert_eq!(states("-O1"), ["ran", "not-run", "ran", "ran"]);
+    for level in ["-O2", "-Os"] {
+        assert_eq!(states(level), ["ran", "unknown", "ran", "ran"], "{level}");
+    }
+}
+
 /// Where the linker has thrown a function away its debug information may remain, at address 0 and up: the bodies that were put into it are
 /// then nobody's, however long they are.
 #[test]
@@ -172,12 +254,7 @@ fn bodies_of_functions_that_were_thrown_away_are_nobodys() {
             let mut command = covering.command(&[]).expect("tomo");
             command.arg(&program);
             complete(command, b"").expect("run");
-            let mut report = Command::new(tomo::path().expect("tomo"));
-            report
-                .args(["report", "--format", "json"])
-                .arg(covering.output());
-            let json = complete(report, b"").expect("a report").stdout;
-            let document: Value = serde_json::from_slice(&json).expect("JSON");
+            let document = of_report(&covering.output());
             let files = document["files"].as_array().expect("files").iter();
             let functions = files.flat_map(|file| file["functions"].as_array().expect("a list"));
             let name = |function: &Value| function["name"].as_str().map(str::to_owned);

@@ -54,7 +54,8 @@ impl Lines {
         self.found.statements(self.rank_of(block))
     }
 
-    /// Functions whose bodies were put in place of calls, each with whether any block of those ran.
+    /// Functions whose bodies were put in place of calls, each with whether any block of those ran. Where only such blocks did
+    /// as may be common to other code, that is not known.
     pub(crate) fn inlined(&self, blocks: &[Finding]) -> impl Iterator<Item = (&Inlined, Finding)> {
         let mut by_rank = vec![Finding::Unknown; self.rank.len()];
         for (rank, finding) in self.rank.iter().zip(blocks) {
@@ -66,8 +67,13 @@ impl Lines {
         let mut ran = vec![None; self.found.inlined.len()];
         for body in &self.found.bodies {
             let blocks = body.blocks.start as usize..body.blocks.end as usize;
+            let found = greatest.in_range(blocks);
+            let found = match body.is_sure {
+                true => found,
+                false => found.map(|found| found.min(Finding::Unknown)),
+            };
             if let Some(ran) = ran.get_mut(body.function as usize) {
-                *ran = (*ran).max(greatest.in_range(blocks));
+                *ran = (*ran).max(found);
             }
         }
         let functions = self.found.inlined.iter().zip(ran);

@@ -37,7 +37,7 @@ pub use identity::{Headers, Identity, Key, hexadecimal};
 pub use load::{Analysis, LoadError, Loaded, Request, load, load_with};
 pub use lossless::{path_of, text_of, text_of_bytes};
 pub use model::*;
-pub use names::{demangle, is_called, without_parameters};
+pub use names::{demangle, is_called, is_thunk, source_name, without_marks, without_parameters};
 pub use needed::{Needed, is_static, is_static_in};
 pub use patch::{DETOUR_BYTES, FETCH_BYTES, Patchability, first_instruction_sizes, patchability};
 pub use progress::Progress;

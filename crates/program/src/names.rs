@@ -4,6 +4,7 @@
 //! (substitutions of substitutions), so what is written is bounded: a name that would pass
 //! [`LONGEST`] bytes stays mangled.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
@@ -18,6 +19,10 @@ pub fn demangle(mangled: &str) -> Option<String> {
     if let Ok(rust) = rustc_demangle::try_demangle(mangled) {
         return bounded(|out| write!(out, "{rust:#}"));
     }
+    demangle_cpp(mangled)
+}
+
+fn demangle_cpp(mangled: &str) -> Option<String> {
     if !mangled.starts_with("_Z") && !mangled.starts_with("__Z") {
         return None;
     }
@@ -45,6 +50,50 @@ impl Write for Bounded {
         self.0.push_str(text);
         Ok(())
     }
+}
+
+/// The function of the source that `name`, which linkers know, is a symbol of: what its copies have in common.
+///
+/// Compilers make copies for some callers (`.constprop`, `.isra`), or to be seen from elsewhere (`.llvm`, `.lto_priv`), and split parts
+/// off (`.part`, `.cold`). Of the constructors and destructors of C++, of which there may be several symbols (Itanium C++ ABI §5.1.4.4),
+/// it is the demangled name that they have in common.
+#[must_use]
+pub fn source_name(name: &str) -> Cow<'_, str> {
+    let function = without_marks(name);
+    match demangle_cpp(function) {
+        Some(demangled) if !is_rust(function) => demangled.into(),
+        _ => function.into(),
+    }
+}
+
+/// The linkage name of the function of which this may be a copy or a part.
+#[must_use]
+pub fn without_marks(name: &str) -> &str {
+    const MARKS: [&str; 6] = ["cold", "constprop", "isra", "llvm", "lto_priv", "part"];
+    let Some((function, marks)) = name.split_once('.') else {
+        return name;
+    };
+    let is_known = |mark: &str| {
+        let is_number = mark.bytes().all(|byte| byte.is_ascii_digit());
+        is_number || MARKS.contains(&mark)
+    };
+    match !function.is_empty() && marks.split('.').all(is_known) {
+        true => function,
+        false => name,
+    }
+}
+
+/// Whether this is the symbol of code that a C++ compiler made to adjust an object's address before a function of the source, or after it
+/// (Itanium C++ ABI §5.1.4.2).
+#[must_use]
+pub fn is_thunk(name: &str) -> bool {
+    ["_ZTh", "_ZTv", "_ZTc"]
+        .iter()
+        .any(|mark| name.starts_with(mark))
+}
+
+fn is_rust(name: &str) -> bool {
+    rustc_demangle::try_demangle(name).is_ok()
 }
 
 /// A demangled name without template arguments' and parameters' details: what stands before the
@@ -96,6 +145,38 @@ mod tests {
         );
         assert_eq!(demangle("main"), None);
         assert_eq!(demangle("_Znonsense"), None);
+    }
+
+    #[test]
+    fn copies_and_parts_are_of_the_function() {
+        for name in [
+            "f",
+            "f.constprop.0",
+            "f.isra.0.constprop.1",
+            "f.lto_priv.3",
+            "f.llvm.1234567",
+            "f.part.0",
+            "f.constprop.0.cold",
+        ] {
+            assert_eq!(source_name(name), "f");
+        }
+        for name in [".L1", "f.avx2", "f.resolver"] {
+            assert_eq!(source_name(name), name);
+        }
+    }
+
+    #[test]
+    fn constructors_and_destructors_are_one_each() {
+        for mark in ["C1", "C2", "C4", "C2.isra.0"] {
+            let (mark, copy) = mark.split_at(2);
+            let name = format!("_ZN2ns1A{mark}Ei{copy}");
+            assert_eq!(source_name(&name), "ns::A::A(int)");
+        }
+        for mark in ["D0", "D1", "D2", "D4"] {
+            assert_eq!(source_name(&format!("_ZN2ns1A{mark}Ev")), "ns::A::~A()");
+        }
+        let rust = "_ZN3foo3foo17h0123456789abcdefE";
+        assert_eq!(source_name(rust), rust);
     }
 
     #[test]

@@ -169,7 +169,7 @@ impl Bench {
         self.build_by("cc", name, (file, source), flags)
     }
 
-    fn build_by(
+    pub(crate) fn build_by(
         &self,
         compiler: &str,
         name: &str,

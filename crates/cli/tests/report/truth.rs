@@ -1,5 +1,5 @@
 //! Lines by their definition: a line ran if a block that holds a row of it, or in which the body of a call in it is
-//! entered, ran, or one that begins in the midst of its code. The rows come from `objdump`, the calls from `llvm-dwarfdump`, the blocks from `tomo map`, the hits
+//! entered, ran, or, of LLVM, one that begins in the midst of its code. The rows come from `objdump`, the calls from `llvm-dwarfdump`, the blocks from `tomo map`, the hits
 //! from chance, and nothing from the code under test.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,9 +114,9 @@ fn chance(seed: u64, index: u64) -> u64 {
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40
 }
 
-fn check(flags: &[&str]) {
+fn check(compiler: &str, flags: &[&str]) {
     let bench = Bench::new();
-    let program = bench.build("demo", "demo.c", SOURCE, flags);
+    let program = bench.build_by(compiler, "demo", ("demo.c", SOURCE), flags);
     let (blocks, rows) = (blocks(&bench), rows(&program));
     assert!(blocks.len() > 20 && rows.len() > 20);
     let stated = rows.iter().filter(|row| row.begins);
@@ -152,7 +152,8 @@ fn check(flags: &[&str]) {
             }
         }
         for (_, block) in blocks.iter().enumerate().filter(|(index, _)| hit(*index)) {
-            let Some(place) = goes_on(&rows, block.start) else {
+            let place = goes_on(&rows, block.start).filter(|_| compiler != "gcc");
+            let Some(place) = place else {
                 continue;
             };
             if begun.contains(&(block.function, place.clone())) {
@@ -170,14 +171,16 @@ fn check(flags: &[&str]) {
                 found.insert((name.clone(), line), fields[1] == "1");
             }
         }
-        assert_eq!(found, expected, "{flags:?}, seed {seed}");
+        assert_eq!(found, expected, "{compiler} {flags:?}, seed {seed}");
         sums_of_all(&bench, &[&folder]);
     }
 }
 
 #[test]
 fn lines_are_those_of_the_blocks_that_ran() {
-    check(&["-g", "-O0"]);
-    check(&["-g", "-O2"]);
-    check(&["-g", "-O3", "-gdwarf-4"]);
+    for compiler in ["gcc", "clang-19"] {
+        check(compiler, &["-g", "-O0"]);
+        check(compiler, &["-g", "-O2"]);
+        check(compiler, &["-g", "-O3", "-gdwarf-4"]);
+    }
 }

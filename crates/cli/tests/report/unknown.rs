@@ -135,13 +135,13 @@ fn resolvers_that_were_silent_may_have_run() {
                 .expect("a state")
                 .to_owned()
         };
-        ["chosen", "two"].map(state)
+        ["resolve", "two"].map(state)
     };
     assert_eq!(state("silent", 0), ["unknown", "not-run"]);
     let functions = graphs.functions();
     let resolve = functions
         .into_iter()
-        .find(|function| function.name() == Some("chosen"));
+        .find(|function| function.name() == Some("resolve"));
     let entry = resolve.expect("a resolver").entry().0;
     assert_eq!(state("hit", entry), ["ran", "not-run"]);
 }

@@ -1,12 +1,12 @@
 //! Functions that are there several times: in several modules that were built from one source, or in several units of one
-//! that include it. A file has each once, as it has its lines.
+//! that include it, or because a compiler made copies of it for some callers, or split parts off. A file has each once, as it has its lines.
 //!
-//! Copies are functions of one name at one line of one file. Their blocks and branches are the same where the functions have the
+//! Copies are functions of one name in the source at one line of one file. Their blocks and branches are the same where the functions have the
 //! same shape; those that were compiled otherwise have others.
 
 use rayon::prelude::*;
 use tomo_profile::merge::Finding;
-use tomo_program::{FunctionId, FunctionView, Target};
+use tomo_program::{FunctionId, FunctionView, Target, demangle, source_name, without_marks};
 use tomo_wire::checksum;
 
 use super::function::{Source, branch, finding, keep_greatest, read};
@@ -43,22 +43,28 @@ pub(super) fn shape(function: FunctionView<'_>) -> u64 {
 
 /// The functions of each file, with their copies; `files` as in [`Source`], by module.
 pub(super) fn together(
-    mut functions: Vec<Named>,
+    functions: Vec<Named>,
     modules: &[Module],
     files: &[Vec<Option<u32>>],
 ) -> Vec<Copies> {
-    let place = |one: &Named| (one.line, one.module, one.function);
-    functions.sort_by(|one, other| (&one.name, place(one)).cmp(&(&other.name, place(other))));
-    let are_copies = |one: &Named, next: &Named| {
-        one.name.is_some() && (one.line, &one.name) == (next.line, &next.name)
-    };
-    let groups: Vec<&[Named]> = functions.chunk_by(are_copies).collect();
+    let with_names = functions.par_iter().map(|one| {
+        let name = one.name.as_deref().map(source_name);
+        ((name, one.line), one)
+    });
+    let mut functions: Vec<_> = with_names.collect();
+    let place = |one: &Named| (one.module, one.function);
+    functions
+        .sort_by(|(one, first), (other, second)| (one, place(first)).cmp(&(other, place(second))));
+    let groups: Vec<_> = functions
+        .chunk_by(|(one, _), (other, _)| one.0.is_some() && one == other)
+        .collect();
     let copies = groups.into_par_iter().map(|group| {
-        let is_observed = |one: &&Named| modules[one.module as usize].findings.observed;
-        let mut known: Vec<&Named> = group.iter().filter(is_observed).collect();
+        let group: Vec<&Named> = group.iter().map(|it| it.1).collect();
+        let is_observed = |one: &&&Named| modules[one.module as usize].findings.observed;
+        let mut known: Vec<&Named> = group.iter().filter(is_observed).copied().collect();
         // Where nothing ran nothing is known, which takes nothing of what others tell.
         if known.is_empty() {
-            known = group.iter().collect();
+            known = group;
         }
         let of: Vec<_> = known.iter().map(|one| (one.module, one.function)).collect();
         let first = &modules[known[0].module as usize].functions[known[0].function.index()];
@@ -66,10 +72,14 @@ pub(super) fn together(
             [_] => (first.entered, first.totals),
             _ => merged(&of, modules, files),
         };
+        // Of destructors not the one that also frees the object.
+        let names = known.iter().filter_map(|one| one.name.as_deref());
+        let name = names.map(without_marks).max();
+        let title = name.map(|name| demangle(name).unwrap_or_else(|| name.to_owned()));
         Copies {
             of,
-            name: known[0].name.clone(),
-            title: first.title.clone(),
+            name: name.map(Box::from),
+            title: title.unwrap_or_else(|| first.title.clone()),
             line: first.line,
             entered,
             totals,

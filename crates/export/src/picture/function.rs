@@ -2,7 +2,7 @@
 
 use tomo_profile::merge::Finding;
 use tomo_program::dwarf::Position;
-use tomo_program::{BlockView, EdgeKind, FunctionView};
+use tomo_program::{BlockView, EdgeKind, FunctionView, is_thunk};
 use tomo_wire::checksum;
 
 use super::copies::shape;
@@ -58,8 +58,10 @@ pub(super) fn read(
     }
     keep_greatest(&mut lines);
     lift(&mut lines, function, source, of_block);
+    // The source has no functions that only adjust an object's address, whatever line is stated of them.
     let start = function
         .entry_block()
+        .filter(|_| !function.name().is_some_and(is_thunk))
         .and_then(|block| source.lines.begin(block));
     let place = start.and_then(|position| source.shown(position));
     let entered = finding(&findings.functions, function.id().index());

@@ -1,13 +1,13 @@
 //! Functions whose bodies were put in place of calls: they were entered where such a body was, too.
 //!
-//! A function of the source is one, whether compilers kept code of its own, put it where it was called, or both. A whole
-//! copy that a compiler made for some callers (`.constprop`, `.isra`) is the function, a part that it split off is not.
+//! A function of the source is one, whether compilers kept code of its own, put it where it was called, or both: what all of
+//! them have in common is the [name in the source](source_name).
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use tomo_profile::merge::Finding;
-use tomo_program::{demangle, without_parameters};
+use tomo_program::{demangle, source_name, without_parameters};
 
 use super::{Copies, Line, Totals};
 
@@ -25,25 +25,27 @@ pub(super) struct Bodies {
 /// Adds what is known of bodies to the functions of their file; those without code of their own are added themselves.
 pub(super) fn add(functions: &mut Vec<Copies>, bodies: Vec<Bodies>) {
     let own = Own::of(functions);
-    let mut others: BTreeMap<(u32, Box<str>), Finding> = BTreeMap::new();
+    let mut others: BTreeMap<(u32, String), (Box<str>, Finding)> = BTreeMap::new();
     // Where nothing ran nothing is known, which takes nothing of what others tell.
     let (observed, unobserved): (Vec<_>, Vec<_>) = bodies.into_iter().partition(|it| it.observed);
     for body in observed {
         match own.find(functions, &body) {
             Some(at) => functions[at].enter(body.entered),
             None => {
-                let entered = others.entry((body.line, body.name)).or_default();
-                *entered = entered.or(body.entered);
+                let other = others.entry(body.place());
+                let other = other.or_insert_with(|| (body.name, Finding::default()));
+                other.1 = other.1.or(body.entered);
             }
         }
     }
     for body in unobserved {
         if own.find(functions, &body).is_none() {
-            let place = (body.line, body.name);
-            others.entry(place).or_insert(Finding::Unknown);
+            let other = others.entry(body.place());
+            other.or_insert_with(|| (body.name, Finding::Unknown));
         }
     }
-    functions.extend(others.into_iter().map(|((line, name), entered)| Copies {
+    let others = others.into_iter();
+    functions.extend(others.map(|((line, _), (name, entered))| Copies {
         of: Vec::new(),
         title: demangle(&name).unwrap_or_else(|| name.to_string()),
         name: Some(name),
@@ -56,12 +58,18 @@ pub(super) fn add(functions: &mut Vec<Copies>, bodies: Vec<Bodies>) {
     }));
 }
 
-/// Gives functions without code of their own the first line with code from where they are declared on, as others have, if they
-/// have any: no further than to the next function.
+impl Bodies {
+    fn place(&self) -> (u32, String) {
+        (self.line, source_name(&self.name).into_owned())
+    }
+}
+
+/// Functions begin where they are declared; gives those of which that is no line with code the first that is one, if they have any: no
+/// further than to the next function.
 pub(super) fn place(functions: &mut [Copies], lines: &[Line]) {
     let mut starts: Vec<u32> = functions.iter().map(|one| one.line).collect();
     starts.sort_unstable();
-    for one in functions.iter_mut().filter(|one| one.of.is_empty()) {
+    for one in functions.iter_mut().filter(|one| one.line > 0) {
         let next = starts.get(starts.partition_point(|start| *start <= one.line));
         let at = lines.partition_point(|line| line.number < one.line);
         let first = lines.get(at).map(|line| line.number);
@@ -73,8 +81,8 @@ pub(super) fn place(functions: &mut [Copies], lines: &[Line]) {
 
 /// Functions with code of their own.
 struct Own {
-    /// By name; whole copies stand for those that are not there themselves.
-    by_name: FxHashMap<Box<str>, usize>,
+    /// By name in the source.
+    by_name: FxHashMap<String, usize>,
     by_line: FxHashMap<u32, Vec<usize>>,
 }
 
@@ -87,19 +95,14 @@ impl Own {
             let Some(name) = one.name.as_deref() else {
                 continue;
             };
-            let function = whole(name);
-            if function == name {
-                by_name.insert(name.into(), at);
-            } else {
-                by_name.entry(function.into()).or_insert(at);
-            }
+            by_name.entry(source_name(name).into_owned()).or_insert(at);
         }
         Self { by_name, by_line }
     }
 
     /// The one that a body is of. GCC states no linkage name of what other units cannot call.
     fn find(&self, functions: &[Copies], body: &Bodies) -> Option<usize> {
-        if let Some(at) = self.by_name.get(&body.name) {
+        if let Some(at) = self.by_name.get(source_name(&body.name).as_ref()) {
             return Some(*at);
         }
         let there = self.by_line.get(&body.line)?.iter().copied();
@@ -114,21 +117,6 @@ fn ends_with(title: &str, name: &str) -> bool {
     before.is_some_and(|before| before.is_empty() || before.ends_with("::"))
 }
 
-/// The name of a function of which this may be a whole copy.
-fn whole(name: &str) -> &str {
-    let Some((function, marks)) = name.split_once('.') else {
-        return name;
-    };
-    let is_whole = |mark: &str| {
-        let number = mark.bytes().all(|byte| byte.is_ascii_digit());
-        number || ["constprop", "isra", "lto_priv"].contains(&mark)
-    };
-    match !function.is_empty() && marks.split('.').all(is_whole) {
-        true => function,
-        false => name,
-    }
-}
-
 impl Copies {
     fn enter(&mut self, entered: Finding) {
         self.entered = self.entered.or(entered);
@@ -138,7 +126,7 @@ impl Copies {
 
 #[cfg(test)]
 mod tests {
-    use super::{ends_with, whole};
+    use super::ends_with;
 
     #[test]
     fn names_without_their_scopes_are_known() {
@@ -148,21 +136,5 @@ mod tests {
         assert!(ends_with("plain", "plain"));
         assert!(!ends_with("ns::undo(int)", "do"));
         assert!(!ends_with("ns::f(ns::g)", "g"));
-    }
-
-    #[test]
-    fn whole_copies_are_the_function_and_parts_are_not() {
-        for name in ["f", "f.constprop.0", "f.isra.0.constprop.1", "f.lto_priv.3"] {
-            assert_eq!(whole(name), "f");
-        }
-        for name in [
-            "f.part.0",
-            "f.cold",
-            "f.constprop.0.cold",
-            ".L1",
-            "f.llvm.77",
-        ] {
-            assert_eq!(whole(name), name);
-        }
     }
 }

@@ -473,17 +473,25 @@ fn range(code: &Code<'_>, fragment: &Fragment) -> Option<Range> {
     )
 }
 
+/// Of several symbols of one function, that by which the source calls it.
 fn name(state: &State<'_>, home: &Fragment) -> Option<String> {
     let tables = state.tables;
-    let symbol = home
-        .symbol
-        .and_then(|index| tables.code.binary.symbols().get(index as usize));
+    let all = tables.code.binary.symbols();
+    let symbol = home.symbol.and_then(|index| all.get(index as usize));
     let debug = home
         .debug
-        .and_then(|index| tables.debug.functions.get(index as usize));
-    symbol
-        .map(|symbol| symbol.name.to_owned())
-        .or_else(|| debug.and_then(|function| function.name.clone()))
+        .and_then(|index| tables.debug.functions.get(index as usize))
+        .and_then(|function| function.name.as_deref());
+    let called = symbol.and_then(|symbol| {
+        let here = all.partition_point(|it| it.address < symbol.address);
+        let here = all[here..].iter();
+        let here = here.take_while(|it| it.address == symbol.address);
+        here.map(|it| it.name).find(|name| Some(*name) == debug)
+    });
+    called
+        .or(symbol.map(|symbol| symbol.name))
+        .or(debug)
+        .map(str::to_owned)
         .or_else(|| {
             tables
                 .go

@@ -7,19 +7,21 @@
 //! programs claim one address (folded functions), both do. Discriminators are ignored.
 //!
 //! Where several rows have the address of a block's first byte, the last of them says where that byte comes from, and the
-//! first statement what the block *begins* with: of a function, its own line, and not that of a body that was inlined there.
-//! Where such a body has the only row (LLVM) and is written in another file, the block begins with the line of the call.
+//! first statement what the block *begins* with. A function begins where it is declared: what is stated of its first byte may come from
+//! a body that was inlined there. Where only lines were asked for, nothing is declared: if such a body has the only row (LLVM)
+//! and is written in another file, the block begins with the line of the call.
 //!
 //! A block *goes on* with the line of its first byte where the row before has it too, or no row begins there: LLVM states a
-//! line once for all code of it that follows, also behind code of no line. GCC also has rows, without `is_stmt`, for single instructions that it has
-//! moved to before or behind where their statement is; that these are executed says nothing of it.
+//! line once for all code of it that follows, also behind code of no line. GCC's blocks go on with nothing: it has rows, without
+//! `is_stmt`, for single instructions that it has moved to before or behind where their statement is; that these are executed says nothing
+//! of it.
 //!
 //! The line programs are run once each, several at a time, like those of [`lines()`](super::lines()).
 //! Linear in the sections, plus sorting what is found.
 
 use super::apart::Apart;
-use super::bodies::{Bodies, Body, Inlined, OfOne};
-use super::inlined::{Call, calls};
+use super::bodies::{AllBodies, Bodies, Body, Inlined, OfOne};
+use super::inlined::{Call, Entry, Own, entered};
 use super::line_program::{Covered, Merger, Row, Sink, drive};
 use super::lines::{Answer, BATCH, Position, Program, programs};
 use super::origin::{Bearer, Others};
@@ -107,8 +109,7 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
     let others = Others::new(&context, &programs);
     let ends = ends(blocks);
     let mut answer = Answer::new(Files::new(sections), ends.len());
-    let (mut found, mut begun, mut entered) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut turned, mut bodies) = (Vec::new(), Bodies::new(sections));
+    let (mut all, mut bodies) = (OfAll::default(), Bodies::new(sections));
     for batch in programs.chunks(BATCH) {
         let read: Vec<_> = batch
             .par_iter()
@@ -118,15 +119,13 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
             match result {
                 Ok(read) => {
                     answer.add(&read.covered);
-                    turned.extend(&read.stated.turned);
-                    let to = [&mut found, &mut begun, &mut entered];
-                    read.stated.add_to(to, &mut answer.files);
+                    all.add(read.stated, &mut answer.files);
                     for of_one in read.bodies {
                         bodies.add(of_one, &mut answer.files);
                     }
                     if let Err(error) = read.inlined {
                         let at = offset_of(&program.open.unit.header) as u64;
-                        let what = "calls that were inlined cannot be read";
+                        let what = "functions and calls that were inlined cannot be read";
                         troubles.add(".debug_info", at, what, &error);
                     }
                 }
@@ -139,15 +138,16 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
     }
     if let Some((Both(covered, stated), path)) = sections.drive_go(Both::new(blocks, &ends)) {
         answer.add(&covered.finish(&path));
-        let to = [&mut found, &mut begun, &mut entered];
-        let stated = stated.finish(&path);
-        turned.extend(&stated.turned);
-        stated.add_to(to, &mut answer.files);
+        all.add(stated.finish(&path), &mut answer.files);
     }
-    found.par_sort_unstable();
-    found.dedup();
-    turned.sort_unstable();
-    let (inlined, bodies) = bodies.finish(&mut troubles);
+    all.found.par_sort_unstable();
+    all.found.dedup();
+    all.turned.sort_unstable();
+    let AllBodies {
+        inlined,
+        bodies,
+        own,
+    } = bodies.finish(&mut troubles);
     let Answer { at, files, .. } = answer;
     let at = |address: u64| at[ends.partition_point(|it| it.0 < address)];
     let place = |byte: fn(Range) -> Option<u64>| {
@@ -156,16 +156,16 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
     };
     let first: Vec<Option<Position>> =
         place(|block| (!block.is_empty()).then_some(block.start().0));
-    let begun = begin(begun, entered, &first);
+    let begun = begin(own, all.begun, all.entered, &first);
     BlockLines {
         first,
         last: place(last_byte),
-        starts: starts(&found, blocks.len()),
+        starts: starts(&all.found, blocks.len()),
         begun,
-        turned,
+        turned: all.turned,
         inlined,
         bodies,
-        statements: found.into_iter().map(|(_, position)| position).collect(),
+        statements: all.found.into_iter().map(|it| it.1).collect(),
         files: files.finish(&mut troubles),
         warnings: troubles.into_warnings(),
     }
@@ -201,8 +201,10 @@ fn starts(found: &[(u32, Position)], blocks: usize) -> Vec<u32> {
     starts
 }
 
-/// What blocks begin with, given their first statements, and the calls whose bodies are entered at their first bytes.
+/// What blocks begin with, given where functions that begin there are declared, their first statements, and the calls whose bodies are
+/// entered at their first bytes.
 fn begin(
+    mut own: Vec<(u32, Position)>,
     mut stated: Vec<(u32, Position)>,
     mut entered: Vec<(u32, Position)>,
     first: &[Option<Position>],
@@ -218,11 +220,12 @@ fn begin(
         let own = own.or_else(|| first.get(*block as usize).copied().flatten());
         own.is_none_or(|own| own.file != call.file)
     });
-    // Stable: a call comes before what is stated of its block.
-    entered.append(&mut stated);
-    entered.sort_by_key(|it| it.0);
-    entered.dedup_by_key(|it| it.0);
-    entered
+    // Stable: a function comes before a call, and that before what is stated of its block.
+    own.append(&mut entered);
+    own.append(&mut stated);
+    own.sort_by_key(|it| it.0);
+    own.dedup_by_key(|it| it.0);
+    own
 }
 
 /// What one unit says.
@@ -245,6 +248,7 @@ fn read<'a>(
     let sink = Both::new(blocks, ends);
     let (sink, path) = drive(context, &program.open, program.offset, sink)?;
     let Both(covered, mut statements) = sink;
+    statements.by_gnu = program.open.is_gnu;
     let mut bodies = Vec::new();
     let bearer = Bearer {
         context,
@@ -260,6 +264,7 @@ fn read<'a>(
             path: &path,
             others: None,
         };
+        statements.by_gnu |= open.is_gnu;
         enter(&bearer, &mut statements, &mut bodies)
     });
     if let Some(other) = other {
@@ -273,25 +278,43 @@ fn read<'a>(
     })
 }
 
-/// Notes the bodies of a unit that were put in place of calls, up to the first that cannot be read.
+/// Notes where the functions of a unit are entered, up to the first entry that cannot be read.
 fn enter(
     bearer: &Bearer<'_, '_>,
     statements: &mut Statements<'_>,
     all: &mut Vec<OfOne>,
 ) -> Result<(), Broken> {
-    let mut bodies = Vec::new();
-    let pass = |call: Call| {
+    let (mut bodies, mut own) = (Vec::new(), Vec::new());
+    let pass = |entry: Entry| {
+        let call = match entry {
+            Entry::Call(call) => call,
+            Entry::Own(Own { address, function }) => {
+                let block = statements.beginning_at(address);
+                own.extend(block.map(|block| (block, function)));
+                return;
+            }
+        };
         let entry = statements.enter(&call);
-        let entry = entry.map(|block| block..block + 1);
-        let within = call.ranges.iter().map(|range| statements.within(*range));
+        let entry = entry.map(|block| (block..block + 1, true));
+        let is_whole = !(statements.by_gnu && call.is_stated);
+        let within = call.ranges.iter();
+        let within = within.map(|range| (statements.within(*range), is_whole));
         let blocks = entry.into_iter().chain(within);
         if let Some(function) = call.function {
-            let blocks = blocks.filter(|blocks| !blocks.is_empty());
-            bodies.extend(blocks.map(|blocks| Body { blocks, function }));
+            let blocks = blocks.filter(|(blocks, _)| !blocks.is_empty());
+            bodies.extend(blocks.map(|(blocks, is_sure)| Body {
+                blocks,
+                function,
+                is_sure,
+            }));
         }
     };
-    let (called, read) = calls(bearer, pass);
-    all.push(OfOne { called, bodies });
+    let (called, read) = entered(bearer, pass);
+    all.push(OfOne {
+        called,
+        bodies,
+        own,
+    });
     read
 }
 
@@ -308,7 +331,7 @@ impl Sink for Both<'_> {
         self.0.row(address, row);
         match row {
             Some(row) => self.1.row(address, row),
-            None => self.1.before = None,
+            None => self.1.end(address),
         }
     }
 
@@ -331,6 +354,12 @@ struct Statements<'q> {
     entered: Vec<Stating>,
     /// File and line of the last row that has a line.
     before: Option<(u64, u64)>,
+    /// Whether GCC wrote the rows, which do not tell what goes on.
+    by_gnu: bool,
+    /// Where the sequence that is being read starts.
+    start: Option<u64>,
+    /// Those that have been read.
+    sequences: Vec<Range>,
     /// Blocks with a row at their first byte, and whether the row before the last of these has another line.
     turned: Vec<(u32, bool)>,
 }
@@ -348,6 +377,9 @@ impl<'q> Statements<'q> {
             begun: Vec::new(),
             entered: Vec::new(),
             before: None,
+            by_gnu: false,
+            start: None,
+            sequences: Vec::new(),
             turned: Vec::new(),
         }
     }
@@ -364,6 +396,15 @@ impl<'q> Statements<'q> {
             self.opening = found.filter(|it| it.1).map(|it| (address, it.0));
         }
         self.turn(address, row);
+        self.start.get_or_insert(address);
+    }
+
+    /// A sequence ends.
+    fn end(&mut self, address: u64) {
+        self.before = None;
+        let start = self.start.take();
+        let sequence = start.and_then(|start| Range::new(Address(start), Address(address)));
+        self.sequences.extend(sequence);
     }
 
     /// Notes whether a block begins with another line than that of the row before. Code of no line in between is in nobody's way.
@@ -373,11 +414,7 @@ impl<'q> Statements<'q> {
         }
         let line = (row.file, row.line);
         let turned = self.before.replace(line) != Some(line);
-        let begins = |block: &u32| {
-            let block = self.blocks.get(*block as usize);
-            block.is_some_and(|block| block.start().0 == address)
-        };
-        let Some(block) = self.find(Address(address)).filter(begins) else {
+        let Some(block) = self.beginning_at(address) else {
             return;
         };
         match self.turned.last_mut().filter(|last| last.0 == block) {
@@ -414,6 +451,12 @@ impl<'q> Statements<'q> {
         Some(block)
     }
 
+    fn beginning_at(&mut self, address: u64) -> Option<u32> {
+        let block = self.find(Address(address))?;
+        let start = self.blocks.get(block as usize)?.start();
+        (start.0 == address).then_some(block)
+    }
+
     /// The blocks that begin in a range.
     fn within(&self, range: Range) -> std::ops::Range<u32> {
         let number = |address: Address| {
@@ -442,17 +485,22 @@ impl<'q> Statements<'q> {
         let mut files: Vec<u64> = self.found.iter().map(|&(_, file, _)| file).collect();
         files.sort_unstable();
         files.dedup();
+        let turned = match self.by_gnu {
+            true => {
+                let all = self.sequences.iter();
+                all.flat_map(|sequence| self.within(*sequence)).collect()
+            }
+            false => {
+                let turned = self.turned.iter().filter(|it| it.1);
+                turned.map(|it| it.0).collect()
+            }
+        };
         Stated {
             files: files.into_iter().map(|file| (file, path(file))).collect(),
             found: self.found,
             begun: self.begun,
             entered: self.entered,
-            turned: self
-                .turned
-                .into_iter()
-                .filter(|it| it.1)
-                .map(|it| it.0)
-                .collect(),
+            turned,
         }
     }
 }
@@ -466,10 +514,20 @@ struct Stated {
     turned: Vec<u32>,
 }
 
-impl Stated {
+/// What all programs state.
+#[derive(Default)]
+struct OfAll {
+    found: Vec<(u32, Position)>,
+    begun: Vec<(u32, Position)>,
+    entered: Vec<(u32, Position)>,
+    turned: Vec<u32>,
+}
+
+impl OfAll {
     /// Numbers the files as they are numbered in the whole, and appends what is stated of them, in its order.
-    fn add_to(self, to: [&mut Vec<(u32, Position)>; 3], numbers: &mut Files) {
-        let files = self.files.iter();
+    fn add(&mut self, stated: Stated, numbers: &mut Files) {
+        self.turned.extend(stated.turned);
+        let files = stated.files.iter();
         let files: Vec<_> = files
             .map(|(file, path)| (*file, numbers.number(path)))
             .collect();
@@ -477,7 +535,11 @@ impl Stated {
             let at = files.binary_search_by_key(&file, |it| it.0).ok()?;
             files.get(at)?.1
         };
-        for (rows, to) in [self.found, self.begun, self.entered].into_iter().zip(to) {
+        for (rows, to) in [
+            (stated.found, &mut self.found),
+            (stated.begun, &mut self.begun),
+            (stated.entered, &mut self.entered),
+        ] {
             to.extend(rows.into_iter().filter_map(|(block, file, line)| {
                 let file = number(file)?;
                 Some((block, Position { file, line }))

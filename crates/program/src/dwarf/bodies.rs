@@ -1,4 +1,4 @@
-//! Functions whose bodies were put in place of calls, and the blocks of those.
+//! Functions whose bodies were put in place of calls, and the blocks of those; and where those with code of their own are declared.
 
 use super::lines::Position;
 use super::origin::{Declared, Found};
@@ -25,12 +25,17 @@ pub struct Body {
     pub blocks: Range<u32>,
     /// Of which of the functions it is, by index.
     pub function: u32,
+    /// Whether one of these blocks runs only if the body is entered. GCC, which says where it is entered, also gives to a body the blocks that it
+    /// made common to this and other code.
+    pub is_sure: bool,
 }
 
 /// The bodies of one unit, whose functions have numbers of their own.
 pub(super) struct OfOne {
     pub(super) called: Found,
     pub(super) bodies: Vec<Body>,
+    /// Blocks that functions with code of their own begin with, and which these are.
+    pub(super) own: Vec<(u32, u32)>,
 }
 
 /// The bodies of all units.
@@ -38,9 +43,20 @@ pub(super) struct Bodies {
     inlined: Vec<Inlined>,
     numbers: FxHashMap<Inlined, u32>,
     bodies: Vec<Body>,
+    /// For blocks that functions begin with, where these are declared.
+    own: Vec<(u32, Position)>,
     /// Many entries may refer to one long name; what they may come to has a bound.
     budget: usize,
     left_out: usize,
+}
+
+/// What came of them.
+pub(super) struct AllBodies {
+    /// Each once.
+    pub(super) inlined: Vec<Inlined>,
+    pub(super) bodies: Vec<Body>,
+    /// For blocks that functions begin with, where these are declared; in no order.
+    pub(super) own: Vec<(u32, Position)>,
 }
 
 impl Bodies {
@@ -51,6 +67,7 @@ impl Bodies {
             inlined: Vec::new(),
             numbers: FxHashMap::default(),
             bodies: Vec::new(),
+            own: Vec::new(),
             budget: room.sum::<usize>().saturating_mul(4),
             left_out: 0,
         }
@@ -60,10 +77,25 @@ impl Bodies {
     pub(super) fn add(&mut self, unit: OfOne, files: &mut Files) {
         self.left_out += unit.called.left_out;
         let functions = unit.called.functions.into_iter();
-        let numbers = functions.map(|Declared { name, file, line }| {
+        let functions = functions.map(|Declared { name, file, line }| {
             let file = files.number(&file)?;
             let declared = Position { file, line };
-            self.number(Inlined { name, declared })
+            Some(Inlined { name, declared })
+        });
+        let mut functions: Vec<Option<Inlined>> = functions.collect();
+        let own = unit.own.into_iter().filter_map(|(block, function)| {
+            let function = functions.get(function as usize)?.as_ref()?;
+            Some((block, function.declared))
+        });
+        self.own.extend(own);
+        let mut has_bodies = vec![false; functions.len()];
+        for body in &unit.bodies {
+            has_bodies[body.function as usize] = true;
+        }
+        let inlined = functions.iter_mut().zip(has_bodies);
+        let numbers = inlined.map(|(function, has_bodies)| {
+            let function = function.take().filter(|_| has_bodies)?;
+            self.number(function)
         });
         let numbers: Vec<Option<u32>> = numbers.collect();
         let bodies = unit.bodies.into_iter().filter_map(|body| {
@@ -88,11 +120,15 @@ impl Bodies {
         Some(number)
     }
 
-    pub(super) fn finish(self, troubles: &mut Troubles) -> (Vec<Inlined>, Vec<Body>) {
+    pub(super) fn finish(self, troubles: &mut Troubles) -> AllBodies {
         if self.left_out > 0 {
             let what = "names of inlined functions are too long to be kept";
             troubles.add(".debug_info", 0, what, &self.left_out);
         }
-        (self.inlined, self.bodies)
+        AllBodies {
+            inlined: self.inlined,
+            bodies: self.bodies,
+            own: self.own,
+        }
     }
 }

@@ -111,8 +111,9 @@ pub(super) struct Found {
 struct Said {
     name: Option<String>,
     linkage_name: Option<String>,
-    /// The file's path and the line, where both are stated.
-    place: Option<(String, u32)>,
+    /// The file's path.
+    file: Option<String>,
+    line: Option<u32>,
     next: Option<DebugInfoOffset>,
 }
 
@@ -129,7 +130,11 @@ impl<'u, 'a> Origins<'u, 'a> {
 
     /// The number of the function whose abstract instance this refers to.
     pub(super) fn number(&mut self, origin: Value<'a>) -> Option<u32> {
-        let at = reference(&self.bearer.open.unit, origin)?;
+        self.number_at(reference(&self.bearer.open.unit, origin)?)
+    }
+
+    /// The number of the function of which there is an entry.
+    pub(super) fn number_at(&mut self, at: DebugInfoOffset) -> Option<u32> {
         if let Some(known) = self.known.get(&at) {
             return *known;
         }
@@ -168,9 +173,11 @@ impl<'a> Bearer<'_, 'a> {
             };
             self.read(at, &mut said)?;
         }
-        let (file, line) = said.place?;
-        let name = said.linkage_name.or(said.name)?;
-        Some(Declared { name, file, line })
+        Some(Declared {
+            name: said.linkage_name.or(said.name)?,
+            file: said.file?,
+            line: said.line?,
+        })
     }
 
     /// Adds what the entry at `at` says.
@@ -228,10 +235,12 @@ impl Said {
                 _ => {}
             }
         }
-        let line = line.and_then(|line| u32::try_from(line).ok());
-        if let (None, Some(file), Some(line)) = (&self.place, file, line.filter(|it| *it > 0)) {
-            self.place = Some((path(file)?, line));
+        // An entry that completes another one states what differs: of a member's definition the line, and no file if that is the same.
+        if let (None, Some(file)) = (&self.file, file) {
+            self.file = Some(path(file)?);
         }
+        let line = line.and_then(|line| u32::try_from(line).ok());
+        self.line = self.line.or(line.filter(|it| *it > 0));
         Some(())
     }
 }

@@ -49,6 +49,8 @@ pub(super) struct OpenUnit<'a> {
     pub(super) apart: Option<Slice<'a>>,
     /// Whether it is what a compiler made of one source: no unit of types, nor a part that others share.
     pub(super) is_whole: bool,
+    /// Whether GCC wrote it, or GNU as.
+    pub(super) is_gnu: bool,
 }
 
 impl<'a> Context<'a> {
@@ -96,6 +98,10 @@ impl<'a> Context<'a> {
             match attribute.name() {
                 gimli::DW_AT_comp_dir => open.unit.comp_dir = self.text(&open.unit, value),
                 gimli::DW_AT_name => open.unit.name = self.text(&open.unit, value),
+                gimli::DW_AT_producer => {
+                    let producer = self.text(&open.unit, value);
+                    open.is_gnu = producer.is_some_and(|it| it.slice().starts_with(b"GNU "));
+                }
                 gimli::DW_AT_dwo_name | gimli::DW_AT_GNU_dwo_name => {
                     open.apart = self.text(&open.unit, value);
                 }
@@ -175,6 +181,7 @@ impl<'a> OpenUnit<'a> {
             is_split,
             apart: None,
             is_whole: false,
+            is_gnu: false,
         }
     }
 

@@ -14,7 +14,7 @@ pub const FORMAT_VERSION: u32 = 2;
 
 /// Version of the analysis: to be raised with every change that could let it find anything else in
 /// any program, for models of older analyses are not used again.
-pub const ANALYSIS_VERSION: u32 = 25;
+pub const ANALYSIS_VERSION: u32 = 26;
 
 const MAGIC: [u8; 8] = *b"TOMOMODL";
 /// Bytes of the longest build id that is kept (linkers write 8, 16 or 20).
