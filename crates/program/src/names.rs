@@ -60,10 +60,9 @@ impl Write for Bounded {
 #[must_use]
 pub fn source_name(name: &str) -> Cow<'_, str> {
     let function = without_marks(name);
-    match demangle_cpp(function) {
-        Some(demangled) if !is_rust(function) => demangled.into(),
-        _ => function.into(),
-    }
+    let is_rust = rustc_demangle::try_demangle(function).is_ok();
+    let demangled = (!is_rust).then(|| demangle_cpp(function)).flatten();
+    demangled.map_or(function.into(), Cow::from)
 }
 
 /// The linkage name of the function of which this may be a copy or a part.
@@ -90,10 +89,6 @@ pub fn is_thunk(name: &str) -> bool {
     ["_ZTh", "_ZTv", "_ZTc"]
         .iter()
         .any(|mark| name.starts_with(mark))
-}
-
-fn is_rust(name: &str) -> bool {
-    rustc_demangle::try_demangle(name).is_ok()
 }
 
 /// A demangled name without template arguments' and parameters' details: what stands before the
