@@ -1,8 +1,10 @@
 //! A program that `tomo` starts finds what it would have found without: signals, files, variables, limits, the place of the first
 //! process; and whoever started `tomo` sees it end as the program has.
 
+use std::ffi::OsStr;
 use std::process::Command;
 
+use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, complete};
 use tomo_testkit::places;
 
@@ -77,6 +79,39 @@ fn variables_that_name_a_process_name_the_program() {
         !refused.status.success() && !refused.stderr.is_empty(),
         "{refused:?}"
     );
+}
+
+/// In the same order, with all that no library would write; what the programs need that it starts comes behind.
+#[test]
+fn the_environment_is_the_one_that_it_would_be() {
+    let program = compiled("gcc", "variables.c", &["-O2"]).expect("built");
+    let covering = Covering::new().expect("a folder");
+    let output = covering.output();
+    let written = |before: &[&OsStr]| {
+        let mut command = Command::new(&program);
+        command.args(before).arg(&program);
+        command.env("TOMO_CACHE_DIR", &output);
+        let ended = complete(command, b"").expect("run");
+        assert!(ended.status.success(), "{ended:?}");
+        ended.stdout
+    };
+    let alone = written(&[]);
+    assert!(alone.starts_with(b"Z=1.\nB=2.\nnaked.\n.\n=odd.\nB=3.\n"));
+    let tomo = tomo_testkit::tomo::path().expect("tomo");
+    for command in ["cover", "trace"] {
+        let words = [tomo.as_ref(), command.as_ref(), "-o".as_ref()];
+        let output = output.join(command);
+        let observed = written(&[&words[..], &[output.as_ref(), "--".as_ref()]].concat());
+        let (theirs, ours) = observed.split_at(alone.len().min(observed.len()));
+        let ours = String::from_utf8_lossy(ours);
+        assert_eq!(theirs, alone, "{command}: {ours}");
+        let is_ours = |line: &str| {
+            ["LD_PRELOAD=", "TOMO_"]
+                .iter()
+                .any(|it| line.starts_with(it))
+        };
+        assert!(ours.lines().all(is_ours), "{command}: {ours}");
+    }
 }
 
 /// As the first process of a container it asks how those end whose parents have ended.

@@ -22,7 +22,7 @@
 //! | `auxiliary.rs` | what the kernel hands to a program |
 //! | `passing.rs` | signals are passed on |
 //! | `job.rs` | this process stops where the program does |
-//! | `numbered.rs` | the program's number, where its environment names it |
+//! | `executed.rs` | the program's number, where its environment names it |
 //! | `orphans.rs` | how orphans end, in the first process of a container |
 //! | `stand_in.rs` | this process becomes the program, or ends as it does |
 //! | `tracing.rs` | a program that is traced |
@@ -33,6 +33,11 @@
 mod agent;
 mod attended;
 mod auxiliary;
+#[expect(
+    unsafe_code,
+    reason = "executes the program from the process that was made for it; SAFETY.md argues it"
+)]
+mod executed;
 mod folder;
 mod forks;
 mod images;
@@ -48,11 +53,6 @@ mod job;
 )]
 mod live;
 mod modules;
-#[expect(
-    unsafe_code,
-    reason = "executes the program from the process that was made for it; SAFETY.md argues it"
-)]
-mod numbered;
 mod orphans;
 mod outside;
 #[expect(

@@ -13,7 +13,7 @@ use tomo_wire::environment;
 use crate::job::{self, Job};
 use crate::modules::is_sanitizer;
 use crate::passing::Passing;
-use crate::{Agent, Outside, Target, inherited, numbered, orphans, scarce, stand_in};
+use crate::{Agent, Outside, Target, executed, inherited, orphans, scarce, stand_in};
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +229,7 @@ pub fn start_with(
 
 /// Starts the program of `command`, called as `name`.
 pub(crate) fn spawn(mut command: Command, name: &OsStr) -> io::Result<Child> {
-    numbered::hand_on(&mut command, name);
+    executed::hand_on(&mut command, name);
     command.spawn()
 }
 

@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 
 use super::apart::Apart;
 use super::system::{self, Ends};
-use crate::numbered;
+use crate::executed;
 
 /// How a program is held back.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub(crate) fn begin<T: Send>(
             system::hold_back(&mut command, hold, ends);
             Ok(attending)
         });
-        numbered::hand_on(&mut command, name);
+        executed::hand_on(&mut command, name);
         let child = command.spawn();
         // With it go its ends of the pipes, so it is heard of whoever has ended before telling anything.
         drop(command);

@@ -1,12 +1,12 @@
-//! Variables that name the program by its process's number, as service managers state them for whom they start.
+//! The program is executed with the environment that it would have without us: the same entries in the same order, such as no library
+//! would write, too (a name twice, no name, no value), and ours in their places or behind.
 //!
-//! `LISTEN_PID` says whose the sockets are that were handed over (`sd_listen_fds(3)`), `WATCHDOG_PID` whose life is watched
+//! Some variables name the program by its process's number, as service managers state them for whom they start. `LISTEN_PID` says whose the sockets are that were handed over (`sd_listen_fds(3)`), `WATCHDOG_PID` whose life is watched
 //! (`sd_watchdog_enabled(3)`), `SYSTEMD_EXEC_PID` who was executed. Where one names this process it names the program's in
 //! the program. That has a number only once it exists, so it writes it by itself, and executes the program by itself, too: the
-//! standard library has copied the variables before.
+//! standard library sorts the variables, and has copied them before.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CStr, OsStr};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -19,18 +19,44 @@ const NAMES: [&str; 3] = ["LISTEN_PID", "WATCHDOG_PID", "SYSTEMD_EXEC_PID"];
 /// Digits of the largest number of a process, and a byte for the zero behind.
 const ROOM: usize = 11;
 
-/// Has the program that `command` starts, called as `name`, find its own number where this process's is. The last thing that is
-/// done before it starts.
+/// Has the program that `command` starts, called as `name`, find this process's environment with what the command changes of it, and its
+/// own number where this process's is. The last thing that is done before it starts.
 pub(crate) fn hand_on(command: &mut Command, name: &OsStr) {
-    let own = std::process::id().to_string();
-    let names_us = |name: &&str| std::env::var_os(name).is_some_and(|value| value == *own);
-    let ours: Vec<&str> = NAMES.into_iter().filter(names_us).collect();
-    if !ours.is_empty() {
-        let mut executed = Executed::of(command, name, &ours);
-        // SAFETY: between fork and exec the closure writes to memory that is there, and makes system calls that are
-        // async-signal-safe.
-        unsafe { command.pre_exec(move || executed.execute()) };
+    let mut executed = Executed::of(command, name);
+    // SAFETY: between fork and exec the closure writes to memory that is there, and makes system calls that are
+    // async-signal-safe.
+    unsafe { command.pre_exec(move || executed.execute()) };
+}
+
+/// The entries of this process's environment.
+fn entries() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    // SAFETY: the list and its strings are as they were when this process began, and end with null and zero bytes: nothing here changes
+    // variables, so that no other thread does.
+    unsafe {
+        let mut at = libc::environ;
+        while !at.is_null() && !(*at).is_null() {
+            all.push(CStr::from_ptr(*at).to_bytes().to_vec());
+            at = at.add(1);
+        }
     }
+    all
+}
+
+/// Sets a variable in all its entries, or in one more.
+fn set(all: &mut Vec<Vec<u8>>, name: &OsStr, value: &OsStr) {
+    let text = [name.as_bytes(), b"=", value.as_bytes()].concat();
+    let mut here = all.iter_mut().filter(|entry| is_of(entry, name)).peekable();
+    if here.peek().is_some() {
+        here.for_each(|entry| entry.clone_from(&text));
+    } else {
+        all.push(text);
+    }
+}
+
+fn is_of(entry: &[u8], name: &OsStr) -> bool {
+    let value = entry.strip_prefix(name.as_bytes());
+    value.is_some_and(|value| value.starts_with(b"="))
 }
 
 /// All that is needed to execute a program: strings that end with a zero byte.
@@ -45,26 +71,27 @@ struct Executed {
 }
 
 impl Executed {
-    fn of(command: &Command, name: &OsStr, ours: &[&str]) -> Self {
-        let mut all: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    fn of(command: &Command, name: &OsStr) -> Self {
+        let mut all = entries();
         for (name, value) in command.get_envs() {
             match value {
-                Some(value) => all.insert(name.into(), value.into()),
-                None => all.remove(name),
-            };
+                Some(value) => set(&mut all, name, value),
+                None => all.retain(|entry| !is_of(entry, name)),
+            }
         }
+        let us = std::process::id().to_string();
+        let names_us = NAMES.map(|name| [name, "=", &us].concat().into_bytes());
         let mut numbers = Vec::new();
-        let mut variable = |(at, (name, value)): (usize, (&OsString, &OsString))| {
-            let mut text = [name.as_bytes(), b"="].concat();
-            if ours.iter().any(|our| name == our) {
+        let variable = |(at, mut text): (usize, Vec<u8>)| {
+            if names_us.contains(&text) {
+                text.truncate(text.len() - us.len());
                 numbers.push((at, text.len()));
                 text.resize(text.len() + ROOM, 0);
                 return text;
             }
-            text.extend(value.as_bytes());
             ended(&text)
         };
-        let variables: Vec<_> = all.iter().enumerate().map(&mut variable).collect();
+        let variables: Vec<_> = all.into_iter().enumerate().map(variable).collect();
         let arguments = [name].into_iter().chain(command.get_args());
         let arguments: Vec<_> = arguments.map(|it| ended(it.as_bytes())).collect();
         Self {
