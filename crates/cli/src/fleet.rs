@@ -56,8 +56,8 @@ struct Status {
 /// Show which functions, lines, branches and blocks ran anywhere in the fleet.
 ///
 /// All that `tomo report` shows, of all instances together; then, unless the format is one for other
-/// programs, when what was seen was seen first and by how many instances, and for what was never seen, for
-/// how long and by how many instances it was watched. "Not run" means: never seen by those who
+/// programs, when what was seen was seen first and how many instances reported it (others need not look for what is known),
+/// and for what was never seen, for how long and by how many instances it was watched. "Not run" means: never seen by those who
 /// watched. Of a campaign over paths it shows how often each ran, as `tomo paths` does, and of one over chains of calls
 /// which were called, as `tomo chains` does, and which can be inferred but may be false; of one over predicates which
 /// were true, as `tomo predicates` does (text or JSON).
@@ -74,7 +74,7 @@ struct Report {
     show: report::Show,
 }
 
-/// Show how coverage grew over time, of all instances together and of each.
+/// Show how coverage grew over time: what all instances together have reported, and each, which need not look for what is known.
 #[derive(Args)]
 struct GrowthOf {
     /// The campaign, or how its name begins.

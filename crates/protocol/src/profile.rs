@@ -173,11 +173,11 @@ pub struct Growth {
     pub units: u32,
     /// Of all instances together.
     pub all: Vec<(i64, u32)>,
-    /// Of each by itself.
+    /// What each reported by itself.
     pub instances: Vec<Curve>,
 }
 
-/// How the coverage of one instance grew: DIS, Fig. 5.
+/// How what one instance reported grew: DIS, Fig. 5. It covered more where others had reported first, and it was told not to look.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Curve {

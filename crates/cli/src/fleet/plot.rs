@@ -20,7 +20,12 @@ pub(super) fn growth(growth: &Growth) -> String {
     let each = growth.instances.iter().enumerate();
     let mut layers: Vec<Layer> = each
         .map(|(number, curve)| Layer {
-            name: if number == 0 { "each instance" } else { "" }.into(),
+            name: if number == 0 {
+                "reported by each instance"
+            } else {
+                ""
+            }
+            .into(),
             colour: 1,
             shape: Shape::Faint(points(&curve.points)),
         })

@@ -65,7 +65,7 @@ pub(super) fn profile(profile: &Profile) -> String {
         .filter(|seen| seen.instances == 1)
         .count() as u64;
     text += &format!(
-        "  by one instance only: {by_one} ({})\n",
+        "  reported by one instance: {by_one} ({}); others need not look for what is known\n",
         share(by_one, seen)
     );
     text + &unseen(profile)
@@ -111,8 +111,8 @@ pub(super) fn growth(growth: &Growth) -> String {
         ..
     } = growth;
     let mut text = format!(
-        "{:>12}  {:>9}  {:>8}  {:>28}\n",
-        "after", "units", "share", "of one instance (least, most)"
+        "{:>12}  {:>9}  {:>8}  {:>29}\n",
+        "after", "units", "share", "reported by one (least, most)"
     );
     let step = all.len().div_ceil(ROWS).max(1);
     let last = all.len().saturating_sub(1);
@@ -122,7 +122,7 @@ pub(super) fn growth(growth: &Growth) -> String {
         let (least, most) = (own.clone().min().unwrap_or(0), own.max().unwrap_or(0));
         let after = u64::try_from(at.saturating_sub(*created)).unwrap_or(0);
         text += &format!(
-            "{:>12}  {count:>9}  {:>8}  {:>28}\n",
+            "{:>12}  {count:>9}  {:>8}  {:>29}\n",
             hours(after),
             share(count.into(), u64::from(*units)),
             format!("{least}, {most}")

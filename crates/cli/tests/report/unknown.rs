@@ -27,6 +27,26 @@ fn edges_of_what_no_part_saw_run_did_not_run() {
     assert_eq!(sides(20)[1], "not-run");
 }
 
+/// Where only functions were asked for nothing is said of what is in them, whether lines are known or not.
+#[test]
+fn of_functions_alone_nothing_is_counted_but_functions() {
+    let document = json(&Bench::with_functions(), &[]);
+    let module = &document["modules"][0];
+    let file = &document["files"][0];
+    let all = [&document, module, &module["functions"][0], file];
+    for totals in all
+        .map(|it| &it["totals"])
+        .into_iter()
+        .filter(|it| !it.is_null())
+    {
+        for what in ["lines", "branches", "blocks"] {
+            let of = |state: &str| totals[what][state].as_u64().unwrap_or(0);
+            assert_eq!(of("ran") + of("missed") + of("unknown"), 0, "{totals}");
+        }
+    }
+    assert_eq!(module["totals"]["functions"]["ran"], 2);
+}
+
 /// A module of which no process was armed says the same in every format: nothing.
 #[test]
 fn a_module_that_nobody_observed_is_unknown() {

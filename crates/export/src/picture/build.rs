@@ -211,8 +211,14 @@ impl<'a> Builder<'a> {
             draft.finish(by_function_only);
         });
         if by_function_only {
-            let totals = &mut self.picture.elsewhere;
-            (totals.blocks, totals.branches) = Default::default();
+            let elsewhere = &mut self.picture.elsewhere;
+            *elsewhere = elsewhere.of_functions();
+            for module in &mut self.picture.modules {
+                module.totals = module.totals.of_functions();
+                for function in &mut module.functions {
+                    function.totals = function.totals.of_functions();
+                }
+            }
         }
         for draft in &self.drafts {
             let elsewhere = &mut self.picture.elsewhere;
@@ -270,7 +276,10 @@ impl Draft {
             self.unobserved.clear();
             self.unobserved_branches.clear();
             self.file.branches.clear();
-            self.file.totals.blocks = Tally::default();
+            self.file.totals = self.file.totals.of_functions();
+            for copies in &mut self.file.functions {
+                copies.totals = copies.totals.of_functions();
+            }
         }
         keep_greatest(&mut self.lines);
         self.add_unobserved();

@@ -77,6 +77,16 @@ pub struct Totals {
     pub blocks: Tally,
 }
 
+impl Totals {
+    /// What is known where only functions were asked for.
+    pub(super) fn of_functions(self) -> Self {
+        Self {
+            functions: self.functions,
+            ..Self::default()
+        }
+    }
+}
+
 impl Add for Totals {
     type Output = Self;
 
