@@ -73,8 +73,9 @@ impl Collector {
             tracing::error!(%name, %error, "could not be read");
             Denial::from(&error)
         })?;
-        found
-            .ok_or_else(|| Denial::unknown(what, "`tomo campaign new` with its file puts it there"))
+        let advice =
+            "where it was registered, the collector's store has lost it: restore that from a copy";
+        found.ok_or_else(|| Denial::unknown(what, advice))
     }
 
     /// Registers a build.

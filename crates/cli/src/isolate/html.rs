@@ -8,7 +8,7 @@ use tomo_isolate::{Answer, Finding};
 use super::text::truths;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}\
-    pre{background:#f4f4f4;padding:.5rem;overflow-x:auto}.here{background:#ffe08a}\
+    p,h1{overflow-wrap:anywhere}pre{background:#f4f4f4;padding:.5rem;overflow-x:auto}.here{background:#ffe08a}\
     table{border-collapse:collapse}td,th{padding:.2rem .8rem;text-align:left;border-bottom:1px solid #ddd}\
     @media(prefers-color-scheme:dark){body{color:#ddd;background:#1b1b1b}pre{background:#2a2a2a}.here{background:#6b5200}}";
 

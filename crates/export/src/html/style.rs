@@ -24,6 +24,7 @@ overflow:hidden;vertical-align:middle;margin-right:.4rem}
 .bar i{display:block;height:100%;background:var(--bar)}
 .n{color:var(--dim);font-size:.85em}
 pre,code,.code{font:13px/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+pre{overflow-x:auto}
 .code td{padding:0 .6rem;white-space:pre;text-align:left;vertical-align:top}
 .code td:first-child{min-width:0;text-align:right;color:var(--dim);user-select:none;white-space:pre}
 .code td.b{user-select:none}.code td:last-child{width:100%}
