@@ -241,6 +241,37 @@ fn a_body_of_which_just_the_common_end_ran_is_not_known_to_have_run() {
     }
 }
 
+/// Of functions that are alike compilers and linkers keep one, of which nobody can tell as which it was called.
+#[test]
+fn code_that_is_several_functions_goes_by_all_their_names() {
+    let folding = [
+        "-O2",
+        "-ffunction-sections",
+        "-fuse-ld=lld-19",
+        "-Wl,--icf=all",
+    ];
+    for (compiler, flags) in [("gcc", &["-O2"][..]), ("clang-19", &folding)] {
+        for debug in ["-g", "-g0"] {
+            let program = compiled(compiler, "folded.c", &[flags, &[debug]].concat());
+            let covering = Covering::new().expect("a folder");
+            let mut command = covering.command(&[]).expect("tomo");
+            command.arg(program.expect("built"));
+            complete(command, b"").expect("run");
+            let document = of_report(&covering.output());
+            let list = match debug {
+                "-g" => &document["files"][0]["functions"],
+                _ => &document["modules"][0]["functions"],
+            };
+            let titles = list.as_array().expect("a list").iter();
+            let titles: Vec<_> = titles.filter_map(|it| it["title"].as_str()).collect();
+            assert!(
+                titles.contains(&"first (also second)") && !titles.contains(&"second"),
+                "{compiler} {debug}: {titles:?}"
+            );
+        }
+    }
+}
+
 /// Where the linker has thrown a function away its debug information may remain, at address 0 and up: the bodies that were put into it are
 /// then nobody's, however long they are.
 #[test]

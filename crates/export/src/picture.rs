@@ -11,6 +11,7 @@ mod build;
 mod copies;
 mod function;
 mod inlined;
+mod sharing;
 mod tally;
 mod unknown;
 
@@ -95,6 +96,8 @@ pub struct Function {
     pub id: FunctionId,
     /// Its name for people.
     pub title: String,
+    /// What other functions of the source have the same code, in words behind the name; mostly none.
+    pub also: String,
     /// Where it is entered.
     pub entry: Address,
     /// The file that its entry comes from: an index into [`Picture::files`].

@@ -41,6 +41,7 @@ use regions::Regions;
 use relocations::{Slots, Tables, lookup};
 use sections::Sections;
 use segments::Segments;
+pub use symbols::sharing;
 pub(crate) use symbols::symbols_of;
 
 /// What kind of program a file is.

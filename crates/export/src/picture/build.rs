@@ -6,12 +6,13 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tomo_profile::merge::Finding;
-use tomo_program::{Model, ModelError, Progress, path_of};
+use tomo_program::{FunctionView, Model, ModelError, Progress, path_of};
 use tomo_wire::plan::Level;
 
 use super::copies::{Named, together};
 use super::function::{Read, Source, keep_greatest, read};
 use super::inlined::{self, Bodies};
+use super::sharing;
 use super::unknown::unknown_bytes;
 use super::{Branch, Copies, File, Line, Module, Observed, Picture, Tally, Totals, Unobserved};
 use crate::lines::Lines;
@@ -86,10 +87,17 @@ impl<'a> Builder<'a> {
         let number = self.picture.modules.len() as u32;
         let unknown = self.paths.takes_unknown();
         let functions: Vec<_> = graphs.functions().collect();
-        let read: Vec<Read> = functions
-            .into_par_iter()
-            .map(|function| read(function, number, &findings, &source, unknown))
-            .collect();
+        let shared = sharing::shared(&located);
+        let read = |function: FunctionView<'_>| {
+            let mut read = read(function, number, &findings, &source, unknown);
+            let names = shared.get(&function.entry());
+            if let (Some(names), Some(own)) = (names, function.name()) {
+                read.function.also = sharing::also(names, own);
+                read.function.title += &read.function.also;
+            }
+            read
+        };
+        let read: Vec<Read> = functions.into_par_iter().map(read).collect();
         let (base, end) = extent(&located.bytes);
         let mut module = Module {
             functions: Vec::with_capacity(read.len()),

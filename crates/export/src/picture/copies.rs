@@ -79,7 +79,7 @@ pub(super) fn together(
         Copies {
             of,
             name: name.map(Box::from),
-            title: title.unwrap_or_else(|| first.title.clone()),
+            title: title.unwrap_or_else(|| first.title.clone()) + &first.also,
             line: first.line,
             entered,
             totals,

@@ -69,6 +69,7 @@ pub(super) fn read(
         function: Function {
             id: function.id(),
             title: function.title(),
+            also: String::new(),
             entry: function.entry(),
             file: place.map(|place| place.file),
             line: place.map_or(0, |place| place.line),

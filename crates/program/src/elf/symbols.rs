@@ -13,7 +13,7 @@ use super::dynamic::{DynamicSymbols, slice_of};
 use super::header;
 use super::sections::Sections;
 use super::{Symbol, SymbolKind};
-use crate::{Address, Warning};
+use crate::{Address, Warning, source_name};
 
 /// How many times the file's size the names of one table may have in all: names may share bytes,
 /// but a table made so that reading it never ends is none.
@@ -108,6 +108,31 @@ pub(crate) fn symbols_of(data: &[u8]) -> Vec<Symbol<'_>> {
     let sections = header::read(data).and_then(|header| Sections::read(header, data, none));
     let sections = sections.unwrap_or_default();
     defined(data, &sections, DynamicSymbols::default(), none)
+}
+
+/// Functions of the source of which there is one and the same code, by address, where there are several: what a compiler or a linker
+/// has folded, since they are alike, and aliases. Each by one of its names.
+#[must_use]
+pub fn sharing(data: &[u8]) -> Vec<(Address, Vec<&str>)> {
+    let mut functions = symbols_of(data);
+    functions.retain(|symbol| symbol.kind == SymbolKind::Function);
+    let together = functions.chunk_by(|one, next| one.address == next.address);
+    let names = together
+        .filter(|all| all.len() > 1)
+        .map(|all| (all[0].address, names_of(all)));
+    names.filter(|(_, names)| names.len() > 1).collect()
+}
+
+/// One name for each function of the source, without its version.
+fn names_of<'data>(symbols: &[Symbol<'data>]) -> Vec<&'data str> {
+    let names = symbols.iter().map(|symbol| {
+        let name = symbol.name;
+        name.find('@').map_or(name, |at| &name[..at])
+    });
+    let mut names: Vec<_> = names.map(|name| (source_name(name), name)).collect();
+    names.sort();
+    names.dedup_by(|one, other| one.0 == other.0);
+    names.into_iter().map(|it| it.1).collect()
 }
 
 fn static_table<'data>(

@@ -1,0 +1,55 @@
+//! Functions of the source that have one and the same code: compilers (`-fipa-icf`) and linkers (`--icf`) keep one of several that are
+//! alike, and the source may give one several names. Which of them was called nobody can tell; so all their names stand where the one
+//! stands that debug information knows. Linear in the symbols, plus sorting them.
+
+use rustc_hash::FxHashMap;
+use tomo_program::elf::sharing;
+use tomo_program::{Address, demangle, source_name};
+
+use crate::module::Located;
+
+/// So many others are named at most.
+const NAMED: usize = 3;
+
+/// The names of such code, where it has several.
+pub(super) fn shared(located: &Located) -> FxHashMap<Address, Vec<&str>> {
+    let debug = located.debug.as_ref().map(|file| file.data.as_slice());
+    sharing(debug.unwrap_or(&located.bytes))
+        .into_iter()
+        .collect()
+}
+
+/// What is said behind the name of a function whose code has these names.
+pub(super) fn also(names: &[&str], own: &str) -> String {
+    let own = source_name(own);
+    let others = names.iter().filter(|name| source_name(name) != own);
+    let mut others: Vec<String> = others
+        .map(|name| demangle(name).unwrap_or_else(|| (*name).to_owned()))
+        .collect();
+    let more = others.len().saturating_sub(NAMED);
+    if more > 0 {
+        others.truncate(NAMED);
+        others.push(format!("{more} more"));
+    }
+    match others.is_empty() {
+        true => String::new(),
+        false => format!(" (also {})", others.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::also;
+
+    #[test]
+    fn others_are_named_up_to_a_number() {
+        assert_eq!(also(&["first", "second"], "second"), " (also first)");
+        assert_eq!(also(&["first"], "first"), "");
+        assert_eq!(
+            also(&["_ZN1AC1Ev", "_ZN1BC1Ev"], "_ZN1AC2Ev"),
+            " (also B::B())"
+        );
+        let names = ["a", "b", "c", "d", "e", "f"];
+        assert_eq!(also(&names, "a"), " (also b, c, d, 2 more)");
+    }
+}
