@@ -1,10 +1,11 @@
 //! The program is executed with the environment that it would have without us: the same entries in the same order, such as no library
 //! would write, too (a name twice, no name, no value), and ours in their places or behind.
 //!
-//! Some variables name the program by its process's number, as service managers state them for whom they start. `LISTEN_PID` says whose the sockets are that were handed over (`sd_listen_fds(3)`), `WATCHDOG_PID` whose life is watched
-//! (`sd_watchdog_enabled(3)`), `SYSTEMD_EXEC_PID` who was executed. Where one names this process it names the program's in
-//! the program. That has a number only once it exists, so it writes it by itself, and executes the program by itself, too: the
-//! standard library sorts the variables, and has copied them before.
+//! Some variables name the program by its process's number, as service managers state them for whom they start. `LISTEN_PID` says whose
+//! the sockets are that were handed over (`sd_listen_fds(3)`), `WATCHDOG_PID` whose life is watched (`sd_watchdog_enabled(3)`),
+//! `SYSTEMD_EXEC_PID` who was executed. Where one names this process it names the program's in the program. That has a number only once
+//! it exists, so it writes it by itself, and executes the program by itself, too: the standard library sorts the variables, and has
+//! copied them before.
 
 use std::ffi::{CStr, OsStr};
 use std::io::{self, Write as _};

@@ -22,7 +22,7 @@
 //! | `auxiliary.rs` | what the kernel hands to a program |
 //! | `passing.rs` | signals are passed on |
 //! | `job.rs` | this process stops where the program does |
-//! | `executed.rs` | the program's number, where its environment names it |
+//! | `executed.rs` | the program's environment, and its number where that names it |
 //! | `orphans.rs` | how orphans end, in the first process of a container |
 //! | `stand_in.rs` | this process becomes the program, or ends as it does |
 //! | `tracing.rs` | a program that is traced |
