@@ -4,7 +4,7 @@
 
 use rustc_hash::FxHashMap;
 use tomo_program::elf::sharing;
-use tomo_program::{Address, demangle, source_name};
+use tomo_program::{Address, demangle, without_marks};
 
 use crate::module::Located;
 
@@ -19,13 +19,17 @@ pub(super) fn shared(located: &Located) -> FxHashMap<Address, Vec<&str>> {
         .collect()
 }
 
-/// What is said behind the name of a function whose code has these names.
+/// What is said behind the name of a function whose code has these names. Instances of one generic function are called alike.
 pub(super) fn also(names: &[&str], own: &str) -> String {
-    let own = source_name(own);
-    let others = names.iter().filter(|name| source_name(name) != own);
-    let mut others: Vec<String> = others
-        .map(|name| demangle(name).unwrap_or_else(|| (*name).to_owned()))
-        .collect();
+    let title = |name: &str| {
+        let name = without_marks(name);
+        demangle(name).unwrap_or_else(|| name.to_owned())
+    };
+    let own = title(own);
+    let mut others: Vec<String> = names.iter().map(|name| title(name)).collect();
+    others.sort();
+    others.dedup();
+    others.retain(|other| *other != own);
     let more = others.len().saturating_sub(NAMED);
     if more > 0 {
         others.truncate(NAMED);
@@ -45,6 +49,8 @@ mod tests {
     fn others_are_named_up_to_a_number() {
         assert_eq!(also(&["first", "second"], "second"), " (also first)");
         assert_eq!(also(&["first"], "first"), "");
+        let instances = ["_ZN1a1f17h0123456789abcdefE", "_ZN1a1f17hfedcba9876543210E"];
+        assert_eq!(also(&instances, instances[1]), "");
         assert_eq!(
             also(&["_ZN1AC1Ev", "_ZN1BC1Ev"], "_ZN1AC2Ev"),
             " (also B::B())"
