@@ -32,6 +32,9 @@ use super::unit::{Broken, Context, offset_of};
 use crate::{Address, Range, Warning};
 use rayon::prelude::*;
 
+/// Blocks, by index.
+type Blocks = std::ops::Range<u32>;
+
 /// The source lines of blocks.
 #[derive(Clone, Debug, Default)]
 pub struct BlockLines {
@@ -47,8 +50,9 @@ pub struct BlockLines {
     pub last: Vec<Option<Position>>,
     /// What blocks begin with, by block, where that is not what their first byte comes from.
     begun: Vec<(u32, Position)>,
-    /// Blocks that begin with a row of another line than the row before, ascending.
-    turned: Vec<u32>,
+    /// Blocks that go on with nothing, since they begin with a row of another line than the row before, or GCC wrote their rows; ascending,
+    /// and apart.
+    turned: Vec<Blocks>,
     /// Functions whose bodies were put in place of calls, each once.
     pub inlined: Vec<Inlined>,
     /// Those bodies.
@@ -81,7 +85,9 @@ impl BlockLines {
     #[must_use]
     pub fn goes_on(&self, block: usize) -> Option<Position> {
         let number = u32::try_from(block).ok()?;
-        let turns = self.turned.binary_search(&number).is_ok();
+        let after = self.turned.partition_point(|it| it.start <= number);
+        let last = after.checked_sub(1).and_then(|last| self.turned.get(last));
+        let turns = last.is_some_and(|blocks| blocks.contains(&number));
         self.first.get(block).copied()?.filter(|_| !turns)
     }
 
@@ -142,7 +148,6 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
     }
     all.found.par_sort_unstable();
     all.found.dedup();
-    all.turned.sort_unstable();
     let AllBodies {
         inlined,
         bodies,
@@ -162,7 +167,7 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
         last: place(last_byte),
         starts: starts(&all.found, blocks.len()),
         begun,
-        turned: all.turned,
+        turned: joined(all.turned),
         inlined,
         bodies,
         statements: all.found.into_iter().map(|it| it.1).collect(),
@@ -187,6 +192,19 @@ fn ends(blocks: &[Range]) -> Vec<Address> {
         .collect();
     ends.dedup();
     ends
+}
+
+/// All that is in any of these, ascending and apart. Programs that overlap may each name all blocks.
+fn joined(mut ranges: Vec<Blocks>) -> Vec<Blocks> {
+    ranges.sort_unstable_by_key(|it| it.start);
+    ranges.dedup_by(|next, kept| {
+        let meets = next.start <= kept.end;
+        if meets {
+            kept.end = kept.end.max(next.end);
+        }
+        meets
+    });
+    ranges
 }
 
 /// Where the lines of each block start among those of all.
@@ -458,7 +476,7 @@ impl<'q> Statements<'q> {
     }
 
     /// The blocks that begin in a range.
-    fn within(&self, range: Range) -> std::ops::Range<u32> {
+    fn within(&self, range: Range) -> Blocks {
         let number = |address: Address| {
             let before = self.blocks.partition_point(|it| it.start() < address);
             u32::try_from(before).unwrap_or(u32::MAX)
@@ -488,11 +506,11 @@ impl<'q> Statements<'q> {
         let turned = match self.by_gnu {
             true => {
                 let all = self.sequences.iter();
-                all.flat_map(|sequence| self.within(*sequence)).collect()
+                all.map(|sequence| self.within(*sequence)).collect()
             }
             false => {
                 let turned = self.turned.iter().filter(|it| it.1);
-                turned.map(|it| it.0).collect()
+                turned.map(|it| it.0..it.0 + 1).collect()
             }
         };
         Stated {
@@ -511,7 +529,7 @@ struct Stated {
     found: Vec<Stating>,
     begun: Vec<Stating>,
     entered: Vec<Stating>,
-    turned: Vec<u32>,
+    turned: Vec<Blocks>,
 }
 
 /// What all programs state.
@@ -520,7 +538,7 @@ struct OfAll {
     found: Vec<(u32, Position)>,
     begun: Vec<(u32, Position)>,
     entered: Vec<(u32, Position)>,
-    turned: Vec<u32>,
+    turned: Vec<Blocks>,
 }
 
 impl OfAll {
@@ -544,6 +562,38 @@ impl OfAll {
                 let file = number(file)?;
                 Some((block, Position { file, line }))
             }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+    use std::ops::Range;
+
+    #[test]
+    fn joined_ranges_have_the_same_members_and_are_apart() {
+        let mut chance = 7_u32;
+        for _ in 0..500 {
+            let mut next = |below: u32| {
+                chance = chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (chance >> 16) % below
+            };
+            let ranges: Vec<Range<u32>> = (0..next(9))
+                .map(|_| {
+                    let start = next(30);
+                    start..start + next(8)
+                })
+                .collect();
+            let found = joined(ranges.clone());
+            for member in 0..40 {
+                let is_in = |all: &[Range<u32>]| all.iter().any(|it| it.contains(&member));
+                assert_eq!(is_in(&found), is_in(&ranges), "{ranges:?}");
+            }
+            assert!(
+                found.windows(2).all(|it| it[0].end < it[1].start),
+                "{found:?}"
+            );
         }
     }
 }
