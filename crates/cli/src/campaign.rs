@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use tomo_protocol::{
-    Bound, Calibration, Campaign, CampaignId, Choice, Client, Name, NewCampaign, NewModule,
-    NewToken, Policy, Role, Search, Strategy, Summary, Token, Towards, paths,
+    Bound, Calibration, Campaign, CampaignId, Choice, Client, KnownToken, Name, NewCampaign,
+    NewModule, NewToken, Policy, Role, Search, Strategy, Summary, Token, Towards, paths,
 };
 use tomo_wire::chains::Functions;
 use tomo_wire::paths::Paths;
@@ -18,6 +18,7 @@ use tomo_wire::predicates::Predicates;
 use zerocopy::little_endian::U64;
 
 use crate::calibrate::share;
+use crate::fleet;
 use crate::observe::What;
 use crate::paths::Select;
 use crate::program::{add_chains, add_paths, add_predicates, add_program, add_terrain};
@@ -229,7 +230,7 @@ struct Retire {
     campaign: String,
 }
 
-/// Make a token for a campaign, or withdraw one. It is printed once; the collector keeps only its hash.
+/// Make a token for a campaign, list them, or withdraw one. It is printed once; the collector keeps only its hash.
 #[derive(Args)]
 #[command(name = "token")]
 struct NewTokenOf {
@@ -248,6 +249,10 @@ struct NewTokenOf {
     /// Say all that there is to say, as JSON, with the hash that withdraws it.
     #[arg(long)]
     json: bool,
+
+    /// List the campaign's tokens instead: their hashes, what they are for and when they were made.
+    #[arg(long, conflicts_with_all = ["role", "note", "withdraw"])]
+    list: bool,
 
     /// Withdraw the token with this hash instead.
     #[arg(long, value_name = "HASH", conflicts_with = "campaign")]
@@ -507,6 +512,9 @@ fn make_token(client: &Client, new: &NewTokenOf) -> Result<()> {
         return Ok(());
     }
     let id = find(client, new.campaign.as_deref().unwrap_or_default())?;
+    if new.list {
+        return list_tokens(client, id, new.json);
+    }
     let role = match new.role {
         RoleName::Instance => Role::Instance,
         RoleName::Reader => Role::Reader,
@@ -517,6 +525,23 @@ fn make_token(client: &Client, new: &NewTokenOf) -> Result<()> {
     match new.json {
         true => writeln!(stdout(), "{}", serde_json::to_string_pretty(&token)?)?,
         false => writeln!(stdout(), "{}", token.token)?,
+    }
+    Ok(())
+}
+
+fn list_tokens(client: &Client, id: CampaignId, json: bool) -> Result<()> {
+    let tokens: Vec<KnownToken> = client.get(&paths::of_campaign(paths::TOKENS, id))?;
+    if json {
+        writeln!(stdout(), "{}", serde_json::to_string_pretty(&tokens)?)?;
+        return Ok(());
+    }
+    for token in tokens {
+        let (role, made) = (token.role.name(), fleet::time(token.created));
+        let note = match token.note.as_str() {
+            "" => String::new(),
+            note => format!(": {note}"),
+        };
+        writeln!(stdout(), "{}\n  {role}, made {made}{note}", token.hash)?;
     }
     Ok(())
 }

@@ -9,6 +9,8 @@ mod records;
 mod status;
 mod words;
 
+pub(crate) use words::time;
+
 use std::fs;
 use std::io::{Write as _, stdout};
 use std::path::{Path, PathBuf};

@@ -55,7 +55,10 @@ pub fn router(collector: &Arc<Collector>) -> Router {
         .route(paths::PROFILE, get(handlers::profile))
         .route(paths::GROWTH, get(handlers::growth))
         .route(paths::SEARCH, get(handlers::search))
-        .route(paths::TOKENS, post(handlers::new_token))
+        .route(
+            paths::TOKENS,
+            post(handlers::new_token).get(handlers::tokens),
+        )
         .route(paths::RETIRE, post(handlers::retire))
         .route(paths::TOKEN, delete(handlers::withdraw))
         .route(paths::METRICS, get(handlers::metrics))

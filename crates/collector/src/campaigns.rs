@@ -5,8 +5,8 @@ use std::sync::PoisonError;
 use axum::http::StatusCode;
 use bytes::Bytes;
 use tomo_protocol::{
-    CHAINS, Campaign, CampaignId, ModuleOf, Name, NewCampaign, NewToken, PATHS, Plan, Program,
-    Role, Summary, Terrain, Token, Units, Variant, is_counted, steers,
+    CHAINS, Campaign, CampaignId, KnownToken, ModuleOf, Name, NewCampaign, NewToken, PATHS, Plan,
+    Program, Role, Summary, Terrain, Token, Units, Variant, is_counted, steers,
 };
 use tomo_wire::chains::Functions;
 use tomo_wire::paths::Paths;
@@ -371,6 +371,12 @@ impl Collector {
         self.put(&tokens::object_of(&token.hash), text).await?;
         self.shared.tokens.insert(token.hash.clone(), grant);
         Ok(token)
+    }
+
+    /// The tokens of a campaign.
+    pub(crate) fn tokens_of(&self, id: CampaignId) -> Result<Vec<KnownToken>, Denial> {
+        self.observed(id)?;
+        Ok(self.shared.tokens.of_campaign(id))
     }
 
     /// Withdraws a token.

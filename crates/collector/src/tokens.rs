@@ -8,7 +8,7 @@ use std::sync::{PoisonError, RwLock};
 
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
-use tomo_protocol::{CampaignId, Role, Token};
+use tomo_protocol::{CampaignId, KnownToken, Role, Token};
 
 /// What the bearer of a token may do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +83,21 @@ impl Tokens {
     pub(crate) fn by_hash(&self, hash: &str) -> Option<Grant> {
         let tokens = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
         tokens.get(hash).cloned()
+    }
+
+    /// Those of a campaign, by when they were made.
+    pub(crate) fn of_campaign(&self, id: CampaignId) -> Vec<KnownToken> {
+        let tokens = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        let own = tokens.iter().filter(|(_, it)| it.campaign == Some(id));
+        let known = own.map(|(hash, grant)| KnownToken {
+            hash: hash.clone(),
+            role: grant.role,
+            note: grant.note.clone(),
+            created: grant.created,
+        });
+        let mut known: Vec<_> = known.collect();
+        known.sort_by(|one, other| (one.created, &one.hash).cmp(&(other.created, &other.hash)));
+        known
     }
 
     pub(crate) fn insert(&self, hash: String, grant: Grant) {

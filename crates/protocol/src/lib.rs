@@ -50,7 +50,7 @@ pub use profile::{
 pub use search::{
     Cause, Choice, CrashFrame, Found, Group, Known, Routine, Search, SearchStep, Terrain, Towards,
 };
-pub use token::{NewToken, Role, Token};
+pub use token::{KnownToken, NewToken, Role, Token};
 pub use units::{Units, UnitsError};
 
 use serde::{Deserialize, Serialize};

@@ -54,3 +54,17 @@ pub struct Token {
     /// For which campaign; of an admin for all.
     pub campaign: Option<CampaignId>,
 }
+
+/// What the collector keeps of a token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct KnownToken {
+    /// Its hash, which names it where it is to be withdrawn.
+    pub hash: String,
+    /// What its bearer may do.
+    pub role: Role,
+    /// A note for people.
+    pub note: String,
+    /// When it was made, in nanoseconds since 1970.
+    pub created: i64,
+}

@@ -26,7 +26,7 @@ pub(super) fn hours(nanoseconds: u64) -> String {
 }
 
 /// A time of the collector's clock, in UTC.
-pub(super) fn time(nanoseconds: i64) -> String {
+pub(crate) fn time(nanoseconds: i64) -> String {
     let since = u64::try_from(nanoseconds).map(Duration::from_nanos);
     let at = since.ok().and_then(|since| UNIX_EPOCH.checked_add(since));
     at.map_or_else(|| "an unknown time".into(), utc)

@@ -297,8 +297,22 @@ fn tokens_do_what_they_are_made_for_until_they_are_withdrawn() {
     site.tomo(&status);
     let refused = site.refusal(&["campaign", "new", "./prog", "--token-file", "reader.token"]);
     assert!(refused.contains("403"), "{refused}");
+    let list = ["campaign", "token", "prog", "--list"];
+    site.tomo(&["campaign", "token", "prog", "--note", "the first ten"]);
+    let listed = site.tomo(&list);
+    let told: Vec<&str> = listed.lines().collect();
+    // The first is that of the site's own instances; the last that was made is the last that is listed.
+    assert_eq!(told.len(), 6, "{listed}");
+    assert_eq!(told[2], token.hash);
+    assert!(told[3].starts_with("  reader, made 20"), "{listed}");
+    assert!(told[5].starts_with("  instance, made 20"), "{listed}");
+    assert!(told[5].ends_with("Z: the first ten"), "{listed}");
+    assert!(!listed.contains(&token.token));
+    let refused = site.refusal(&[&list[..], &["--token-file", "reader.token"]].concat());
+    assert!(refused.contains("403"), "{refused}");
     site.tomo(&["campaign", "token", "--withdraw", &token.hash]);
     assert!(site.refusal(&status).contains("401"));
+    assert!(!site.tomo(&list).contains(&token.hash));
 }
 
 #[test]

@@ -36,6 +36,7 @@ use super::handlers;
         handlers::growth,
         handlers::search,
         handlers::new_token,
+        handlers::tokens,
         handlers::retire,
         handlers::withdraw,
         handlers::metrics,

@@ -6,8 +6,8 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use tomo_protocol::{
-    Answer, Assignment, Campaign, CampaignId, Found, Growth, Health, InstanceId, Name, NewCampaign,
-    NewToken, Numbers, Plan, Problem, Profile, Program, Summary, Token,
+    Answer, Assignment, Campaign, CampaignId, Found, Growth, Health, InstanceId, KnownToken, Name,
+    NewCampaign, NewToken, Numbers, Plan, Problem, Profile, Program, Summary, Token,
 };
 
 use super::who::Named;
@@ -450,6 +450,20 @@ pub(super) async fn new_token(
 ) -> Answered<Token> {
     let new = read_json(&collector, body).await?;
     Ok(Json(collector.new_token(id, new).await?))
+}
+
+/// What is kept of a campaign's tokens.
+#[utoipa::path(
+    get, path = "/v1/campaigns/{id}/tokens", params(("id" = CampaignId, Path)),
+    responses((status = 200, body = Vec<KnownToken>), (status = "default", body = Problem)),
+    security(("admin" = []))
+)]
+pub(super) async fn tokens(
+    _: Administrator,
+    State(collector): Shared,
+    Named(id): Named<CampaignId>,
+) -> Answered<Vec<KnownToken>> {
+    Ok(Json(collector.tokens_of(id)?))
 }
 
 /// Ends a campaign.
