@@ -81,7 +81,7 @@ fn variables_that_name_a_process_name_the_program() {
     );
 }
 
-/// In the same order, with all that no library would write; what the programs need that it starts comes behind.
+/// With all that no library would write, then in the same order; what the programs need that it starts comes behind.
 #[test]
 fn the_environment_is_the_one_that_it_would_be() {
     let program = compiled("gcc", "variables.c", &["-O2"]).expect("built");

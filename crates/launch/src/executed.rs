@@ -1,11 +1,13 @@
-//! The program is executed with the environment that it would have without us: the same entries in the same order, such as no library
-//! would write, too (a name twice, no name, no value), and ours in their places or behind.
+//! Where the standard library cannot start the program as it would be started without us, the new process executes it by itself.
+//!
+//! The library keeps variables by name: of entries of one name, and of those without name or value, it loses some. Then the program gets
+//! all of them, in their order, and ours in their places or behind. Otherwise the library starts it, which sorts them, but needs fewer
+//! files and less memory (`posix_spawn`).
 //!
 //! Some variables name the program by its process's number, as service managers state them for whom they start. `LISTEN_PID` says whose
 //! the sockets are that were handed over (`sd_listen_fds(3)`), `WATCHDOG_PID` whose life is watched (`sd_watchdog_enabled(3)`),
 //! `SYSTEMD_EXEC_PID` who was executed. Where one names this process it names the program's in the program. That has a number only once
-//! it exists, so it writes it by itself, and executes the program by itself, too: the standard library sorts the variables, and has
-//! copied them before.
+//! it exists, so it writes it by itself, and executes the program by itself, too: the standard library has copied the variables before.
 
 use std::ffi::{CStr, OsStr};
 use std::io::{self, Write as _};
@@ -20,10 +22,15 @@ const NAMES: [&str; 3] = ["LISTEN_PID", "WATCHDOG_PID", "SYSTEMD_EXEC_PID"];
 /// Digits of the largest number of a process, and a byte for the zero behind.
 const ROOM: usize = 11;
 
-/// Has the program that `command` starts, called as `name`, find this process's environment with what the command changes of it, and its
-/// own number where this process's is. The last thing that is done before it starts.
+/// Has the program that `command` starts, called as `name`, find all of this process's environment with what the command changes of it,
+/// and its own number where this process's is. The last thing that is done before it starts.
 pub(crate) fn hand_on(command: &mut Command, name: &OsStr) {
-    let mut executed = Executed::of(command, name);
+    let all = entries();
+    let names_us = names_us();
+    if !is_lossy(&all) && !all.iter().any(|entry| names_us.contains(entry)) {
+        return;
+    }
+    let mut executed = Executed::of(command, name, all);
     // SAFETY: between fork and exec the closure writes to memory that is there, and makes system calls that are
     // async-signal-safe.
     unsafe { command.pre_exec(move || executed.execute()) };
@@ -42,6 +49,24 @@ fn entries() -> Vec<Vec<u8>> {
         }
     }
     all
+}
+
+/// The entries by which this process is named.
+fn names_us() -> [Vec<u8>; 3] {
+    let us = std::process::id().to_string();
+    NAMES.map(|name| [name, "=", &us].concat().into_bytes())
+}
+
+/// Whether the standard library would lose some of these entries.
+fn is_lossy(entries: &[Vec<u8>]) -> bool {
+    // A name may begin with the sign that ends it.
+    let name = |entry: &Vec<u8>| {
+        let end = entry.iter().skip(1).position(|byte| *byte == b'=')?;
+        Some(entry[..=end].to_vec())
+    };
+    let mut names: Vec<_> = entries.iter().map(name).collect();
+    names.sort();
+    names.contains(&None) || names.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 /// Sets a variable in all its entries, or in one more.
@@ -72,20 +97,22 @@ struct Executed {
 }
 
 impl Executed {
-    fn of(command: &Command, name: &OsStr) -> Self {
-        let mut all = entries();
+    fn of(command: &Command, name: &OsStr, mut all: Vec<Vec<u8>>) -> Self {
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => set(&mut all, name, value),
                 None => all.retain(|entry| !is_of(entry, name)),
             }
         }
-        let us = std::process::id().to_string();
-        let names_us = NAMES.map(|name| [name, "=", &us].concat().into_bytes());
+        let names_us = names_us();
         let mut numbers = Vec::new();
         let variable = |(at, mut text): (usize, Vec<u8>)| {
             if names_us.contains(&text) {
-                text.truncate(text.len() - us.len());
+                text.truncate(
+                    text.iter()
+                        .position(|byte| *byte == b'=')
+                        .map_or(0, |at| at + 1),
+                );
                 numbers.push((at, text.len()));
                 text.resize(text.len() + ROOM, 0);
                 return text;
@@ -135,4 +162,25 @@ impl Executed {
 
 fn ended(text: &[u8]) -> Vec<u8> {
     [text, &[0]].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_lossy;
+
+    #[test]
+    fn what_a_map_by_names_would_lose_is_told() {
+        let lossy = |entries: &[&str]| {
+            let entries: Vec<_> = entries.iter().map(|it| it.as_bytes().to_vec()).collect();
+            let kept = entries
+                .iter()
+                .all(|it| it.iter().skip(1).any(|byte| *byte == b'='));
+            assert!(kept || is_lossy(&entries));
+            is_lossy(&entries)
+        };
+        assert!(!lossy(&["B=2", "A=1", "C=", "D==", "=E=1", "AB=1"]));
+        for entries in [&["A=1", "B=1", "A=2"][..], &["A"], &[""], &["=A"], &["="]] {
+            assert!(lossy(entries), "{entries:?}");
+        }
+    }
 }
