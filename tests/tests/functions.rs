@@ -159,15 +159,25 @@ fn functions_are_known_wherever_debug_information_is() {
     }
 }
 
-/// The functions of `program`, built with these flags and run once, that come from its own source, each time that a report has one:
-/// at which line of `lines`, in what state.
-fn reported(compiler: &str, source: &str, flags: &[&str], lines: &[usize]) -> Vec<(usize, String)> {
+/// What a report says of a program that was built with these flags and run once.
+fn document(compiler: &str, source: &str, flags: &[&str]) -> Value {
     let program = compiled(compiler, source, flags).expect("built");
     let covering = Covering::new().expect("a folder");
     let mut command = covering.command(&[]).expect("tomo");
     command.arg(&program);
     complete(command, b"").expect("run");
-    let json = of_report(&covering.output());
+    let mut report = Command::new(tomo::path().expect("tomo"));
+    report
+        .args(["report", "--format", "json"])
+        .arg(covering.output());
+    let json = complete(report, b"").expect("a report").stdout;
+    serde_json::from_slice(&json).expect("JSON")
+}
+
+/// The functions of such a program that come from its own source, each time that the report has one: at which line of `lines`, in what
+/// state.
+fn reported(compiler: &str, source: &str, flags: &[&str], lines: &[usize]) -> Vec<(usize, String)> {
+    let json = document(compiler, source, flags);
     let files = json["files"].as_array().expect("files").iter();
     let own = files.filter(|file| last(file["path"].as_str().expect("a path")) == source);
     let functions = own.flat_map(|file| file["functions"].as_array().expect("a list"));
@@ -181,13 +191,6 @@ fn reported(compiler: &str, source: &str, flags: &[&str], lines: &[usize]) -> Ve
     let mut found: Vec<_> = functions.map(place).collect();
     found.sort();
     found
-}
-
-fn of_report(folder: &Path) -> Value {
-    let mut report = Command::new(tomo::path().expect("tomo"));
-    report.args(["report", "--format", "json"]).arg(folder);
-    let json = complete(report, b"").expect("a report").stdout;
-    serde_json::from_slice(&json).expect("JSON")
 }
 
 /// What a program says itself of its functions, at the ends of the lines that declare them.
@@ -252,12 +255,7 @@ fn code_that_is_several_functions_goes_by_all_their_names() {
     ];
     for (compiler, flags) in [("gcc", &["-O2"][..]), ("clang-19", &folding)] {
         for debug in ["-g", "-g0"] {
-            let program = compiled(compiler, "folded.c", &[flags, &[debug]].concat());
-            let covering = Covering::new().expect("a folder");
-            let mut command = covering.command(&[]).expect("tomo");
-            command.arg(program.expect("built"));
-            complete(command, b"").expect("run");
-            let document = of_report(&covering.output());
+            let document = document(compiler, "folded.c", &[flags, &[debug]].concat());
             let list = match debug {
                 "-g" => &document["files"][0]["functions"],
                 _ => &document["modules"][0]["functions"],
@@ -280,12 +278,7 @@ fn bodies_of_functions_that_were_thrown_away_are_nobodys() {
     for compiler in ["gcc", "clang-19"] {
         for version in ["-gdwarf-4", "-gdwarf-5"] {
             let flags = [&flags[..], &[version]].concat();
-            let program = compiled(compiler, "discarded.c", &flags).expect("built");
-            let covering = Covering::new().expect("a folder");
-            let mut command = covering.command(&[]).expect("tomo");
-            command.arg(&program);
-            complete(command, b"").expect("run");
-            let document = of_report(&covering.output());
+            let document = document(compiler, "discarded.c", &flags);
             let files = document["files"].as_array().expect("files").iter();
             let functions = files.flat_map(|file| file["functions"].as_array().expect("a list"));
             let name = |function: &Value| function["name"].as_str().map(str::to_owned);

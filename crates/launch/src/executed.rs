@@ -30,7 +30,7 @@ pub(crate) fn hand_on(command: &mut Command, name: &OsStr) {
     if !is_lossy(&all) && !all.iter().any(|entry| names_us.contains(entry)) {
         return;
     }
-    let mut executed = Executed::of(command, name, all);
+    let mut executed = Executed::of(command, name, all, &names_us);
     // SAFETY: between fork and exec the closure writes to memory that is there, and makes system calls that are
     // async-signal-safe.
     unsafe { command.pre_exec(move || executed.execute()) };
@@ -97,27 +97,23 @@ struct Executed {
 }
 
 impl Executed {
-    fn of(command: &Command, name: &OsStr, mut all: Vec<Vec<u8>>) -> Self {
+    fn of(command: &Command, name: &OsStr, mut all: Vec<Vec<u8>>, names_us: &[Vec<u8>]) -> Self {
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => set(&mut all, name, value),
                 None => all.retain(|entry| !is_of(entry, name)),
             }
         }
-        let names_us = names_us();
         let mut numbers = Vec::new();
         let variable = |(at, mut text): (usize, Vec<u8>)| {
-            if names_us.contains(&text) {
-                text.truncate(
-                    text.iter()
-                        .position(|byte| *byte == b'=')
-                        .map_or(0, |at| at + 1),
-                );
-                numbers.push((at, text.len()));
-                text.resize(text.len() + ROOM, 0);
-                return text;
-            }
-            ended(&text)
+            let Some(which) = names_us.iter().position(|entry| *entry == text) else {
+                return ended(&text);
+            };
+            let from = NAMES[which].len() + 1;
+            numbers.push((at, from));
+            text.truncate(from);
+            text.resize(from + ROOM, 0);
+            text
         };
         let variables: Vec<_> = all.into_iter().enumerate().map(variable).collect();
         let arguments = [name].into_iter().chain(command.get_args());
