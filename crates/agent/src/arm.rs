@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use tomo_wire::counting::Contents;
 use tomo_wire::image::{Image, Region, Window};
+use tomo_wire::moved::Run;
 use tomo_wire::record::{MARKS, Reason, Record};
 use tomo_wire::roster::{Entry, MOST_ENTRIES, RosterView};
 use tomo_wire::{FileStamp, PAGE, checksum};
@@ -19,10 +20,13 @@ use crate::door::{self, Closed};
 use crate::loader::Module;
 use crate::relocated::{Reserved, Settled};
 use crate::system::{self, Access, Errno, File, Protection};
-use crate::{emulator, forked, late, maps, own, relocated, segment, slabs, symbols, tracer, trap};
+use crate::{
+    emulator, forked, late, maps, origins, own, parts, relocated, segment, slabs, symbols, tracer,
+    trap,
+};
 
 /// Why a module was not armed.
-struct Refused {
+pub(crate) struct Refused {
     reason: Reason,
     errno: u32,
 }
@@ -34,7 +38,7 @@ impl From<Reason> for Refused {
 }
 
 /// A failed system call as a refusal for `reason`.
-fn failed(reason: Reason) -> impl Fn(Errno) -> Refused {
+pub(crate) fn failed(reason: Reason) -> impl Fn(Errno) -> Refused {
     move |Errno(errno)| Refused { reason, errno }
 }
 
@@ -500,10 +504,14 @@ fn map_all(
     if !armed::has_room(image.regions().len()) {
         return Err(Reason::NoRoom.into());
     }
-    let windows = map_windows(image, files.image, counters)?;
+    let windows = parts::windows(image, files.image, counters)?;
+    let moved = parts::moved(image, files.image)?;
     if !windows.is_empty() {
         // Before the text: what prepares for traps must not meet them.
         trap::expect();
+    }
+    if !moved.is_empty() {
+        origins::tell();
     }
     let place = Place {
         origin,
@@ -515,48 +523,8 @@ fn map_all(
         .and_then(|()| place.map_texts(module.bias, |region| module.offset_of(region) == 0));
     mapped.map_err(failed(Reason::NotMapped))?;
     reserved.keep();
-    place.publish(module, windows, counters);
+    place.publish(module, (windows, moved), counters);
     Ok(())
-}
-
-/// The trap table, mapped for as long as the process lives. All of it is checked by the first process of a record;
-/// in a large program that would take others longer than everything else about being armed.
-fn map_windows(
-    image: &Image,
-    file: &File,
-    counters: Counters,
-) -> Result<&'static [Window], Refused> {
-    let (offset, count) = (image.windows.get(), image.window_count.get());
-    if count == 0 {
-        return Ok(&[]);
-    }
-    // What a consistent image states does not overflow.
-    let before = offset % PAGE;
-    let length = (before + count * size_of::<Window>() as u64) as usize;
-    let mapped = system::map(length, Protection::Read, file, offset - before);
-    let start = mapped.map_err(failed(Reason::NotMapped))?;
-    // SAFETY: mapped just now, never unmapped, and nobody writes this part of an image.
-    let bytes = unsafe { slice::from_raw_parts(start, length) };
-    let table = bytes.get(before as usize..).unwrap_or(&[]);
-    let refused = || Reason::ImageRefused.into();
-    let checksum = image.windows_checksum.get();
-    if counters.has_sound(checksum) {
-        return image.unchecked_windows_in(table).map_err(|_| refused());
-    }
-    let checked = image.windows_in(table).ok();
-    let windows = checked.filter(|windows| are_inside(image, windows));
-    let windows = windows.ok_or_else(refused)?;
-    counters.note_sound(checksum);
-    Ok(windows)
-}
-
-/// Whether all windows lie in the text and have marks.
-fn are_inside(image: &Image, windows: &[Window]) -> bool {
-    let probes = image.probes.get();
-    windows.iter().all(|window| {
-        let place = image.text_at(window.offset.get(), window.length.into());
-        window.probe.get() < probes && place.is_some()
-    })
 }
 
 /// Where a region is in a module with this bias.
@@ -667,7 +635,12 @@ impl Place<'_> {
         if same { PAGE } else { 0 }
     }
 
-    fn publish(&self, module: &Module<'_>, windows: &'static [Window], counters: Counters) {
+    fn publish(
+        &self,
+        module: &Module<'_>,
+        (windows, moved): (&'static [Window], &'static [Run]),
+        counters: Counters,
+    ) {
         let read_first = self.files.text.is_in_memory();
         let path = path_of(module);
         let stamp = stamp_of_file(module).filter(|stamp| *stamp == self.image.stamp);
@@ -688,6 +661,7 @@ impl Place<'_> {
                     0 => self.image.companion_length() as usize,
                     _ => 0,
                 },
+                moved: if index == 0 { moved } else { &[] },
                 file: FileOfText {
                     path: path.as_ptr(),
                     stamp,

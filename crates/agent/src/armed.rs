@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tomo_wire::FileStamp;
 use tomo_wire::image::Window;
+use tomo_wire::moved::Run;
 use tomo_wire::record::{self, Field};
 
 use crate::tables::{Grown, tables};
@@ -140,6 +141,8 @@ pub(crate) struct Region {
     pub(crate) companions: usize,
     /// Bytes of them; 0 in all but the first region of a module.
     pub(crate) companions_length: usize,
+    /// Where what is executed in the trampolines comes from.
+    pub(crate) moved: &'static [Run],
     /// The module's file, as it was when the region was armed, and where in it the region's text is.
     pub(crate) file: FileOfText,
 }

@@ -21,7 +21,7 @@ use tomo_wire::chains::{
 };
 use tomo_wire::counting::Contents;
 
-use crate::{armed, closed, passage, pointed, slabs, system};
+use crate::{armed, closed, origins, passage, pointed, slabs, system};
 
 /// The slab of a thread.
 #[derive(Clone, Copy)]
@@ -485,11 +485,12 @@ pub(crate) fn before_closing() {
     }
 }
 
-/// Whether handlers of signals return to `address`: unwinders and debuggers know that by these bytes, too
+/// Whether handlers of signals return to `address`: by our way, or where these bytes stand, by which unwinders and debuggers know that, too
 /// (`mov rax, 15; syscall`).
 fn is_restorer(address: usize) -> bool {
     const BYTES: [u64; 2] = [0x0f00_0000_0fc0_c748, 0x05];
-    if RESTORERS.iter().any(|one| one.load(Relaxed) == address) {
+    let is_known = RESTORERS.iter().any(|one| one.load(Relaxed) == address);
+    if is_known || address == origins::way_back() {
         return true;
     }
     let other = OTHERS.get(address / 2 % OTHERS.len());

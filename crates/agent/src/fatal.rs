@@ -1,11 +1,9 @@
 //! Who handles fatal signals: first the agent keeps what is known of the thread (`crash.rs`), then happens what
 //! would have happened without it.
 //!
-//! - A program without a handler of its own: ours keeps, puts the default action back and sends the signal once
-//!   more, with its cause, to the same thread; it comes when the program's registers are back.
-//! - A program with one: the kernel gets the address of a few instructions in its place, with the program's own flags,
-//!   mask and stack. They keep, and *jump* to the program's handler: it finds stack, arguments and return address
-//!   as the kernel made them. Whoever asks for the disposition is told the program's own.
+//! A program without a handler of its own: ours keeps, puts the default action back and sends the signal once
+//! more, with its cause, to the same thread; it comes when the program's registers are back. A program with one: that
+//! is stood before (`handlers.rs`).
 //!
 //! A signal that comes while a handler runs on a stack of its own, as that by which a handler ends the program, keeps
 //! what was kept before. Signals that are ignored, blocked, or handled by system calls of the
@@ -15,35 +13,20 @@
 //! and could not do without it any more: Go's runtime does, so where it is in the program no stack is given, and one that comes later
 //! finds that ours stays (`take_stack_back`).
 
-use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use tomo_wire::PAGE;
 use tomo_wire::crash::SIGNALS;
 
 use crate::crash::{self, Info};
 use crate::emulator;
-use crate::forked;
 use crate::loader::weak;
 use crate::system::{self, Action, Protection, Stack};
-use crate::trap::{self, DEFAULT, IGNORE, ON_STACK, RESET, RESTORER, WITH_INFO};
+use crate::trap::{self, DEFAULT, IGNORE, ON_STACK, RESTORER, WITH_INFO};
 
-/// What the program wants done on a signal.
-struct Wanted {
-    handler: AtomicUsize,
-    flags: AtomicU64,
-    /// How often it was caught.
-    caught: AtomicU32,
-}
-
-static WANTED: [Wanted; SIGNALS.len()] = [const {
-    Wanted {
-        handler: AtomicUsize::new(DEFAULT),
-        flags: AtomicU64::new(0),
-        caught: AtomicU32::new(0),
-    }
-}; SIGNALS.len()];
+/// By signal: how often it was caught.
+static CAUGHT: [AtomicU32; SIGNALS.len()] = [const { AtomicU32::new(0) }; SIGNALS.len()];
 
 /// The stack that the first thread was given for its handlers; 0 where it was given none.
 static STACK: AtomicUsize = AtomicUsize::new(0);
@@ -70,14 +53,14 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
     Some(())
 }
 
-fn wanted(signal: c_int) -> Option<&'static Wanted> {
-    let number = SIGNALS.iter().position(|one| *one == signal)?;
-    WANTED.get(number).filter(|_| crash::is_kept())
+fn number_of(signal: c_int) -> Option<usize> {
+    let number = SIGNALS.iter().position(|one| *one == signal);
+    number.filter(|_| crash::is_kept())
 }
 
-/// Whether the signal is one that is stood before.
-pub(crate) fn is_ours(signal: c_int) -> bool {
-    wanted(signal).is_some()
+/// Whether threads that get this signal are kept.
+pub(crate) fn is_kept(signal: c_int) -> bool {
+    number_of(signal).is_some()
 }
 
 /// Whether the program has Go's runtime in it: by the function through which C code gets into Go, which such programs export.
@@ -150,55 +133,12 @@ pub(crate) fn take_stack_back() {
     }
 }
 
-/// The disposition of a signal is asked for or changed by `real`, which gives whether that went well; afterwards the
-/// handler there is ours again. Of a child of `vfork`, which has dispositions of its own and no memory, nothing is kept.
-pub(crate) fn change(
-    signal: c_int,
-    sets: bool,
-    real: impl FnOnce() -> bool,
-) -> Option<(usize, u64)> {
-    let wanted = wanted(signal)?;
-    let before = (
-        wanted.handler.load(Ordering::Relaxed),
-        wanted.flags.load(Ordering::Relaxed),
-    );
-    if real() && sets && !forked::is_guest() {
-        stand_before(signal, wanted);
-    }
-    Some(before)
+/// Whether the kernel was told this handler by us, where the program has none.
+pub(crate) fn is_by_default(handler: usize) -> bool {
+    handler == by_default as *const () as usize
 }
 
-/// Whether the kernel was told this handler by us.
-pub(crate) fn is_our_handler(handler: usize) -> bool {
-    handler == by_default as *const () as usize || handler == before_theirs as *const () as usize
-}
-
-/// Stands before what the kernel has been told just now.
-fn stand_before(signal: c_int, wanted: &Wanted) {
-    let Ok(told) = system::action_of(signal) else {
-        return;
-    };
-    if is_our_handler(told.handler) {
-        return;
-    }
-    wanted.flags.store(told.flags, Ordering::Relaxed);
-    wanted.handler.store(told.handler, Ordering::Relaxed);
-    match told.handler {
-        IGNORE => {}
-        DEFAULT => stand_before_default(signal),
-        _ => {
-            let ours = Action {
-                handler: before_theirs as *const () as usize,
-                flags: told.flags | WITH_INFO,
-                ..told
-            };
-            // SAFETY: it takes what the flag hands over, and does what the program's own does.
-            let _ = unsafe { system::set_action(signal, &ours) };
-        }
-    }
-}
-
-fn stand_before_default(signal: c_int) {
+pub(crate) fn stand_before_default(signal: c_int) {
     let ours = Action {
         handler: by_default as *const () as usize,
         flags: WITH_INFO | ON_STACK | RESTORER,
@@ -219,44 +159,16 @@ unsafe extern "C" fn by_default(signal: c_int, info: *const Info, context: *cons
     trap::end(signal, info.cast::<c_void>());
 }
 
-/// Called by the kernel where the program has a handler: keeps, and goes on there with everything as it was.
-// SAFETY: entered as a function; the three arguments are saved around the call, at which the stack is aligned, and
-// nothing is left on it when the handler is jumped to.
-#[unsafe(naked)]
-unsafe extern "C" fn before_theirs() {
-    naked_asm!(
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "call {note}",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
-        "jmp rax",
-        note = sym note,
-    )
-}
-
-/// Keeps, and gives the program's handler.
+/// Keeps, where the program has a handler for the signal.
 ///
 /// # Safety
 /// As for [`by_default`].
-unsafe extern "C" fn note(signal: c_int, info: *const Info, context: *const u8) -> usize {
-    let Some(wanted) = wanted(signal) else {
-        return by_default as *const () as usize;
-    };
-    let handler = wanted.handler.load(Ordering::Relaxed);
-    if matches!(handler, DEFAULT | IGNORE) {
-        return by_default as *const () as usize;
-    }
-    if wanted.caught.fetch_add(1, Ordering::Relaxed) < ENOUGH {
+pub(crate) unsafe fn caught(signal: c_int, info: *const Info, context: *const u8) {
+    let caught = number_of(signal).and_then(|number| CAUGHT.get(number));
+    if caught.is_some_and(|caught| caught.fetch_add(1, Ordering::Relaxed) < ENOUGH) {
         // SAFETY: the caller's.
         unsafe { crash::keep(info, context, true) };
     }
-    if wanted.flags.load(Ordering::Relaxed) & RESET != 0 {
-        wanted.handler.store(DEFAULT, Ordering::Relaxed);
-    }
-    handler
 }
 
 /// Whether the program asks for a handler, on a stack of its own, by these flags.

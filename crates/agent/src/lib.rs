@@ -24,10 +24,13 @@
 //! | `own.rs` | what such a process has of its own |
 //! | `interrupted.rs` | where signals have interrupted a thread |
 //! | `arm.rs` | an image is mapped over a module |
+//! | `parts.rs` | tables of an image, mapped |
 //! | `armed.rs` | what is armed, for the handler |
 //! | `given.rs` | text is given back, for programs that change it or are traced |
 //! | `postponed.rs` | children of `vfork` that let themselves be traced |
 //! | `trap.rs` | the handler; all that may run in it |
+//! | `handlers.rs` | the program's handlers, called by way of ours |
+//! | `origins.rs` | what they are told of where their signal came |
 //! | `fatal.rs` | who handles fatal signals: first the agent, then the program |
 //! | `crash.rs` | what is kept of a thread that gets one |
 //! | `stacks.rs` | stacks for handlers, and whether ours may run there |
@@ -83,6 +86,7 @@ mod executing;
 mod fatal;
 mod forked;
 mod given;
+mod handlers;
 mod interrupted;
 mod kept;
 mod label;
@@ -98,7 +102,9 @@ mod names;
 mod notified;
 mod numbered;
 mod offered;
+mod origins;
 mod own;
+mod parts;
 mod passage;
 mod pointed;
 mod postponed;

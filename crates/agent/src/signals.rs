@@ -24,6 +24,7 @@ use crate::executing::{hand_on, hand_on_own};
 use crate::fatal;
 use crate::forked::{self, Begin};
 use crate::given;
+use crate::handlers;
 use crate::limits::{self, Limit};
 use crate::notified::{self, Event};
 use crate::numbered::SYSCALL;
@@ -301,21 +302,22 @@ unsafe fn action(
     let new = copy
         .as_ref()
         .map_or(core::ptr::null(), |new| &raw const *new);
-    if !fatal::is_ours(signal) {
+    if !handlers::is_ours(signal) {
         return real(new, old);
     }
     let mut result = -1;
-    let before = fatal::change(signal, !new.is_null(), || {
+    let told = handlers::change(signal, !new.is_null(), || {
         result = real(new, old);
         result == 0
     });
     // SAFETY: the caller's.
-    if let (Some((handler, flags)), Some(old)) = (before, unsafe { old.as_mut() })
+    if let (Some(told), Some(old)) = (told, unsafe { old.as_mut() })
         && result == 0
-        && fatal::is_our_handler(old.handler)
+        && let Some(handler) = told.handler(old.handler)
     {
         old.handler = handler;
-        old.flags = flags as c_int;
+        old.flags = told.flags();
+        old.restorer = told.restorer();
     }
     result
 }
@@ -347,17 +349,13 @@ fn simple(
         }
         before
     };
-    if fatal::is_ours(signal) {
+    if handlers::is_ours(signal) {
         let mut result = ERROR;
-        let told = || {
+        let told = handlers::change(signal, true, || {
             result = real(signal, handler);
             result != ERROR
-        };
-        let before = fatal::change(signal, true, told);
-        return match before {
-            Some((handler, _)) if fatal::is_our_handler(result) => handler,
-            _ => result,
-        };
+        });
+        return told.and_then(|told| told.handler(result)).unwrap_or(result);
     }
     if signal != SIGTRAP || !is_watching() {
         return real(signal, handler);

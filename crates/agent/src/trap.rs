@@ -19,7 +19,9 @@ use tomo_wire::record::Field;
 use crate::armed::{self, Region};
 use crate::crash::Info;
 use crate::forked;
+use crate::handlers;
 use crate::label::label;
+use crate::origins::{self, INSTRUCTION_POINTER};
 use crate::signals;
 use crate::system::{self, Action, How, SIGTRAP, SIGTRAP_BIT};
 
@@ -135,6 +137,7 @@ pub(crate) fn before_closing() {
 /// whoever has started it may ignore the signal.
 fn install() {
     if let Ok(before) = system::action_of(SIGTRAP) {
+        let before = handlers::theirs(SIGTRAP, before);
         let wanted = Disposition {
             handler: before.handler,
             flags: before.flags & !RESTORER,
@@ -216,9 +219,6 @@ const BY_KERNEL: c_int = 0x80;
 
 /// The instruction of one byte that traps.
 const BREAKPOINT: u8 = 0xcc;
-
-/// Where the instruction pointer is in a `ucontext_t`, in bytes.
-const INSTRUCTION_POINTER: usize = 168;
 
 /// Called by the kernel.
 ///
@@ -430,8 +430,12 @@ fn pass_on(signal: c_int, info: *const Info, context: *mut c_void) {
             }
             let before = system::change_mask(How::Block, wanted.mask & !SIGTRAP_BIT);
             // SAFETY: the program gave this handler for this signal. One that takes fewer
-            // arguments does not look at the others.
-            unsafe { transmute::<usize, WithInfo>(handler)(signal, info, context) };
+            // arguments does not look at the others. The context is the kernel's, and gone back to behind this alone.
+            unsafe {
+                origins::show(context.cast());
+                transmute::<usize, WithInfo>(handler)(signal, info, context);
+                origins::forget(context.cast());
+            }
             system::change_mask(How::Set, before);
         }
     }

@@ -20,12 +20,9 @@ use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 use tomo_program::{Address, Binary, open_regular, read_regular, unwind};
 use tomo_wire::Refusal;
 use tomo_wire::crash::{self, Loaded, register};
-use tomo_wire::moved::{self, Moved};
+use tomo_wire::moved;
 
 use crate::images::read_header;
-
-/// What the file beside an image ends with that says where moved instructions were.
-pub(crate) const MOVED: &str = "moved";
 
 /// Frames of a crash at most.
 const MOST_FRAMES: usize = 256;
@@ -136,19 +133,19 @@ struct MovedCode {
     origin: u64,
     /// Bytes of trampolines.
     length: u64,
-    rows: Vec<moved::Row>,
+    runs: Vec<moved::Run>,
 }
 
 impl MovedCode {
     fn of(image: &Path) -> Option<Self> {
         let header = read_header(image)?;
-        let bytes = fs::read(image.with_extension(MOVED)).ok()?;
-        let (file, rows) = Moved::read(&bytes).ok()?;
-        (file.plan.get() == header.plan.get()).then(|| Self {
+        let bytes = fs::read(image).ok()?;
+        let runs = header.moved(&bytes).ok()?.to_vec();
+        Some(Self {
             build_id: header.module.build_id().unwrap_or_default().to_vec(),
             origin: header.regions[0].address.get(),
             length: header.trampolines_length.get(),
-            rows: rows.to_vec(),
+            runs,
         })
     }
 
@@ -159,7 +156,8 @@ impl MovedCode {
         let inside = module.id() == self.build_id && offset < self.length;
         let offset = inside.then(|| u32::try_from(offset).ok())??;
         let origin = (module.bias.get() as u64).wrapping_add(self.origin);
-        Some(origin + u64::from(moved::origin(&self.rows, offset)?))
+        let found = moved::origin(&self.runs, offset)?;
+        Some(origin + u64::from(found.from))
     }
 }
 

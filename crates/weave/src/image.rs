@@ -92,12 +92,6 @@ fn trampoline_length(tactic: Tactic) -> usize {
     }
 }
 
-/// Bytes of the trampolines of units none of which stays.
-pub(crate) fn trampolines_length(units: &[Unit]) -> usize {
-    let tactics = units.iter().map(|unit| unit.window.tactic);
-    tactics.map(trampoline_length).sum()
-}
-
 /// Whether an `int3` may be met at such a window.
 fn is_met(tactic: Tactic) -> bool {
     matches!(tactic, Tactic::Held | Tactic::HeldHop | Tactic::Trap)
@@ -111,11 +105,18 @@ impl Weaving<'_> {
         header.windows_checksum = checksum(rows.as_bytes()).into();
         let mut patched = Patched::of(self.text);
         let writer = self.weave(&header, &mut patched)?;
+        let origins = writer
+            .origins
+            .table(&writer.bytes, |address| self.spot(address).0 as u32);
+        header.moved = header.length;
+        header.moved_count = (origins.len() as u64).into();
+        header.moved_checksum = checksum(origins.as_bytes()).into();
+        let end = header.length.get() + origins.as_bytes().len() as u64;
         let relocations = relocations(&header, &writer, &patched);
-        header.relocations = header.length;
+        header.relocations = pages(end).ok_or(WeaveError::TooLarge)?.into();
         header.relocations_length = (relocations.len() as u64).into();
         header.relocations_checksum = checksum(&relocations).into();
-        header.length = (header.length.get() + relocations.len() as u64).into();
+        header.length = (header.relocations.get() + relocations.len() as u64).into();
         let mut file = Vec::with_capacity(header.length.get() as usize);
         file.extend(header.sealed());
         pad(&mut file, 0);
@@ -124,6 +125,8 @@ impl Weaving<'_> {
         file.extend(writer.bytes);
         pad(&mut file, trap::TRAP);
         file.extend(patched.texts.concat());
+        file.extend(origins.as_bytes());
+        pad(&mut file, 0);
         file.extend(relocations);
         let sealed = Image::read(&file, file.len() as u64).map_err(|_| WeaveError::TooLarge)?;
         Ok((file, sealed))

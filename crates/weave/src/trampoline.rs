@@ -9,8 +9,7 @@
 //! saved below the 128 bytes under the stack pointer that belong to the interrupted code (System V
 //! ABI, AMD64 supplement, §3.2.2: the red zone).
 
-use tomo_program::Address;
-
+use crate::origins::{Origins, Said};
 use crate::staying::moved::Condition;
 
 /// Opcode of a `jmp` with a 32-bit displacement.
@@ -37,8 +36,8 @@ pub(crate) struct Writer {
     pub(crate) fits: bool,
     /// What seldom happens and is written behind all else: where the branch to it ends, and what writes it.
     seldom: Vec<(usize, Seldom)>,
-    /// Where moved instructions begin and where they were, if somebody wants to know.
-    pub(crate) moved: Option<Vec<(u32, Address)>>,
+    /// Of what was written where it comes from.
+    pub(crate) origins: Origins,
     /// Where displacements of 32 bits are, ascending, and to what they lead.
     pub(crate) displacements: Vec<(u32, Spot)>,
 }
@@ -50,16 +49,14 @@ impl Writer {
             start,
             fits: true,
             seldom: Vec::new(),
-            moved: None,
+            origins: Origins::default(),
             displacements: Vec::new(),
         }
     }
 
-    /// What was at `from` comes next.
-    pub(crate) fn note(&mut self, from: Address) {
-        if let Some(moved) = &mut self.moved {
-            moved.push((self.bytes.len() as u32, from));
-        }
+    /// Of what comes next this is said.
+    pub(crate) fn note(&mut self, said: Said) {
+        self.origins.note(self.bytes.len() as u32, said);
     }
 
     /// Where the next instruction will be.
@@ -190,6 +187,7 @@ impl Writer {
     /// Appends what was put off.
     pub(crate) fn write_seldom(&mut self) {
         for (branch, write) in std::mem::take(&mut self.seldom) {
+            self.note(Said::Nothing);
             self.land(branch);
             write(self);
             self.jump(self.start.plus(branch as i64));

@@ -8,6 +8,7 @@
 //! | trap table | read | one [`Window`] for each place at which an `int3` may be met, by offset |
 //! | trampolines | read, execute | one for each detour |
 //! | text of each region | read, execute over the program's text; read, write as its *alias* | patched |
+//! | origins | read, where code is executed elsewhere | [from where in the module](crate::moved) |
 //! | relocations | read, by who puts the trampolines elsewhere | [which displacements change](crate::relocations) |
 //!
 //! In the process, with *origin* the loaded address of the first region's first byte:
@@ -25,6 +26,7 @@ use zerocopy::little_endian::{I64, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::door::{Header, Preamble, Refusal, part};
+use crate::moved::Run;
 use crate::{FileStamp, ModuleId, PAGE, pages};
 
 /// Executable segments of a module at most.
@@ -84,6 +86,12 @@ pub struct Image {
     pub window_count: U64,
     /// Checksum of the trap table.
     pub windows_checksum: U64,
+    /// Where the table is in the file that says where what is executed in the trampolines comes from (`crate::moved`).
+    pub moved: U64,
+    /// How many runs it has; 0 where nothing of the module's is executed there.
+    pub moved_count: U64,
+    /// Its checksum.
+    pub moved_checksum: U64,
     /// Where the table of displacements is in the file, behind all else (`crate::relocations`).
     pub relocations: U64,
     /// How many bytes it has; 0 where there are trampolines that cannot be put elsewhere.
@@ -109,8 +117,9 @@ pub struct Window {
 impl Header for Image {
     const MAGIC: [u8; 8] = *b"TOMOIMG\n";
     /// Before 3, windows could be wider than what a processor fetches at once; before 4, it was not said whether probes stay; before 5,
-    /// not when the module's file had changed in any way; before 6, not how it can be relocated.
-    const VERSION: u32 = 6;
+    /// not when the module's file had changed in any way; before 6, not how it can be relocated; before 7, not where what is executed
+    /// elsewhere comes from.
+    const VERSION: u32 = 7;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -257,18 +266,18 @@ impl Image {
             let end = a.address.get().checked_add(a.length.get());
             end.is_some_and(|end| end <= b.address.get())
         });
-        let windows = self
-            .window_count
-            .get()
-            .checked_mul(size_of::<Window>() as u64);
+        // Both are part of a copy that is relocated, which ends before the last part.
+        let table = |start: U64, count: U64, each: usize| {
+            let size = count.get().checked_mul(each as u64);
+            let end = size.and_then(|size| start.get().checked_add(size));
+            end.is_some_and(|end| end <= self.relocations.get())
+        };
         count > 0
             && count == regions.len()
             && texts
             && ascend
-            && windows.is_some_and(|size| {
-                let end = self.windows.get().checked_add(size);
-                end.is_some_and(|end| end <= length)
-            })
+            && table(self.windows, self.window_count, size_of::<Window>())
+            && table(self.moved, self.moved_count, size_of::<Run>())
             && inside(self.trampolines.get(), self.trampolines_length.get())
             && self.relocations.get().is_multiple_of(PAGE)
             && self

@@ -4,6 +4,7 @@
 //! | format | written by | read by | what |
 //! |---|---|---|---|
 //! | [`image`] | weaving | the agent | a plan made into machine code for one module |
+//! | [`moved`] | weaving | the agent, reports | where what an image executes elsewhere comes from |
 //! | [`relocations`] | weaving | the agent | what of an image changes if it is put elsewhere |
 //! | [`record`] | the agent, live | reports | what the probes of one image saw |
 //! | [`plan`] | weaving | reports | what each probe observes, and what could not be observed |
@@ -13,7 +14,6 @@
 //! | [`predicates`] | weaving | reports | which mark or counter tells of which predicate |
 //! | [`tracing`] | weaving, the agent, live | reports | the chart of what is traced, and the tracks of threads |
 //! | [`chains`] | weaving, the agent, live | reports | which functions are observed, and the trees of their calls |
-//! | [`moved`] | weaving | reports | what an image executes elsewhere, and where it was |
 //! | [`crash`] | launching, the agent, live | reports | where threads were when a fatal signal came |
 //! | [`environment`] | launching, people | the agent, launching | names of variables |
 //! | [`held`] | weaving | the agent | how trampolines end that restore behind a hold |

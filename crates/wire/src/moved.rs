@@ -1,85 +1,139 @@
-//! What an image executes elsewhere: where in its trampolines each moved instruction begins, and where it was.
+//! What an image executes elsewhere: in front of which of the module's instructions control is, by where in the trampolines it is.
 //!
-//! Whoever finds a thread in there (a crash came, a debugger stopped it) learns where in the module it is.
-//! A header, then a [`Row`] each instruction, ascending by where it is now.
+//! Whoever finds a thread in there (a handler of a signal, who reads a crash, a debugger) learns where in the module it is, and how much
+//! lower than the module's own its stack pointer is, where something that was added lies on the stack.
+//!
+//! A table of [`Run`]s, ascending. Each goes on to the next, and the last one to the end.
 
 use core::mem::size_of;
 
-use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::checksum;
-use crate::door::{Header, Preamble, Refusal, part};
+use crate::door::{Refusal, part};
+use crate::image::Image;
 
-/// An instruction.
+/// Places in a row of which the same is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
-pub struct Row {
-    /// Where it begins, from the trampolines' start.
+pub struct Run {
+    /// Where they begin, from the trampolines' start.
     pub offset: U32,
-    /// Where it was, from the first region's start.
-    pub from: U32,
+    /// What is said: the module's instruction, from the first region's start, and in the highest bit whether
+    /// the ones behind it follow.
+    said: U32,
+    /// How much lower the stack pointer is.
+    lower: U32,
 }
 
-/// The header of such a file.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
-#[repr(C)]
-pub struct Moved {
-    preamble: Preamble,
-    /// Names what the image observes, as its header does.
-    pub plan: U64,
-    /// How many instructions.
-    pub count: U64,
-    /// Checksum of the rows.
-    pub rows_checksum: U64,
+/// What is said of places in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The module's own instructions from this one on, of the same lengths.
+    Own(u32),
+    /// What was added: control is in front of this instruction, with a stack pointer that is lower by so much.
+    Before(u32, u32),
+    /// Nothing.
+    Nowhere,
 }
 
-impl Header for Moved {
-    const MAGIC: [u8; 8] = *b"TOMOMVD\n";
-    const VERSION: u32 = 1;
+/// The bit of [`Place::Own`]. No module is so large.
+const OWN: u32 = 1 << 31;
+const NOWHERE: u32 = u32::MAX;
 
-    fn preamble(&mut self) -> &mut Preamble {
-        &mut self.preamble
-    }
-}
-
-impl Moved {
-    /// Its header before these rows, of the image of this plan.
+impl Run {
+    /// Of the places from `offset` on this is said.
     #[must_use]
-    pub fn sealed(plan: u64, rows: &[Row]) -> [u8; size_of::<Self>()] {
-        let mut header = Self {
-            plan: plan.into(),
-            count: (rows.len() as u64).into(),
-            rows_checksum: checksum(rows.as_bytes()).into(),
-            ..Self::new_zeroed()
+    pub fn of(offset: u32, place: Place) -> Self {
+        let (said, lower) = match place {
+            Place::Own(from) => (from | OWN, 0),
+            Place::Before(next, lower) => (next, lower),
+            Place::Nowhere => (NOWHERE, 0),
         };
-        header.seal();
-        zerocopy::transmute!(header)
+        Self {
+            offset: offset.into(),
+            said: said.into(),
+            lower: lower.into(),
+        }
     }
 
-    /// The header and the rows in `file`.
+    /// What is said.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        match self.said.get() {
+            NOWHERE => Place::Nowhere,
+            said if said & OWN != 0 => Place::Own(said & !OWN),
+            said => Place::Before(said, self.lower.get()),
+        }
+    }
+}
+
+/// Where a thread is in the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The instruction in front of which it is, from the first region's start.
+    pub from: u32,
+    /// How much lower than the module's its stack pointer is.
+    pub lower: u32,
+}
+
+/// Where a thread is in the module that is `offset` bytes into the trampolines; `None` where that is not said.
+#[must_use]
+pub fn origin(runs: &[Run], offset: u32) -> Option<Origin> {
+    let behind = runs.partition_point(|run| run.offset.get() <= offset);
+    let run = runs.get(behind.checked_sub(1)?)?;
+    let (from, lower) = match run.place() {
+        Place::Own(from) => {
+            let within = offset.checked_sub(run.offset.get())?;
+            (from.checked_add(within)?, 0)
+        }
+        Place::Before(next, lower) => (next, lower),
+        Place::Nowhere => return None,
+    };
+    Some(Origin { from, lower })
+}
+
+/// Where in the trampolines the module's instruction is executed that is `from` bytes behind its first region's start; `None`
+/// where it is executed at its own place. Looks at all runs.
+#[must_use]
+pub fn copy_of(runs: &[Run], from: u32) -> Option<u32> {
+    runs.windows(2).find_map(|pair| match pair {
+        [run, next] => match run.place() {
+            Place::Own(first) => {
+                let within = from.checked_sub(first)?;
+                let offset = run.offset.get().checked_add(within)?;
+                (offset < next.offset.get()).then_some(offset)
+            }
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+impl Image {
+    /// What is said of its trampolines, in `file`, which holds it.
     ///
     /// # Errors
-    /// Where it is no such file, of another version, cut short, damaged, or contradicts itself.
-    pub fn read(file: &[u8]) -> Result<(Self, &[Row]), Refusal> {
-        let header = <Self as Header>::open(file)?;
-        let size = header.count.get().checked_mul(size_of::<Row>() as u64);
-        let size = size.ok_or(Refusal::Inconsistent)?;
-        let bytes = part(file, size_of::<Self>() as u64, size)?;
-        if checksum(bytes) != header.rows_checksum.get() {
+    /// Where it is cut short, damaged, or not in order.
+    pub fn moved<'f>(&self, file: &'f [u8]) -> Result<&'f [Run], Refusal> {
+        let start = self.moved.get().min(file.len() as u64);
+        let runs = self.unchecked_moved_in(part(file, start, file.len() as u64 - start)?)?;
+        if crate::checksum(runs.as_bytes()) != self.moved_checksum.get() {
             return Err(Refusal::Damaged);
         }
-        let rows = <[Row]>::ref_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)?;
-        match rows.is_sorted_by(|one, other| one.offset.get() < other.offset.get()) {
-            true => Ok((header, rows)),
+        match runs.is_sorted_by(|one, other| one.offset.get() < other.offset.get()) {
+            true => Ok(runs),
             false => Err(Refusal::Inconsistent),
         }
     }
-}
 
-/// Where the instruction was that is executed `offset` bytes into the trampolines; `None` where none begins there.
-#[must_use]
-pub fn origin(rows: &[Row], offset: u32) -> Option<u32> {
-    let found = rows.binary_search_by_key(&offset, |row| row.offset.get());
-    Some(rows.get(found.ok()?)?.from.get())
+    /// The same for who has the bytes from where the table starts, and knows that it is not damaged.
+    ///
+    /// # Errors
+    /// Where it is cut short.
+    pub fn unchecked_moved_in<'f>(&self, bytes: &'f [u8]) -> Result<&'f [Run], Refusal> {
+        let size = self.moved_count.get().checked_mul(size_of::<Run>() as u64);
+        let bytes = part(bytes, 0, size.ok_or(Refusal::Inconsistent)?)?;
+        <[Run]>::ref_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)
+    }
 }

@@ -14,6 +14,7 @@ use proptest::prelude::*;
 use tomo_wire::counting::{Contents, Counters, LOST, Row, Slabs, USED, sums};
 use tomo_wire::disposal::{Disposal, Disposals, DisposalsView, Manner};
 use tomo_wire::image::Image;
+use tomo_wire::moved::{copy_of, origin};
 use tomo_wire::plan::{Level, PlanView, Tactic};
 use tomo_wire::predicates::{self, Kind, Predicates, Recorded, Sinks, Told, Width};
 use tomo_wire::record::{MARKS, Record, RecordView, stem_of};
@@ -61,6 +62,39 @@ fn names_of_records_lead_to_their_plans() {
     ] {
         assert_eq!(stem_of(name), stem, "{name}");
     }
+}
+
+/// Each place of the trampolines against what the table says, run by run.
+#[test]
+fn of_each_place_it_is_known_which_instruction_comes_next() {
+    let (header, file) = samples::image(1, 9, BELOW);
+    let runs = header.moved(&file).expect("the table");
+    assert_eq!(runs, samples::runs());
+    let said = |offset: u32| match offset {
+        8..20 => Some((64, 136)),
+        20..32 => Some((64 + offset - 20, 0)),
+        40.. => Some((200 + offset - 40, 0)),
+        _ => None,
+    };
+    for offset in 0..64 {
+        let found = origin(runs, offset).map(|origin| (origin.from, origin.lower));
+        assert_eq!(found, said(offset), "{offset}");
+    }
+    for from in 0..300 {
+        let copy = (64..76).contains(&from).then(|| from - 64 + 20);
+        assert_eq!(copy_of(runs, from), copy, "{from}");
+    }
+}
+
+#[test]
+fn runs_that_do_not_ascend_are_refused() {
+    let (mut header, mut file) = samples::image(1, 9, BELOW);
+    let at = header.moved.get() as usize;
+    file[at..at + 4].copy_from_slice(&20_u32.to_le_bytes());
+    header.moved_checksum = checksum(&file[at..at + size_of_val(&samples::runs())]).into();
+    assert_eq!(header.moved(&file), Err(Refusal::Inconsistent));
+    header.moved_checksum = 0.into();
+    assert_eq!(header.moved(&file), Err(Refusal::Damaged));
 }
 
 #[test]
@@ -383,6 +417,7 @@ type Reader = fn(&[u8]) -> Result<(), Refusal>;
 
 fn image(file: &[u8]) -> Result<(), Refusal> {
     let image = Image::read(file, file.len() as u64)?;
+    image.moved(file)?;
     image.window_table(file).map(|_| ())
 }
 

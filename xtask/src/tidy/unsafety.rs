@@ -7,7 +7,7 @@ use super::files::File;
 use super::{tables, tokens};
 
 /// The modules that may be unsafe. What each relies on stands in `SAFETY.md`.
-const MODULES: [&str; 49] = [
+const MODULES: [&str; 52] = [
     "crates/agent/src/arm.rs",
     "crates/agent/src/armed.rs",
     "crates/agent/src/chains.rs",
@@ -19,6 +19,7 @@ const MODULES: [&str; 49] = [
     "crates/agent/src/fatal.rs",
     "crates/agent/src/forked.rs",
     "crates/agent/src/given.rs",
+    "crates/agent/src/handlers.rs",
     "crates/agent/src/kept.rs",
     "crates/agent/src/label.rs",
     "crates/agent/src/late.rs",
@@ -30,6 +31,8 @@ const MODULES: [&str; 49] = [
     "crates/agent/src/maps.rs",
     "crates/agent/src/notified.rs",
     "crates/agent/src/numbered.rs",
+    "crates/agent/src/origins.rs",
+    "crates/agent/src/parts.rs",
     "crates/agent/src/passage.rs",
     "crates/agent/src/pointed.rs",
     "crates/agent/src/preloaded.rs",

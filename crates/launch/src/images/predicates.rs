@@ -16,7 +16,6 @@ use tomo_wire::predicates::{Predicates, Recorded};
 use super::{Baked, ImageError, Images, is_unchanged, read_header};
 use crate::Observed;
 use crate::private;
-use crate::unwound::MOVED;
 use crate::variant::Carried;
 use ready::Ready;
 
@@ -54,9 +53,7 @@ impl Images {
             disposals: PathBuf::new(),
             header,
         };
-        let moved = file(MOVED);
         if let Some(header) = read_both(&image, &predicates)
-            && moved.is_file()
             && header.module == module.id
             && (header.stamp == module.stamp || is_unchanged(&header, &module.path))
         {
@@ -76,7 +73,6 @@ impl Images {
             move |error: io::Error| ImageError::Io(path, error)
         };
         private::install(&predicates, &[&woven.predicates]).map_err(io(&predicates))?;
-        private::install(&moved, &[&woven.moved]).map_err(io(&moved))?;
         private::install(&image, &[&woven.image]).map_err(io(&image))?;
         Ok(baked(woven.header))
     }

@@ -2,16 +2,13 @@
 
 use tomo_program::{ANALYSIS_VERSION, Binary, Model};
 use tomo_wire::image::Image;
-use tomo_wire::moved::{self, Moved};
 use tomo_wire::predicates::{Predicates, Recorded, Sinks};
 use tomo_wire::{FileStamp, ModuleId};
 use zerocopy::IntoBytes as _;
 
-use super::{Common, Planned, Wanted, all};
+use super::{Common, Wanted, all};
 use crate::WeaveError;
 use crate::ground::{Elsewhere, Ground};
-use crate::image::trampolines_length;
-use crate::staying::region;
 
 /// Predicates of a module, made into machine code.
 #[derive(Debug)]
@@ -20,8 +17,6 @@ pub struct WovenPredicates {
     pub image: Vec<u8>,
     /// The file of the predicates (`tomo_wire::predicates`).
     pub predicates: Vec<u8>,
-    /// The file of what is executed elsewhere (`tomo_wire::moved`).
-    pub moved: Vec<u8>,
     /// The image's header.
     pub header: Image,
 }
@@ -76,7 +71,6 @@ impl<'a> PredicateWeaver<'a> {
             },
         };
         let file = Predicates::of(module, ANALYSIS_VERSION, recorded, &planned.rows);
-        let moved = self.moved(&planned);
         let elsewhere = Elsewhere {
             units: planned.units,
             regions: planned.regions,
@@ -90,20 +84,7 @@ impl<'a> PredicateWeaver<'a> {
         Ok(WovenPredicates {
             image,
             predicates: [file.as_bytes(), planned.rows.as_bytes()].concat(),
-            moved: [&Moved::sealed(file.name(), &moved)[..], moved.as_bytes()].concat(),
             header,
         })
-    }
-
-    /// From where what is executed elsewhere comes.
-    fn moved(&self, planned: &Planned) -> Vec<moved::Row> {
-        let text = &self.ground.text;
-        let before = trampolines_length(&planned.units) as u32;
-        let moved = region::moved(&planned.regions, text).into_iter();
-        let moved = moved.map(|(offset, from)| moved::Row {
-            offset: (before + offset).into(),
-            from: (from.0.wrapping_sub(text.origin()) as u32).into(),
-        });
-        moved.collect()
     }
 }

@@ -18,6 +18,7 @@ use super::action::{Action, Once, Sinks, What};
 use super::chain::{Apart, Step};
 use super::moved::{Condition, Movable, Reader, Way};
 use super::whole::Entrance;
+use crate::origins::Said;
 use crate::text::Text;
 use crate::trampoline::{Spot, Writer};
 
@@ -247,19 +248,6 @@ impl Regions {
     }
 }
 
-/// Where in the code of these regions, one behind the other, moved instructions begin, and where they were.
-pub(crate) fn moved(regions: &[Region], text: &Text) -> Vec<(u32, Address)> {
-    let each: Vec<_> = regions.par_iter().map(|each| each.moved(text)).collect();
-    let mut all = Vec::new();
-    let mut first = 0;
-    for (moved, length) in each {
-        let moved = moved.into_iter();
-        all.extend(moved.map(|(offset, from)| (first + offset, from)));
-        first += length as u32;
-    }
-    all
-}
-
 /// Writes one region.
 struct Writing<'w, S, I, O> {
     writer: &'w mut Writer,
@@ -362,14 +350,6 @@ impl Region {
         )
     }
 
-    /// Where in its code moved instructions begin, and where they were; and how long the code is.
-    fn moved(&self, text: &Text) -> (Vec<(u32, Address)>, usize) {
-        let mut writer = Writer::new(Spot(0), 256);
-        writer.moved = Some(Vec::new());
-        self.emit_nowhere(&mut writer, text, &self.layout(text).short);
-        (writer.moved.unwrap_or_default(), writer.bytes.len())
-    }
-
     /// Appends its code.
     fn emit(
         &self,
@@ -398,11 +378,11 @@ impl Region {
             if !piece.entering.is_empty() {
                 writing.name_door(piece);
                 offsets.doors.insert(piece.start, writing.here());
-                writing.act(&piece.entering);
+                writing.act(&piece.entering, piece.start);
             }
             if let Some(passage) = self.passage_before(index) {
                 offsets.passages.insert(passage.from, writing.here());
-                writing.act(&passage.actions);
+                writing.act(&passage.actions, passage.to);
             }
             offsets.pieces.insert(piece.start, writing.here());
             // Who runs on into the next one does not come from outside.
@@ -461,7 +441,7 @@ where
         self.writer.bytes.len() - self.start
     }
 
-    /// Goes to `address`, if the condition holds or there is none.
+    /// Goes to `address`, if the condition holds or there is none: a branch of the module's, or on the way there.
     fn go(&mut self, condition: Option<Condition>, address: Address) {
         if !self.region.has_piece_at(address) {
             let target = (self.outside)(address);
@@ -475,7 +455,9 @@ where
         self.branches.push((self.here(), address));
     }
 
-    fn act(&mut self, actions: &[Action]) {
+    /// What is done in front of the instruction at `next`.
+    fn act(&mut self, actions: &[Action], next: Address) {
+        self.writer.note(Said::Before(next));
         for action in actions {
             self.act_once(*action);
         }
@@ -491,11 +473,13 @@ where
         let enters = |action: &Action| matches!(action.what, What::Chain(Step::Enter(_)));
         if piece.entering.iter().any(enters) {
             let Spot(name) = (self.spot)(piece.start);
+            self.writer.note(Said::Nothing);
             self.writer.copy(&(name as u32).to_le_bytes());
         }
     }
 
     fn act_before(&mut self, piece: &Piece, address: Address) {
+        self.writer.note(Said::Before(address));
         for (_, action) in piece.before.iter().filter(|(at, _)| *at == address) {
             self.act_once(*action);
         }
@@ -513,7 +497,7 @@ where
         }
         self.act_before(piece, piece.end());
         if let Way::Branch(..) = way {
-            self.act(&piece.not_taken);
+            self.act(&piece.not_taken, piece.end());
         }
         if piece.calls {
             let call = (self.spot)(piece.end());
@@ -530,7 +514,7 @@ where
         {
             return;
         }
-        self.writer.note(movable.from);
+        self.writer.note(Said::Own(movable.from));
         match movable.way {
             Way::On | Way::Away => movable.write(self.writer, (self.spot)(movable.from)),
             Way::Branch(condition, target) if piece.taken.is_empty() => {
@@ -548,17 +532,18 @@ where
     fn ways_taken(&mut self) {
         for (branch, actions, target) in std::mem::take(&mut self.taken) {
             self.writer.land(branch);
-            self.act(actions);
+            self.act(actions, target);
             self.go(None, target);
         }
     }
 
     fn passage(&mut self, passage: &Passage) {
-        self.act(&passage.actions);
+        self.act(&passage.actions, passage.to);
         self.go(None, passage.to);
     }
 
     fn all_apart(&mut self) {
+        self.writer.note(Said::Nothing);
         for apart in std::mem::take(&mut self.apart) {
             apart.write(self.writer);
         }

@@ -9,6 +9,7 @@
 
 use tomo_program::Address;
 
+use crate::origins::Said;
 use crate::staying::moved::{Reader, Way};
 use crate::trampoline::{Spot, Writer};
 use crate::window::JUMP_BYTES;
@@ -52,10 +53,12 @@ pub(crate) fn write(
     bytes: &[u8],
     spot: impl Fn(Address) -> Spot,
 ) {
+    writer.note(Said::Before(start));
     writer.store_byte(mark, 1);
     let mut way = Way::On;
     for movable in Reader::new(start, bytes).filter_map(Result::ok) {
         way = movable.way;
+        writer.note(Said::Own(movable.from));
         match way {
             Way::On | Way::Away => movable.write(writer, spot(movable.from)),
             Way::Branch(condition, target) => writer.go(Some(condition), spot(target)),
@@ -63,6 +66,9 @@ pub(crate) fn write(
         }
     }
     if matches!(way, Way::On | Way::Branch(..)) {
-        writer.jump(spot(start.wrapping_add(bytes.len() as u64)));
+        let end = start.wrapping_add(bytes.len() as u64);
+        writer.note(Said::Before(end));
+        writer.jump(spot(end));
     }
+    writer.note(Said::Nothing);
 }

@@ -10,6 +10,7 @@ use tomo_testkit::corpus::{Compiler, Level, Recipe, Source, build, compiled};
 use tomo_weave::{Ask, NamedPath, PathsOf, WeaveError, WovenPaths};
 use tomo_wire::paths::{Asked, Function, Mark, MarkKind, Paths};
 
+use crate::moved::{self, Added};
 use crate::woven::Program;
 
 fn program(source: Source, compiler: Compiler, level: Level) -> Program {
@@ -31,6 +32,7 @@ fn paths_of_whole_programs() {
         let checked = program.check_paths(&woven.image, &woven.paths);
         let checked = checked.unwrap_or_else(|flaw| panic!("{source:?} {compiler:?}: {flaw}"));
         assert!(checked.counters.increments > 100, "{checked:?}");
+        assert!(moved::prove("paths", &program, &woven.image, Added::Sums) > 0);
     }
 }
 

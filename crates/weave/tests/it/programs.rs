@@ -9,7 +9,7 @@ use tomo_wire::disposal::DisposalsView;
 use tomo_wire::plan::{Entry, PlanView, Tactic};
 use tomo_wire::predicates::{Predicates, Recorded, Told};
 
-use crate::moved;
+use crate::moved::{self, Added};
 use crate::woven::{Program, all_options};
 
 /// Weaves `program` in all ways; every image must be proven, every plan have all units once.
@@ -21,6 +21,8 @@ fn prove(name: &str, program: &Program) {
         let checked = checked.unwrap_or_else(|flaw| panic!("{name}, {options:?}: {flaw}"));
         let plan = PlanView::read(&woven.plan).expect("a plan");
         assert_eq!(checked.windows, plan.header.probes.get() as usize);
+        let moved = moved::prove(name, program, &woven.image, Added::Sums);
+        assert_eq!(moved > 0, woven.counts.of(Tactic::Staying) > 0, "{name}");
         assert_eq!(woven.counts.units() as usize, plan.units.len());
         assert_eq!(woven.header.plan.get(), plan.name);
         let may_trap = [Tactic::Trap, Tactic::Held, Tactic::HeldHop].map(|tactic| tactic as u32);
@@ -74,6 +76,10 @@ fn prove_counters(name: &str, program: &Program) {
         "{checked:?}"
     );
     assert!(checked.moved > checked.increments, "{checked:?}");
+    assert!(
+        moved::prove(name, program, &woven.image, Added::Sums) > 0,
+        "{name}"
+    );
 }
 
 /// Images that observe all predicates, or every seventh site, must be proven; of the predicates
@@ -84,7 +90,10 @@ fn prove_predicates(name: &str, program: &Program) {
         let checked = program.check_predicates(&woven.image, &woven.predicates);
         let checked = checked.unwrap_or_else(|flaw| panic!("{name}, {recorded:?}: {flaw}"));
         assert!(checked.actions > 0, "{name}: {checked:?}");
-        assert!(moved::prove(name, program, &woven) > 0, "{name}");
+        assert!(
+            moved::prove(name, program, &woven.image, Added::Sums) > 0,
+            "{name}"
+        );
         woven
     };
     let woven = prove(Recorded::Marks, Asked::All);
@@ -112,6 +121,10 @@ fn prove_chains(name: &str, program: &Program) {
     assert!(
         checked.entrances > 0 && checked.increments > 0,
         "{checked:?}"
+    );
+    assert!(
+        moved::prove(name, program, &woven.image, Added::Chains) > 0,
+        "{name}"
     );
     // Of every second function alone, with the others as gaps.
     let graphs = program.model.graphs().expect("graphs");

@@ -10,6 +10,7 @@ use tomo_weave::{
 };
 use tomo_wire::tracing::ChartView;
 
+use crate::moved::{self, Added};
 use crate::mutations::{parts, sealed, small_program};
 use crate::woven::{Program, STAMP};
 
@@ -66,6 +67,7 @@ fn images_of_traces_are_proven() {
             let checked = checked.unwrap_or_else(|flaw| panic!("{}, {run}: {flaw}", built.name));
             assert!(checked.entrances > 0, "{checked:?}");
             assert!(checked.moved > checked.increments, "{checked:?}");
+            assert!(moved::prove(&built.name, &program, image, Added::Words) > 0);
         }
     }
 }

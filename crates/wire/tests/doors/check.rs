@@ -5,7 +5,7 @@ use tomo_wire::counting::{Counters, Row, Slabs, sums};
 use tomo_wire::crash::{Crash, Crashes, LENGTH, MOST_MODULES, MOST_STACK, SLOT, SLOTS, STATE};
 use tomo_wire::disposal::{Disposal, Disposals, DisposalsView};
 use tomo_wire::image::{Image, Window};
-use tomo_wire::moved::{Moved, origin};
+use tomo_wire::moved::{Place, copy_of, origin};
 use tomo_wire::plan::{Entry, Level, Plan, PlanView};
 use tomo_wire::predicates::{self, Predicates, Sinks, Told, values};
 use tomo_wire::record::{Record, RecordView};
@@ -29,7 +29,6 @@ pub(crate) fn check(data: &[u8]) {
     counting(data);
     predicates(data);
     crashes(data);
-    moved(data);
     tally(data);
     resealed(data);
 }
@@ -59,6 +58,7 @@ fn image(data: &[u8]) {
     assert!(image.companion_length() < 1 << 31);
     let rows: &[Window] = told(image.window_table(data)).unwrap_or_default();
     assert!(size_of_val(rows) <= data.len());
+    moved(&image, data);
     let table =
         told(image.relocations_in(&data[image.relocations.get() as usize..])).unwrap_or(data);
     let mut copy = data[..image.relocations.get() as usize].to_vec();
@@ -108,11 +108,19 @@ fn crashes(data: &[u8]) {
     }
 }
 
-fn moved(data: &[u8]) {
-    if let Some((header, rows)) = told(Moved::read(data)) {
-        assert_eq!(header.count.get(), rows.len() as u64);
-        let found = rows.first().map(|row| origin(rows, row.offset.get()));
-        assert!(found.is_none_or(|found| found.is_some()));
+/// Where moved instructions were is said of those alone that lie in the trampolines, and the way there leads back.
+fn moved(image: &Image, data: &[u8]) {
+    let runs = told(image.moved(data)).unwrap_or_default();
+    assert!(size_of_val(runs) <= data.len());
+    for run in runs.iter().take(64) {
+        let offset = run.offset.get();
+        let said = origin(runs, offset);
+        assert_eq!(said.is_none(), run.place() == Place::Nowhere);
+        if let Place::Own(from) = run.place() {
+            let copy = copy_of(runs, from);
+            let there = |copy| origin(runs, copy).map(|origin| origin.from);
+            assert!(copy.is_none_or(|copy| there(copy) == Some(from)));
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use tomo_wire::disposal::{Disposal, Disposals, Manner};
 use tomo_wire::image::{Image, Region, Window};
+use tomo_wire::moved::{Place, Run};
 use tomo_wire::plan::{Entry, Level, Plan, Tactic};
 use tomo_wire::record::Record;
 use tomo_wire::relocations::encode;
@@ -24,13 +25,18 @@ pub(crate) fn image(pages: u64, rows: usize, distance: i64) -> (Image, Vec<u8>) 
         modified: 4.into(),
         changed: 5.into(),
     };
-    let table = tomo_wire::pages(size_of_val(windows.as_slice()) as u64).expect("few rows");
+    let runs = runs();
+    let tables = [windows.as_bytes(), runs.as_bytes()].concat();
+    let table = tomo_wire::pages(tables.len() as u64).expect("few rows");
     let mut header = Image::of(module(), stamp);
     header.plan = 77.into();
     header.probes = (rows as u32).into();
     header.windows = PAGE.into();
     header.window_count = (rows as u64).into();
     header.windows_checksum = checksum(windows.as_bytes()).into();
+    header.moved = (PAGE + windows.as_bytes().len() as u64).into();
+    header.moved_count = (runs.len() as u64).into();
+    header.moved_checksum = checksum(runs.as_bytes()).into();
     header.trampolines = (PAGE + table).into();
     header.trampolines_length = PAGE.into();
     header.region_count = 1.into();
@@ -54,7 +60,7 @@ pub(crate) fn image(pages: u64, rows: usize, distance: i64) -> (Image, Vec<u8>) 
     header.length = (header.relocations.get() + header.relocations_length.get()).into();
     let mut file = header.sealed().to_vec();
     file.resize(PAGE as usize, 0);
-    file.extend(windows.as_bytes());
+    file.extend(tables);
     file.resize(header.relocations.get() as usize, 0xcc);
     let lead = (distance as i32).wrapping_add(LEADS as i32 - IN_TEXT as i32 - 4);
     file[fields[1] as usize..][..4].copy_from_slice(&lead.to_le_bytes());
@@ -67,6 +73,16 @@ pub(crate) const IN_TRAMPOLINES: u64 = 7;
 /// Where in its text, and where in the trampolines that leads.
 pub(crate) const IN_TEXT: u64 = 1;
 pub(crate) const LEADS: u64 = 40;
+
+/// What is said of its trampolines.
+pub(crate) fn runs() -> [Run; 4] {
+    [
+        Run::of(8, Place::Before(64, 136)),
+        Run::of(20, Place::Own(64)),
+        Run::of(32, Place::Nowhere),
+        Run::of(40, Place::Own(200)),
+    ]
+}
 
 fn window(number: u32) -> Window {
     Window {

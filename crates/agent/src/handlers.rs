@@ -1,0 +1,194 @@
+//! The program's handlers, called by way of ours.
+//!
+//! The kernel gets the address of a few instructions in place of a handler's, with the program's own flags, mask and stack.
+//! They do what is ours to do, and *jump* to the program's handler: it finds stack, arguments and return address as the kernel
+//! made them. Whoever asks for the disposition is told the program's own.
+//!
+//! Stood before are handlers of fatal signals while crashes are kept (`fatal.rs`), and all while code of the program is executed elsewhere
+//! (`origins.rs`); SIGTRAP is handled otherwise where traps may be met (`trap.rs`). What a program, or the C library for itself, asks of the system by calls
+//! of its own is not seen.
+
+use core::arch::naked_asm;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::crash::Info;
+use crate::fatal;
+use crate::forked;
+use crate::origins;
+use crate::signals;
+use crate::system::{self, Action, SIGTRAP};
+use crate::tables::tables;
+use crate::trap::{DEFAULT, IGNORE, RESTORER, WITH_INFO};
+
+const SIGNALS: usize = 64;
+/// Those that are the C libraries' own.
+const INTERNAL: core::ops::RangeInclusive<c_int> = 32..=34;
+
+/// What the program wants done on a signal. The parts may be seen from two different calls of `sigaction` if one happens just now
+/// on another thread, as little as that is defined anyway.
+struct Wanted {
+    /// Its last handler; what is no function the kernel knows.
+    handler: AtomicUsize,
+    flags: AtomicU64,
+    restorer: AtomicUsize,
+}
+
+tables! {
+    static WANTED: [Wanted; SIGNALS] = [const {
+        Wanted {
+            handler: AtomicUsize::new(0),
+            flags: AtomicU64::new(0),
+            restorer: AtomicUsize::new(0),
+        }
+    }; SIGNALS];
+}
+
+/// What a program that asks is told in place of what the kernel has.
+#[derive(Clone, Copy)]
+pub(crate) struct Told {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+}
+
+impl Told {
+    fn of(wanted: &Wanted) -> Self {
+        Self {
+            handler: wanted.handler.load(Ordering::Relaxed),
+            flags: wanted.flags.load(Ordering::Relaxed),
+            restorer: wanted.restorer.load(Ordering::Relaxed),
+        }
+    }
+
+    /// What is told where the kernel has this handler, if that is ours.
+    pub(crate) fn handler(&self, of_kernel: usize) -> Option<usize> {
+        match of_kernel {
+            _ if of_kernel == before_theirs as *const () as usize => Some(self.handler),
+            _ if fatal::is_by_default(of_kernel) => Some(DEFAULT),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn flags(&self) -> c_int {
+        self.flags as c_int
+    }
+
+    pub(crate) fn restorer(&self) -> usize {
+        self.restorer
+    }
+}
+
+fn wanted(signal: c_int) -> Option<&'static Wanted> {
+    WANTED.get(usize::try_from(signal).ok()?.checked_sub(1)?)
+}
+
+/// Whether the signal's handlers are stood before.
+pub(crate) fn is_ours(signal: c_int) -> bool {
+    let is_traps = signal == SIGTRAP && signals::is_watching();
+    let is_told = !is_traps && !INTERNAL.contains(&signal) && origins::are_told();
+    is_told && wanted(signal).is_some() || fatal::is_kept(signal)
+}
+
+/// The disposition of a signal is asked for or changed by `real`, which gives whether that went well; afterwards the
+/// handler there is ours again. Of a child of `vfork`, which has dispositions of its own and no memory, nothing is kept.
+pub(crate) fn change(signal: c_int, sets: bool, real: impl FnOnce() -> bool) -> Option<Told> {
+    let wanted = wanted(signal)?;
+    let before = Told::of(wanted);
+    if real() && sets && !forked::is_guest() {
+        stand_before(signal, wanted);
+    }
+    Some(before)
+}
+
+/// What the program wants done on a signal on which the kernel does `this`.
+pub(crate) fn theirs(signal: c_int, this: Action) -> Action {
+    let told = wanted(signal).map(Told::of);
+    let of_kernel = this.handler;
+    match told.and_then(|told| Some((told, told.handler(of_kernel)?))) {
+        Some((told, handler)) => Action {
+            handler,
+            flags: told.flags,
+            restorer: told.restorer,
+            mask: this.mask,
+        },
+        None => this,
+    }
+}
+
+/// Stands before all handlers that there are.
+pub(crate) fn stand_before_all() {
+    let signals = (1..).zip(&WANTED).filter(|(signal, _)| is_ours(*signal));
+    for (signal, wanted) in signals {
+        stand_before(signal, wanted);
+    }
+}
+
+/// Stands before what the kernel has been told just now.
+fn stand_before(signal: c_int, wanted: &Wanted) {
+    let Ok(told) = system::action_of(signal) else {
+        return;
+    };
+    if fatal::is_by_default(told.handler) {
+        return;
+    }
+    let ours = before_theirs as *const () as usize;
+    if told.handler != ours {
+        wanted.flags.store(told.flags, Ordering::Relaxed);
+        wanted.restorer.store(told.restorer, Ordering::Relaxed);
+    }
+    match told.handler {
+        IGNORE => {}
+        DEFAULT if fatal::is_kept(signal) => fatal::stand_before_default(signal),
+        DEFAULT => {}
+        handler => {
+            if handler != ours {
+                wanted.handler.store(handler, Ordering::Relaxed);
+            }
+            let (more, restorer) = match origins::are_told() {
+                true => (RESTORER, origins::way_back()),
+                false => (0, told.restorer),
+            };
+            let action = Action {
+                handler: ours,
+                flags: told.flags | WITH_INFO | more,
+                restorer,
+                mask: told.mask,
+            };
+            // SAFETY: it takes what the flag hands over, and does what the program's own does; to return by our way is to return.
+            let _ = unsafe { system::set_action(signal, &action) };
+        }
+    }
+}
+
+/// Called by the kernel in place of the program's handler: goes on there with everything as it was.
+// SAFETY: entered as a function; the three arguments are saved around the call, at which the stack is aligned, and
+// nothing is left on it when the handler is jumped to.
+#[unsafe(naked)]
+unsafe extern "C" fn before_theirs() {
+    naked_asm!(
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "call {note}",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "jmp rax",
+        note = sym note,
+    )
+}
+
+/// Does what is ours to do, and gives the program's handler.
+///
+/// # Safety
+/// `info` and `context` are what the kernel hands to a handler that asked for them.
+unsafe extern "C" fn note(signal: c_int, info: *const Info, context: *mut u8) -> usize {
+    // SAFETY: the caller's. What is kept is where the thread was in truth.
+    unsafe {
+        fatal::caught(signal, info, context);
+        origins::show_to_handler(context);
+    }
+    // It was stored before the kernel was told.
+    wanted(signal).map_or(0, |wanted| wanted.handler.load(Ordering::Relaxed))
+}
