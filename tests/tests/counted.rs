@@ -22,6 +22,7 @@ struct Document {
     functions: Vec<Function>,
     contradictory: Vec<String>,
     lost_threads: u64,
+    lost_faults: u64,
 }
 
 #[derive(Deserialize)]
@@ -50,10 +51,10 @@ fn address(text: &str) -> u64 {
     u64::from_str_radix(digits, 16).expect("an address")
 }
 
-/// How often instructions were executed, and passages of control made.
+/// How often control arrived at instructions, whether or not they could be executed, and passages of control made.
 #[derive(Default)]
 struct Seen {
-    instructions: BTreeMap<u64, u64>,
+    instructions: BTreeMap<u64, i64>,
     /// By where they led and where they came from.
     passages: BTreeMap<(u64, u64), u64>,
     /// Arrivals by returns, by where.
@@ -66,11 +67,14 @@ impl Seen {
     fn of(trace: &Trace) -> Self {
         let mut seen = Self::default();
         for (transition, count) in &trace.transitions {
-            let left = transition.from.filter(|_| transition.kind != Kind::Signal);
-            if let Some(from) = left {
-                *seen.instructions.entry(from).or_default() += count;
+            if let Some(from) = transition.from {
+                *seen.instructions.entry(from).or_default() += count.cast_signed();
             }
             let Some(to) = transition.to else { continue };
+            // It is the same arrival once more.
+            if transition.kind == Kind::Resume {
+                *seen.instructions.entry(to).or_default() -= count.cast_signed();
+            }
             let came = match transition.kind {
                 Kind::Flow => transition.from,
                 Kind::Return { call } => {
@@ -91,7 +95,8 @@ impl Seen {
     }
 
     fn block(&self, start: u64) -> u64 {
-        self.instructions.get(&start).copied().unwrap_or(0)
+        let arrivals = self.instructions.get(&start).copied().unwrap_or(0);
+        u64::try_from(arrivals).expect("who comes back was there")
     }
 
     /// How often control passed from the block with these bytes to `to`. What `setjmp` was called once for may
@@ -104,17 +109,6 @@ impl Seen {
             Some(returns) if to == from.end => returns + self.landings.get(&to).unwrap_or(&0),
             _ => passages,
         }
-    }
-}
-
-/// A function that is left from the middle of a block: by a handler of the fault that happens there. Nobody
-/// counts that, so what follows is one off.
-const LEFT_BY_A_FAULT: &str = "signalled";
-
-impl Function {
-    fn agrees(&self, count: u64, ran: u64) -> bool {
-        let off = if self.name == LEFT_BY_A_FAULT { 1 } else { 0 };
-        count.abs_diff(ran) <= off
     }
 }
 
@@ -142,6 +136,7 @@ fn compare(built: &Built, document: &Document, trace: &Trace) -> usize {
     let name = &built.name;
     assert_eq!(document.contradictory, Vec::<String>::new(), "{name}");
     assert_eq!(document.lost_threads, 0, "{name}");
+    assert_eq!(document.lost_faults, 0, "{name}");
     let seen = Seen::of(trace);
     let (mut wrong, mut agreed) = (Vec::new(), 0);
     for function in &document.functions {
@@ -150,7 +145,7 @@ fn compare(built: &Built, document: &Document, trace: &Trace) -> usize {
             let start = address(&block.address);
             sizes.insert(start, block.size);
             match block.count {
-                Some(count) if function.agrees(count, seen.block(start)) => agreed += 1,
+                Some(count) if count == seen.block(start) => agreed += 1,
                 Some(count) => wrong.push(format!(
                     "{}: block {start:#x} ran {} times, not {count}",
                     function.name,
@@ -169,7 +164,7 @@ fn compare(built: &Built, document: &Document, trace: &Trace) -> usize {
         for ((from, to), count) in passages {
             let ran = seen.edge(from..from + sizes.get(&from).copied().unwrap_or(0), to);
             match count {
-                Some(count) if function.agrees(count, ran) => agreed += 1,
+                Some(count) if count == ran => agreed += 1,
                 Some(count) => wrong.push(format!(
                     "{}: edge {from:#x} to {to:#x} ran {ran} times, not {count}",
                     function.name
@@ -328,6 +323,36 @@ fn counts_are_exact_whatever_threads_and_processes_do() {
     let document = counted(&program, &["leaps".into()], b"", cache.path());
     assert_eq!(counts_of(&document, "work").0, 100);
     assert_eq!(counts_of(&document, "handler").0, 100);
+}
+
+/// Counts are exact also where faults take threads out of the middle of blocks: handlers throw or jump from there, come back, go on behind
+/// it, fault themselves, or there is none.
+#[test]
+fn counts_around_faults_are_exact() {
+    for (compiler, level) in [("gcc", "-O0"), ("gcc", "-O2"), ("clang-19", "-O2")] {
+        let mut built = small(compiler, "cut.c", &[level]);
+        built.workloads.push(Workload {
+            args: vec!["crash".into()],
+            ..Workload::default()
+        });
+        check_one(&built, 40);
+    }
+    let flags = ["-fnon-call-exceptions", "-rdynamic"];
+    for level in ["-O0", "-O2"] {
+        check_one(
+            &small("g++", "faulting.cpp", &[&flags[..], &[level]].concat()),
+            40,
+        );
+    }
+}
+
+/// Of more places than a record has room for those are said that were not noted.
+#[test]
+fn faults_at_too_many_places_are_counted() {
+    let program = compiled("gcc", "cut.c", &["-O1"]).expect("built");
+    let cache = tempfile::tempdir().expect("a folder");
+    let document = counted(&program, &["many".into()], b"", cache.path());
+    assert_eq!(document.lost_faults, 300 - tomo_wire::cuts::MOST as u64);
 }
 
 /// Counts are exact also where a function that is called forks, and comes back to its caller in both processes.

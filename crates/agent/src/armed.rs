@@ -34,9 +34,14 @@ impl Counters {
     }
 
     fn field(&self, field: Field) -> &AtomicU64 {
-        // SAFETY: the offset is inside the page and a multiple of eight for the fields that are
-        // used (see the assertions below); everybody changes them atomically.
-        unsafe { AtomicU64::from_ptr(self.0.add(record::live_offset(field) as usize).cast()) }
+        self.word(record::live_offset(field))
+    }
+
+    /// The word at this offset of the page.
+    pub(crate) fn word(&self, offset: u64) -> &AtomicU64 {
+        // SAFETY: the offset is inside the page and a multiple of eight for what is
+        // used (see the assertions below, and in `tomo_wire::cuts`); everybody changes these words atomically.
+        unsafe { AtomicU64::from_ptr(self.0.add(offset as usize).cast()) }
     }
 
     /// Whether these are the counters in the page at `page`.

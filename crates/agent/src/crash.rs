@@ -36,7 +36,7 @@ static PROGRAM: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 /// `siginfo_t`, as far as it matters.
 #[repr(C)]
 pub(crate) struct Info {
-    signal: c_int,
+    pub(crate) signal: c_int,
     error: c_int,
     pub(crate) code: c_int,
     padding: c_int,

@@ -1,7 +1,7 @@
 //! Who handles fatal signals: first the agent keeps what is known of the thread (`crash.rs`), then happens what
 //! would have happened without it.
 //!
-//! A program without a handler of its own: ours keeps, puts the default action back and sends the signal once
+//! A program without a handler of its own: ours keeps, or notes what is cut (`cuts.rs`), puts the default action back and sends the signal once
 //! more, with its cause, to the same thread; it comes when the program's registers are back. A program with one: that
 //! is stood before (`handlers.rs`).
 //!
@@ -20,6 +20,7 @@ use tomo_wire::PAGE;
 use tomo_wire::crash::SIGNALS;
 
 use crate::crash::{self, Info};
+use crate::cuts;
 use crate::emulator;
 use crate::loader::weak;
 use crate::system::{self, Action, Protection, Stack};
@@ -58,9 +59,9 @@ fn number_of(signal: c_int) -> Option<usize> {
     number.filter(|_| crash::is_kept())
 }
 
-/// Whether threads that get this signal are kept.
-pub(crate) fn is_kept(signal: c_int) -> bool {
-    number_of(signal).is_some()
+/// Whether the signal is stood before where the program has no handler: threads that get it are kept, or are noted where they are.
+pub(crate) fn is_ours(signal: c_int) -> bool {
+    number_of(signal).is_some() || cuts::are_noted(signal)
 }
 
 /// Whether the program has Go's runtime in it: by the function through which C code gets into Go, which such programs export.
@@ -155,7 +156,10 @@ pub(crate) fn stand_before_default(signal: c_int) {
 /// `info` and `context` are what the kernel hands to a handler that asked for them.
 unsafe extern "C" fn by_default(signal: c_int, info: *const Info, context: *const u8) {
     // SAFETY: the caller's.
-    unsafe { crash::keep(info, context, false) };
+    unsafe {
+        crash::keep(info, context, false);
+        cuts::take_out(info, context);
+    }
     trap::end(signal, info.cast::<c_void>());
 }
 

@@ -87,7 +87,7 @@ fn wanted(signal: c_int) -> Option<&'static Wanted> {
 pub(crate) fn is_ours(signal: c_int) -> bool {
     let is_traps = signal == SIGTRAP && signals::is_watching();
     let is_told = !is_traps && !INTERNAL.contains(&signal) && origins::are_told();
-    is_told && wanted(signal).is_some() || fatal::is_kept(signal)
+    is_told && wanted(signal).is_some() || fatal::is_ours(signal)
 }
 
 /// The disposition of a signal is asked for or changed by `real`, which gives whether that went well; afterwards the
@@ -139,7 +139,7 @@ fn stand_before(signal: c_int, wanted: &Wanted) {
     }
     match told.handler {
         IGNORE => {}
-        DEFAULT if fatal::is_kept(signal) => fatal::stand_before_default(signal),
+        DEFAULT if fatal::is_ours(signal) => fatal::stand_before_default(signal),
         DEFAULT => {}
         handler => {
             if handler != ours {
@@ -187,7 +187,7 @@ unsafe extern "C" fn note(signal: c_int, info: *const Info, context: *mut u8) ->
     // SAFETY: the caller's. What is kept is where the thread was in truth.
     unsafe {
         fatal::caught(signal, info, context);
-        origins::show_to_handler(context);
+        origins::begin(info, context);
     }
     // It was stored before the kernel was told.
     wanted(signal).map_or(0, |wanted| wanted.handler.load(Ordering::Relaxed))

@@ -31,6 +31,7 @@
 //! | `trap.rs` | the handler; all that may run in it |
 //! | `handlers.rs` | the program's handlers, called by way of ours |
 //! | `origins.rs` | what they are told of where their signal came |
+//! | `cuts.rs` | where faults took threads out of the middle of a block |
 //! | `fatal.rs` | who handles fatal signals: first the agent, then the program |
 //! | `crash.rs` | what is kept of a thread that gets one |
 //! | `stacks.rs` | stacks for handlers, and whether ours may run there |
@@ -80,6 +81,7 @@ mod chains;
 mod closed;
 mod contexts;
 mod crash;
+mod cuts;
 mod door;
 mod emulator;
 mod executing;

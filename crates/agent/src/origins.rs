@@ -14,7 +14,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use tomo_wire::moved;
 
-use crate::armed::{self, Region};
+use crate::armed::{self, Counters, Region};
+use crate::crash::Info;
+use crate::cuts;
 use crate::handlers;
 use crate::label::label;
 
@@ -74,12 +76,12 @@ core::arch::global_asm!(
     "nop",
     "tomo_agent_way_back:",
     "mov rdi, rsp",
-    "call {forget}",
+    "call {go_back}",
     "mov eax, 15",
     "syscall",
     ".cfi_endproc",
     ".popsection",
-    forget = sym forget,
+    go_back = sym go_back,
 );
 
 /// Where handlers return to that are told.
@@ -87,17 +89,34 @@ pub(crate) fn way_back() -> usize {
     label!("tomo_agent_way_back")
 }
 
-/// Gives `context` the program's own place, if a handler is called with it that returns by [`way_back`].
+/// A handler begins: `context` is given the program's own place, if it returns by [`way_back`].
 ///
 /// # Safety
-/// It is the kernel's, on top of the stack of a handler that begins.
-pub(crate) unsafe fn show_to_handler(context: *mut u8) {
+/// `info` and `context` are what the kernel hands to it.
+pub(crate) unsafe fn begin(info: *const Info, context: *mut u8) {
     // SAFETY: the kernel puts the address to which a handler returns in front of the context.
     let back = unsafe { context.byte_sub(8).cast::<usize>().read() };
     if back == way_back() {
         // SAFETY: the caller's.
-        unsafe { show(context) };
+        unsafe {
+            cuts::take_out(info, context);
+            show(context);
+        }
     }
+}
+
+/// The instruction in front of which a thread is whose context this is, by the record of its module and from that's first region on,
+/// if something of the module is executed elsewhere.
+///
+/// # Safety
+/// It is a whole context.
+pub(crate) unsafe fn place_of(context: *const u8) -> Option<(Counters, u32)> {
+    // SAFETY: the caller's.
+    let pointer = unsafe { context.byte_add(INSTRUCTION_POINTER).cast::<usize>().read() };
+    let place = origin_of(pointer).map_or(pointer, |origin| origin.pointer);
+    let region = companions_of(text_of(place)?)?;
+    let offset = u32::try_from(place.wrapping_sub(region.origin)).ok()?;
+    (!region.moved.is_empty()).then_some((region.counters, offset))
 }
 
 /// Gives `context` the program's own place.
@@ -116,11 +135,23 @@ pub(crate) unsafe fn show(context: *mut u8) {
     }
 }
 
+/// The handler has returned.
+///
+/// # Safety
+/// The context is that of the kernel's frame of a signal, which is gone back to.
+unsafe extern "C" fn go_back(context: *mut u8) {
+    // SAFETY: the caller's.
+    unsafe {
+        cuts::bring_back(context);
+        forget(context);
+    }
+}
+
 /// Gives `context` the place where its thread was in truth, or is to go on.
 ///
 /// # Safety
 /// It is a whole context, and nobody else's.
-pub(crate) unsafe extern "C" fn forget(context: *mut u8) {
+pub(crate) unsafe fn forget(context: *mut u8) {
     // SAFETY: the caller's.
     let words = unsafe { Words::of(context) };
     let Some(origin) = origin_of(*words.link) else {

@@ -76,10 +76,11 @@ processes and threads are added up. They lie in DIR as soon as they are made,
 also when it is killed or still runs: --show tells what they say, and adds up
 what several runs have counted.
 
-Counts are exact where functions are left by returns, exceptions, longjmp or
-exit. A function that is left from within a block, by a handler of a fault or
-by a signal that ends the program there, is counted as if that block had been
-left as usual: what is inferred behind it may be one too high for each time.
+Counts are exact where functions are left by returns, exceptions, longjmp,
+exit, or a fault, whether a handler of that leaves them or it ends the program.
+A function that another signal takes out of the middle of a block, by a handler
+that jumps away or by ending the program there, is counted as if that block had
+been left as usual: what is inferred behind it may be one too high each time.
 
 Exit code: the program's own; 128 and its number where a signal ended it; 2
 where it cannot be counted at all, 127 where it is not found.";
@@ -202,13 +203,14 @@ fn written(format: Format, said: Said) -> Result<Vec<u8>> {
         located,
         counts,
         lost,
+        cuts_lost,
         not_observed,
         shown,
     } = said;
+    let notices = notices(&counts, lost, cuts_lost);
     if format == Format::Table {
-        return Ok(table(&located.model.graphs()?, &counts, lost).into_bytes());
+        return Ok((table(&located.model.graphs()?, &counts) + &notices).into_bytes());
     }
-    let notices = notices(&counts, lost);
     let counted = Counted::of(located, counts);
     let mut text = Vec::new();
     if format != Format::Json {
@@ -218,6 +220,7 @@ fn written(format: Format, said: Said) -> Result<Vec<u8>> {
     match format {
         Format::Table | Format::Json => {
             let mut document = document(&counted, lost)?;
+            document["lost_faults"] = json!(cuts_lost);
             document["not_observed"] = json!(not_observed);
             writeln!(text, "{document:#}")?;
         }
@@ -265,7 +268,7 @@ impl<'c> Ran<'c> {
     }
 }
 
-fn table(graphs: &Graphs<'_>, counts: &Counts, lost: u64) -> String {
+fn table(graphs: &Graphs<'_>, counts: &Counts) -> String {
     let mut ran: Vec<Ran<'_>> = counts.functions.iter().filter_map(Ran::of).collect();
     ran.sort_by_key(|ran| (std::cmp::Reverse(ran.rank), ran.function.function));
     let mut text = format!("{:>16} {:>16}  function\n", "entered", "blocks run");
@@ -287,11 +290,11 @@ fn table(graphs: &Graphs<'_>, counts: &Counts, lost: u64) -> String {
     if ran.iter().take(ROWS).any(|ran| !ran.is_whole()) {
         text += "+: some of its blocks cannot be counted\n";
     }
-    text + &notices(counts, lost)
+    text
 }
 
 /// What is not counted, a line each.
-fn notices(counts: &Counts, lost: u64) -> String {
+fn notices(counts: &Counts, lost: u64, cuts_lost: u64) -> String {
     let is_unknown = |function: &&FunctionCounts| {
         let blocks = &function.blocks;
         function.activations.is_none()
@@ -319,6 +322,11 @@ fn notices(counts: &Counts, lost: u64) -> String {
             lost,
             "thread was not counted: no memory, disk or right to more counters",
             "threads were not counted: no memory, disk or right to more counters",
+        ),
+        (
+            cuts_lost,
+            "fault left a block unnoticed: what follows there may be one too high",
+            "faults left blocks unnoticed: what follows there may be too high by as many",
         ),
     ])
 }

@@ -7,13 +7,13 @@ mod merging;
 
 pub use merging::{TooMany, merge};
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tomo_graph::{FlowArc, FlowGraph, NodeId, Weight};
 use tomo_plan::counting::{CountingPlan, Frequencies, Place, Role, places};
-use tomo_profile::counts::{CountError, Counts as Inferred, infer_with};
+use tomo_profile::counts::{CountError, Counts as Inferred, Cut, infer_with};
 use tomo_program::{
     Address, BlockView, EdgeId, EdgeView, FunctionId, FunctionView, Graphs, Status,
 };
@@ -52,9 +52,21 @@ pub struct Counts {
     pub contradictory: Vec<(FunctionId, CountError)>,
 }
 
-/// The counts of the module with these graphs, given what each counter counts and its value.
+/// What was recorded of a module: what each counter counts, its value, and where faults took threads out of the middle of a block.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded<'r> {
+    /// What each counter counts.
+    pub rows: &'r [Row],
+    /// Their values.
+    pub values: &'r [u64],
+    /// By instruction: how often threads were taken out there, less how often they came back.
+    pub cuts: &'r BTreeMap<u64, i64>,
+}
+
+/// The counts of the module with these graphs.
 #[must_use]
-pub fn counts(graphs: &Graphs<'_>, rows: &[Row], values: &[u64], extent: Extent) -> Counts {
+pub fn counts(graphs: &Graphs<'_>, recorded: Recorded<'_>, extent: Extent) -> Counts {
+    let Recorded { rows, values, cuts } = recorded;
     let known = known(rows, values);
     let idle = (extent == Extent::Ran).then(|| idle(graphs, rows, values));
     let is_countable = countable(graphs);
@@ -69,7 +81,7 @@ pub fn counts(graphs: &Graphs<'_>, rows: &[Row], values: &[u64], extent: Extent)
         .collect();
     let all: Vec<_> = asked
         .par_iter()
-        .map(|function| (function.id(), counts_of(function, &known)))
+        .map(|function| (function.id(), counts_of(function, &known, cuts)))
         .collect();
     let mut counts = Counts {
         uncounted: others.iter().map(FunctionView::id).collect(),
@@ -124,7 +136,7 @@ pub fn frequencies(
     let functions: Vec<_> = graphs.functions().filter(countable(graphs)).collect();
     let each = functions.par_iter().filter_map(|function| {
         let mapped = Mapped::of(function)?;
-        let counts = mapped.infer(&known).ok()?;
+        let counts = mapped.infer(&known, &BTreeMap::new()).ok()?;
         Some((function.id(), counts.frequencies(&mapped.graph)))
     });
     each.collect()
@@ -173,8 +185,8 @@ impl<'g> Mapped<'g> {
         edge.index().checked_sub(self.blocks.len())
     }
 
-    /// The value of the counter that an arc has, if it has one.
-    fn counted(&self, arc: FlowArc, known: &FxHashMap<(u64, u64), u64>) -> Option<u64> {
+    /// The value of the counter that an arc has, if it has one, and where that is.
+    fn counted(&self, arc: FlowArc, known: &FxHashMap<(u64, u64), u64>) -> Option<(u64, Place)> {
         places(&self.graph, arc).into_iter().find_map(|place| {
             let key = match (place, arc) {
                 (Place::Target(node) | Place::Source(node), _) => (self.address(node)?, 0),
@@ -184,25 +196,55 @@ impl<'g> Mapped<'g> {
                 }
                 _ => return None,
             };
-            known.get(&key).copied()
+            Some((known.get(&key).copied()?, place))
         })
     }
 
     /// All counts, from those that are known.
-    fn infer(&self, known: &FxHashMap<(u64, u64), u64>) -> Result<Inferred, CountError> {
+    fn infer(
+        &self,
+        known: &FxHashMap<(u64, u64), u64>,
+        cuts: &BTreeMap<u64, i64>,
+    ) -> Result<Inferred, CountError> {
         let plan = CountingPlan::new(&self.graph, |arc| match self.counted(arc, known) {
             Some(_) => Weight::Finite(1),
             None => Weight::Infinite,
         });
-        let recorded: Vec<u64> = plan
-            .arcs()
-            .iter()
-            .filter(|arc| matches!(arc.role, Role::Counted(_)))
-            .map(|arc| self.counted(arc.ends.arc, known).unwrap_or_default())
-            .collect();
-        infer_with(&plan, &recorded, &[], |node| {
+        let cuts = self.cuts(cuts)?;
+        let counted = plan.arcs().iter();
+        let counted = counted.filter(|arc| matches!(arc.role, Role::Counted(_)));
+        let recorded = counted.map(|arc| {
+            let arc = arc.ends.arc;
+            let (value, place) = self.counted(arc, known).unwrap_or((0, Place::Split));
+            // Counted is that the block begins; those that were cut in it have not left it by this arc.
+            let cut = cuts.iter().find(|cut| place == Place::Source(cut.node));
+            let cut = cut.map_or(0, |cut| cut.count);
+            value.checked_sub(cut).ok_or(CountError::Negative {
+                arc,
+                count: i128::from(value) - i128::from(cut),
+            })
+        });
+        let recorded: Vec<u64> = recorded.collect::<Result<_, _>>()?;
+        infer_with(&plan, &recorded, &cuts, |node| {
             self.returns_again.contains(&node)
         })
+    }
+
+    /// Activations that faults have cut, by block. They were counted in it: no counter stands behind what may fault.
+    fn cuts(&self, cuts: &BTreeMap<u64, i64>) -> Result<Vec<Cut>, CountError> {
+        let blocks = (0..).zip(&self.blocks).filter(|_| !cuts.is_empty());
+        let sums = blocks.map(|(number, block)| {
+            let range = block.range();
+            let inside = cuts.range(range.start().0..range.end().0);
+            let sum: i64 = inside.map(|(_, count)| count).sum();
+            (NodeId(2 * number + 1), sum)
+        });
+        let cut = |(node, sum): (NodeId, i64)| match u64::try_from(sum) {
+            Ok(count) => Ok(Cut { node, count }),
+            Err(_) => Err(CountError::CameBack { node, count: sum }),
+        };
+        let some = sums.filter(|(_, sum)| *sum != 0);
+        some.map(cut).collect()
     }
 }
 
@@ -210,9 +252,10 @@ impl<'g> Mapped<'g> {
 fn counts_of(
     function: &FunctionView<'_>,
     known: &FxHashMap<(u64, u64), u64>,
+    cuts: &BTreeMap<u64, i64>,
 ) -> Option<Result<FunctionCounts, CountError>> {
     let mapped = Mapped::of(function)?;
-    Some(mapped.infer(known).map(|counts| {
+    Some(mapped.infer(known, cuts).map(|counts| {
         let count = mapped.blocks.len() as u32;
         let edges = (count..).zip(&mapped.edges).map(|(number, edge)| {
             let arc = FlowArc::Edge(tomo_graph::EdgeId(number));

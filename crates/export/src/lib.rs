@@ -40,7 +40,7 @@ pub mod traced;
 pub mod words;
 
 pub use counts::{
-    Counts, Extent, FunctionCounts, TooMany, counts, frequencies, merge as merge_counts,
+    Counts, Extent, FunctionCounts, Recorded, TooMany, counts, frequencies, merge as merge_counts,
 };
 pub use findings::{Findings, UnitError};
 pub use folder::{Collected, Group, Refused, collect, single_processes};

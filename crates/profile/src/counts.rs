@@ -27,6 +27,14 @@ pub enum CountError {
     /// A cut in a node that the graph does not have.
     #[error("{0:?} is not a node of the graph")]
     NoSuchNode(NodeId),
+    /// A handler of a fault has let more activations go on in a block than were cut in it: how they came there is in no graph.
+    #[error("{count} activations were cut in {node:?}: some came there by handlers of faults", count = .count)]
+    CameBack {
+        /// The block.
+        node: NodeId,
+        /// How many were cut in it, less those that came.
+        count: i64,
+    },
     /// An arc would have run less than never: counters of different runs, a lost increment, or
     /// activations that were cut short and not accounted for.
     #[error("{arc:?} would have run {count} times")]

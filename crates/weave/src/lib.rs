@@ -252,7 +252,12 @@ pub fn weave_counters(
             to: counter.to.into(),
         })
         .collect();
-    let file = Counters::of(module, ANALYSIS_VERSION, slab, &rows);
+    let file = Counters::of(
+        (module, ground.text.origin()),
+        ANALYSIS_VERSION,
+        slab,
+        &rows,
+    );
     let elsewhere = Elsewhere {
         units: Vec::new(),
         regions,

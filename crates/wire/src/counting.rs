@@ -43,6 +43,8 @@ pub struct Counters {
     preamble: Preamble,
     /// The module that is counted.
     pub module: ModuleId,
+    /// Where its first executable segment starts, as it states it.
+    pub origin: U64,
     /// Version of the analysis that the blocks come from.
     pub analysis: U32,
     /// How many counters.
@@ -56,7 +58,8 @@ pub struct Counters {
 
 impl Header for Counters {
     const MAGIC: [u8; 8] = *b"TOMOCTR\n";
-    const VERSION: u32 = 1;
+    /// Before 2, it was not said where the module's code starts.
+    const VERSION: u32 = 2;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -64,11 +67,12 @@ impl Header for Counters {
 }
 
 impl Counters {
-    /// The header of these counters.
+    /// The header of these counters, of a module whose code starts at `origin`.
     #[must_use]
-    pub fn of(module: ModuleId, analysis: u32, at: u32, rows: &[Row]) -> Self {
+    pub fn of((module, origin): (ModuleId, u64), analysis: u32, at: u32, rows: &[Row]) -> Self {
         let mut header = Self {
             module,
+            origin: origin.into(),
             analysis: analysis.into(),
             count: (rows.len() as u32).into(),
             at: at.into(),

@@ -14,6 +14,7 @@
 //! | [`predicates`] | weaving | reports | which mark or counter tells of which predicate |
 //! | [`tracing`] | weaving, the agent, live | reports | the chart of what is traced, and the tracks of threads |
 //! | [`chains`] | weaving, the agent, live | reports | which functions are observed, and the trees of their calls |
+//! | [`cuts`] | the agent, live | reports | where faults took threads out of the middle of a block |
 //! | [`crash`] | launching, the agent, live | reports | where threads were when a fatal signal came |
 //! | [`environment`] | launching, people | the agent, launching | names of variables |
 //! | [`held`] | weaving | the agent | how trampolines end that restore behind a hold |
@@ -32,6 +33,7 @@
 pub mod chains;
 pub mod counting;
 pub mod crash;
+pub mod cuts;
 pub mod disposal;
 mod door;
 pub mod environment;

@@ -12,6 +12,7 @@ mod samples;
 
 use proptest::prelude::*;
 use tomo_wire::counting::{Contents, Counters, LOST, Row, Slabs, USED, sums};
+use tomo_wire::cuts::{CUTS, Cut, MOST, cuts};
 use tomo_wire::disposal::{Disposal, Disposals, DisposalsView, Manner};
 use tomo_wire::image::Image;
 use tomo_wire::moved::{copy_of, origin};
@@ -211,6 +212,25 @@ fn a_record_is_read_as_it_was_written_and_its_marks_may_change() {
     assert_eq!(record.header.run, header.run);
     assert_eq!(record.header.created.get(), -1);
     assert_eq!(file.len() as u64, MARKS + 2 * PAGE);
+}
+
+/// Words that say nothing are passed over, those of one instruction stand side by side, and how many were missing is said.
+#[test]
+fn cuts_are_read_as_they_were_written() {
+    let (_, mut file) = samples::record(3);
+    let written = [(0, 3), (u32::MAX, -2), (0, i32::MIN), (7, i32::MAX)];
+    let written = written.map(|(place, count)| Cut { place, count });
+    for (at, cut) in [5, 6, 17, MOST - 1].into_iter().zip(written) {
+        let start = CUTS as usize + 8 * at;
+        file[start..start + 8].copy_from_slice(&cut.word().to_le_bytes());
+    }
+    let idle = Cut { place: 9, count: 0 };
+    file[CUTS as usize..CUTS as usize + 8].copy_from_slice(&idle.word().to_le_bytes());
+    let at = tomo_wire::cuts::LOST as usize;
+    file[at..at + 8].copy_from_slice(&4_u64.to_le_bytes());
+    let (read, lost) = cuts(&file).expect("a record");
+    assert_eq!((read.collect::<Vec<_>>(), lost), (written.to_vec(), 4));
+    assert!(cuts(&file[..at + 7]).is_err());
 }
 
 #[test]
@@ -558,7 +578,7 @@ fn counters_are_read_as_they_were_written_and_refused_when_changed() {
             to: (number % 2).into(),
         })
         .collect();
-    let header = Counters::of(samples::module(), 3, 64, &rows);
+    let header = Counters::of((samples::module(), 0x1000), 3, 64, &rows);
     let file = [header.as_bytes(), rows.as_bytes()].concat();
     let (read, same) = Counters::read(&file).expect("counters");
     assert_eq!((read.name(), same), (header.name(), rows.as_slice()));

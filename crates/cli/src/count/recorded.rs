@@ -1,5 +1,6 @@
 //! What the counters of a run said, and what several runs say together.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -7,6 +8,7 @@ use tomo_export::{Counts, Extent, Located, counts, frequencies, merge_counts};
 use tomo_program::Graphs;
 use tomo_weave::Weights;
 use tomo_wire::counting::{Counters, Row, sums};
+use tomo_wire::cuts;
 
 use crate::earlier::Told;
 use crate::observe::Store;
@@ -17,6 +19,9 @@ pub(super) struct Recorded {
     /// The file of the counters.
     pub(super) file: Vec<u8>,
     pub(super) values: Vec<u64>,
+    /// By instruction: how often faults took threads out there, less how often they came back; and how often it is not known where.
+    cuts: BTreeMap<u64, i64>,
+    cuts_lost: u64,
     /// Threads that were not counted.
     lost: u64,
 }
@@ -38,7 +43,20 @@ impl Recorded {
         };
         let lost = sums(&slabs, header.at.get(), add, rows.len()).context("the slabs")?;
         ensure!(!overflows, "counters add up to more than 64 bits hold");
-        Ok(Self { file, values, lost })
+        let record = bytes(&folder.join(format!("{stem}.record")))?;
+        let (all, cuts_lost) = cuts::cuts(&record).context("the record")?;
+        let mut cuts: BTreeMap<u64, i64> = BTreeMap::new();
+        for cut in all {
+            let place = header.origin.get().wrapping_add(cut.place.into());
+            *cuts.entry(place).or_default() += i64::from(cut.count);
+        }
+        Ok(Self {
+            file,
+            values,
+            cuts,
+            cuts_lost,
+            lost,
+        })
     }
 
     pub(super) fn rows(&self) -> Result<&[Row]> {
@@ -46,7 +64,12 @@ impl Recorded {
     }
 
     fn counts(&self, graphs: &Graphs<'_>, extent: Extent) -> Result<Counts> {
-        Ok(counts(graphs, self.rows()?, &self.values, extent))
+        let recorded = tomo_export::Recorded {
+            rows: self.rows()?,
+            values: &self.values,
+            cuts: &self.cuts,
+        };
+        Ok(counts(graphs, recorded, extent))
     }
 
     /// How often the arcs of the functions of this module ran; of a damaged model or file, nothing.
@@ -64,6 +87,8 @@ pub(super) struct Said {
     pub(super) counts: Counts,
     /// Threads that were not counted.
     pub(super) lost: u64,
+    /// Faults of which it was not noted where they took a thread out of a block.
+    pub(super) cuts_lost: u64,
     /// What was not observed, in words, for each run of which something was not.
     pub(super) not_observed: Vec<String>,
     /// The command line of the program, as it is shown.
@@ -79,6 +104,7 @@ impl Said {
             counts: recorded.counts(&located.model.graphs()?, extent)?,
             located,
             lost: recorded.lost,
+            cuts_lost: recorded.cuts_lost,
             not_observed: session.not_observed(),
             shown,
         })
@@ -96,12 +122,13 @@ impl Said {
             Counters::read(&file).with_context(|| first.folder().display().to_string())?;
         let located = first.located(header.module, &store)?;
         let graphs = located.model.graphs()?;
-        let (mut all, mut lost) = (Vec::new(), 0);
+        let (mut all, mut lost, mut cuts_lost) = (Vec::new(), 0, 0);
         for run in &runs {
             let recorded = Recorded::read(run.folder(), run.stem());
             let recorded = recorded.with_context(|| run.folder().display().to_string())?;
             all.push(recorded.counts(&graphs, extent)?);
             lost = u64::saturating_add(lost, recorded.lost);
+            cuts_lost = u64::saturating_add(cuts_lost, recorded.cuts_lost);
         }
         let counts = match merge_counts(all) {
             Ok(counts) => counts,
@@ -115,6 +142,7 @@ impl Said {
             located,
             counts,
             lost,
+            cuts_lost,
             not_observed: runs.iter().filter_map(Told::not_observed).collect(),
             shown: first.shown.clone(),
         })

@@ -3,6 +3,7 @@
 
 use tomo_wire::counting::{Counters, Row, Slabs, sums};
 use tomo_wire::crash::{Crash, Crashes, LENGTH, MOST_MODULES, MOST_STACK, SLOT, SLOTS, STATE};
+use tomo_wire::cuts::{Cut, cuts};
 use tomo_wire::disposal::{Disposal, Disposals, DisposalsView};
 use tomo_wire::image::{Image, Window};
 use tomo_wire::moved::{Place, copy_of, origin};
@@ -140,6 +141,8 @@ fn plan(data: &[u8]) {
 fn record(data: &[u8]) {
     if let Some(record) = told(RecordView::read(data)) {
         assert_eq!(record.marks.len(), record.header.probes.get() as usize);
+        let (cuts, _) = told(cuts(data)).expect("a record has room for them");
+        cuts.for_each(|cut| assert_eq!(Cut::of(cut.word()), cut));
     }
 }
 
@@ -253,7 +256,7 @@ fn resealed(data: &[u8]) {
         }
         let whole = rest.len() / size_of::<Row>() * size_of::<Row>();
         if let Ok(rows) = <[Row]>::ref_from_bytes(&rest[..whole]) {
-            let header = Counters::of(module, 0, 0, rows);
+            let header = Counters::of((module, 0), 0, 0, rows);
             counting(&[header.as_bytes(), rows.as_bytes()].concat());
         }
         let whole = rest.len() / size_of::<predicates::Row>() * size_of::<predicates::Row>();

@@ -1,0 +1,84 @@
+//! Faults take threads out of the middle of a block: where, is noted in the record of a module that is counted, so that what is inferred
+//! from its counters holds for what comes behind as well (`tomo_wire::cuts`).
+//!
+//! A thread is taken out when a handler of its fault begins, or the fault ends the program; it is back when the handler returns. A
+//! handler that throws, jumps away or ends the program leaves it out.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use tomo_wire::counting::Contents;
+use tomo_wire::cuts::{CUTS, Cut, LOST, MOST};
+
+use crate::armed::Counters;
+use crate::crash::Info;
+use crate::{origins, slabs};
+
+/// Signals by which the system tells of faults: SIGILL, SIGBUS, SIGFPE, SIGSEGV.
+const FAULTS: [c_int; 4] = [4, 7, 8, 11];
+
+/// Where in the kernel's frame of a signal its cause is, from the context on (Linux, `struct rt_sigframe`).
+const CAUSE: usize = 304;
+
+/// Whether anything is noted, and so such signals are stood before.
+pub(crate) fn are_noted(signal: c_int) -> bool {
+    FAULTS.contains(&signal) && origins::are_told() && slabs::have(Contents::Counters)
+}
+
+/// The thread that a signal has interrupted is taken out where it is.
+///
+/// # Safety
+/// `info` and `context` are what the kernel hands to a handler, which begins.
+pub(crate) unsafe fn take_out(info: *const Info, context: *const u8) {
+    // SAFETY: the caller's.
+    unsafe { note(&*info, context, 1) };
+}
+
+/// It goes on from its context.
+///
+/// # Safety
+/// The context is that of the kernel's frame of a signal.
+pub(crate) unsafe fn bring_back(context: *const u8) {
+    // SAFETY: the caller's: the cause is behind the context.
+    unsafe { note(&*context.byte_add(CAUSE).cast(), context, -1) };
+}
+
+/// # Safety
+/// The context is the kernel's.
+unsafe fn note(info: &Info, context: *const u8, by: i32) {
+    // Who sends such a signal has no fault.
+    if !are_noted(info.signal) || info.code <= 0 {
+        return;
+    }
+    // SAFETY: the caller's.
+    if let Some((counters, place)) = unsafe { origins::place_of(context) } {
+        add(counters, place, by);
+    }
+}
+
+/// Adds to a word of that place, or to one that says nothing. With as many words as places at which threads are out just now, and no
+/// handler more than one deep, none is ever missing.
+fn add(counters: Counters, place: u32, by: i32) {
+    let words = || (0..MOST as u64).map(|number| counters.word(CUTS + 8 * number));
+    let is_of_place = |cut: Cut| cut.place == place && cut.count != 0;
+    let is_free = |cut: Cut| cut.count == 0;
+    for is_wanted in [&is_of_place as &dyn Fn(Cut) -> bool, &is_free] {
+        for word in words() {
+            if try_add(word, place, by, is_wanted) {
+                return;
+            }
+        }
+    }
+    counters.word(LOST).fetch_add(1, Ordering::Relaxed);
+}
+
+/// Adds to a word, if what it says is wanted.
+fn try_add(word: &AtomicU64, place: u32, by: i32, is_wanted: &dyn Fn(Cut) -> bool) -> bool {
+    let next = |now: u64| {
+        let cut = Cut::of(now);
+        let count = cut.count.checked_add(by).filter(|_| is_wanted(cut))?;
+        Some(Cut { place, count }.word())
+    };
+    word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+        .is_ok()
+}
