@@ -4,9 +4,9 @@
 //! They do what is ours to do, and *jump* to the program's handler: it finds stack, arguments and return address as the kernel
 //! made them. Whoever asks for the disposition is told the program's own.
 //!
-//! Stood before are handlers of fatal signals while crashes are kept (`fatal.rs`), and all while code of the program is executed elsewhere
-//! (`origins.rs`); SIGTRAP is handled otherwise where traps may be met (`trap.rs`). What a program, or the C library for itself, asks of the system by calls
-//! of its own is not seen.
+//! Stood before are handlers of fatal signals while crashes are kept (`fatal.rs`), and all while code of the program is
+//! executed elsewhere (`origins.rs`); SIGTRAP is handled otherwise where traps may be met (`trap.rs`). What a program, or the
+//! C library for itself, asks of the system by calls of its own is not seen.
 
 use core::arch::naked_asm;
 use core::ffi::c_int;
@@ -22,13 +22,14 @@ use crate::tables::tables;
 use crate::trap::{DEFAULT, IGNORE, RESTORER, WITH_INFO};
 
 const SIGNALS: usize = 64;
-/// Those that are the C libraries' own.
-const INTERNAL: core::ops::RangeInclusive<c_int> = 32..=34;
+/// Those that are the C libraries' own. That which musl takes besides is the program's in glibc.
+const INTERNAL: core::ops::RangeInclusive<c_int> = 32..=33;
 
 /// What the program wants done on a signal. The parts may be seen from two different calls of `sigaction` if one happens just now
 /// on another thread, as little as that is defined anyway.
 struct Wanted {
-    /// Its last handler; what is no function the kernel knows.
+    /// Its last handler, if it ever had one. To ignore a signal or to take the default is left to the kernel: who is called
+    /// late, while that is asked for, still finds the handler.
     handler: AtomicUsize,
     flags: AtomicU64,
     restorer: AtomicUsize,
@@ -189,6 +190,6 @@ unsafe extern "C" fn note(signal: c_int, info: *const Info, context: *mut u8) ->
         fatal::caught(signal, info, context);
         origins::begin(info, context);
     }
-    // It was stored before the kernel was told.
+    // It was stored before the kernel was told of ours.
     wanted(signal).map_or(0, |wanted| wanted.handler.load(Ordering::Relaxed))
 }

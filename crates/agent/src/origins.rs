@@ -105,8 +105,8 @@ pub(crate) unsafe fn begin(info: *const Info, context: *mut u8) {
     }
 }
 
-/// The instruction in front of which a thread is whose context this is, by the record of its module and from that's first region on,
-/// if something of the module is executed elsewhere.
+/// The instruction in front of which a thread is whose context this is, from the first region of its module on, with the counters of
+/// that; none where nothing of the module is executed elsewhere.
 ///
 /// # Safety
 /// It is a whole context.

@@ -105,9 +105,11 @@ impl Weaving<'_> {
         header.windows_checksum = checksum(rows.as_bytes()).into();
         let mut patched = Patched::of(self.text);
         let writer = self.weave(&header, &mut patched)?;
-        let origins = writer
-            .origins
-            .table(&writer.bytes, |address| self.spot(address).0 as u32);
+        let spot = |address| {
+            let spot = i32::try_from(self.spot(address).0).ok()?;
+            u32::try_from(spot).ok()
+        };
+        let origins = writer.origins.table(&writer.bytes, spot);
         header.moved = header.length;
         header.moved_count = (origins.len() as u64).into();
         header.moved_checksum = checksum(origins.as_bytes()).into();

@@ -41,21 +41,26 @@ impl Origins {
         }
     }
 
-    /// The table of an image with this `code`, where `spot` tells how far behind the first region's start an address lies.
-    pub(crate) fn table(&self, code: &[u8], spot: impl Fn(Address) -> u32) -> Vec<Run> {
+    /// The table of an image with this `code`, where `spot` tells how far behind the first region's start an address of the module
+    /// lies; below 2^31, where others do not.
+    pub(crate) fn table(&self, code: &[u8], spot: impl Fn(Address) -> Option<u32>) -> Vec<Run> {
         let mut runs = Vec::with_capacity(self.0.len() + 1);
         let end = code.len() as u32;
         let noted = &self.0[..self.0.partition_point(|(at, _)| *at < end)];
         let ends = noted.iter().skip(1).map(|(at, _)| *at);
         for ((at, said), end) in noted.iter().zip(ends.chain([end])) {
             match *said {
-                Said::Own(from) => runs.push(Run::of(*at, Place::Own(spot(from)))),
+                Said::Own(from) => {
+                    let place = spot(from).map_or(Place::Nowhere, Place::Own);
+                    runs.push(Run::of(*at, place));
+                }
                 Said::Nothing => runs.push(Run::of(*at, Place::Nowhere)),
                 Said::Before(next) => {
                     let added = code.get(*at as usize..end as usize).unwrap_or_default();
                     for (offset, depth) in depths(added) {
-                        let place =
-                            depth.map_or(Place::Nowhere, |depth| Place::Before(spot(next), depth));
+                        let before = spot(next).zip(depth);
+                        let place = before
+                            .map_or(Place::Nowhere, |(next, depth)| Place::Before(next, depth));
                         runs.push(Run::of(at + offset, place));
                     }
                 }
@@ -173,19 +178,23 @@ mod tests {
             (13, Said::Own(Address(0x1007))),
             (14, Said::Nothing),
             (14, Said::Nothing),
+            // Nowhere in the module.
+            (15, Said::Before(Address(0x800))),
         ];
         for (at, said) in notes {
             origins.note(at, said);
         }
-        let table = origins.table(&[0x90; 16], |address| (address.0 - 0x1000) as u32);
+        let spot = |address: Address| u32::try_from(address.0.checked_sub(0x1000)?).ok();
+        let table = origins.table(&[0x90; 16], spot);
         let expected = [
             Run::of(0, Place::Before(0, 0)),
             Run::of(2, Place::Own(0)),
             Run::of(12, Place::Own(6)),
             Run::of(14, Place::Nowhere),
+            Run::of(15, Place::Nowhere),
         ];
         assert_eq!(table, expected);
-        let table = origins.table(&[0x90; 14], |address| (address.0 - 0x1000) as u32);
-        assert_eq!(table, expected, "what is said of nothing is left out");
+        let table = origins.table(&[0x90; 14], spot);
+        assert_eq!(table, expected[..4], "what is said of nothing is left out");
     }
 }

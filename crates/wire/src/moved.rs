@@ -97,16 +97,14 @@ pub fn origin(runs: &[Run], offset: u32) -> Option<Origin> {
 /// where it is executed at its own place. Looks at all runs.
 #[must_use]
 pub fn copy_of(runs: &[Run], from: u32) -> Option<u32> {
-    runs.windows(2).find_map(|pair| match pair {
-        [run, next] => match run.place() {
-            Place::Own(first) => {
-                let within = from.checked_sub(first)?;
-                let offset = run.offset.get().checked_add(within)?;
-                (offset < next.offset.get()).then_some(offset)
-            }
-            _ => None,
-        },
-        _ => None,
+    let ends = runs.iter().skip(1).map(|next| next.offset.get());
+    runs.iter().zip(ends).find_map(|(run, end)| {
+        let Place::Own(first) = run.place() else {
+            return None;
+        };
+        let within = from.checked_sub(first)?;
+        let offset = run.offset.get().checked_add(within)?;
+        (offset < end).then_some(offset)
     })
 }
 
