@@ -56,8 +56,7 @@ unsafe fn note(info: &Info, context: *const u8, by: i32) {
     }
 }
 
-/// Adds to a word of that place, or to one that says nothing. With as many words as places at which threads are out just now, and no
-/// handler more than one deep, none is ever missing.
+/// Adds to a word of that place, or else to one that says nothing. Two threads may take two words for one place: sums do not mind.
 fn add(counters: Counters, place: u32, by: i32) {
     let words = || (0..MOST as u64).map(|number| counters.word(CUTS + 8 * number));
     let is_of_place = |cut: Cut| cut.place == place && cut.count != 0;

@@ -7,7 +7,7 @@
 //! frame that a handler left behind by a jump may be found as well; that does no harm. Programs keep such addresses, too, as
 //! what `sigaction` has told them; behind those there is no context of 64-bit code.
 
-use crate::origins;
+use crate::origins::{self, LINK, STACK_POINTER};
 use crate::system::{self, Errno};
 
 /// Signals there are.
@@ -21,9 +21,9 @@ const STACKS: usize = 8;
 /// Bytes of a stack that are searched at most.
 const DEEPEST: usize = 64 << 20;
 /// Where stack pointer, instruction pointer, flags and segments are in a frame, in bytes.
-const POINTERS: usize = 8 + 160;
-/// Where a word is that may say where the thread was in truth.
-const LINK: usize = 8 + 8;
+const POINTERS: usize = CONTEXT + STACK_POINTER;
+/// Where the context is in a frame, in bytes.
+const CONTEXT: usize = 8;
 /// The segment of 64-bit code (Linux, `__USER_CS`).
 const CODE: usize = 0x33;
 /// The flag that is always set (Intel SDM vol. 1, §3.4.3), and all that may be.
@@ -137,7 +137,7 @@ impl Search {
         let count = system::peek(address.wrapping_add(POINTERS), &mut context)?;
         let [stack, place, flags, segments] = context;
         let mut link = [0];
-        let _ = system::peek(address.wrapping_add(LINK), &mut link)?;
+        let _ = system::peek(address.wrapping_add(CONTEXT + LINK), &mut link)?;
         let is_context = flags & !FLAGS == 0 && flags & ALWAYS != 0 && segments & 0xffff == CODE;
         if count < context.len() || !is_context {
             return Ok(());

@@ -24,8 +24,8 @@ use crate::label::label;
 static TOLD: AtomicBool = AtomicBool::new(false);
 
 /// Where in a `ucontext_t` these words are, in bytes.
-const LINK: usize = 8;
-const STACK_POINTER: usize = 160;
+pub(crate) const LINK: usize = 8;
+pub(crate) const STACK_POINTER: usize = 160;
 pub(crate) const INSTRUCTION_POINTER: usize = 168;
 
 /// A thread's place: its instruction, and how much lower than the program's its stack pointer is.
@@ -33,6 +33,16 @@ pub(crate) const INSTRUCTION_POINTER: usize = 168;
 struct Place {
     pointer: usize,
     lower: usize,
+}
+
+impl Place {
+    /// Where a thread goes on that was at `link`, which is here, and of which a handler has left this instruction pointer.
+    fn goes_on(self, pointer: usize, link: usize) -> usize {
+        match pointer == self.pointer {
+            true => link,
+            false => copy_of(pointer).unwrap_or(pointer),
+        }
+    }
 }
 
 /// From now on handlers are told.
@@ -160,7 +170,7 @@ pub(crate) unsafe fn forget(context: *mut u8) {
     if *words.pointer == origin.pointer {
         *words.stack = words.stack.wrapping_sub(origin.lower);
     }
-    *words.pointer = truly(*words.pointer, *words.link);
+    *words.pointer = origin.goes_on(*words.pointer, *words.link);
     *words.link = 0;
 }
 
@@ -188,11 +198,7 @@ impl Words<'_> {
 
 /// Where a thread goes on whose context has these two words.
 pub(crate) fn truly(pointer: usize, link: usize) -> usize {
-    match origin_of(link) {
-        Some(origin) if origin.pointer == pointer => link,
-        Some(_) => copy_of(pointer).unwrap_or(pointer),
-        None => pointer,
-    }
+    origin_of(link).map_or(pointer, |origin| origin.goes_on(pointer, link))
 }
 
 /// The program's own place, if something else is executed in its stead at `place`: in the trampolines, or in the text, where a jump

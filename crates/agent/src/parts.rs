@@ -43,8 +43,8 @@ fn are_inside(image: &Image, windows: &[Window]) -> bool {
 
 /// Where what is executed in the trampolines comes from. Nothing but what handlers are told hangs on it, so it is not checked.
 pub(crate) fn moved(image: &Image, file: &File) -> Result<&'static [Run], Refused> {
-    let (offset, count) = (image.moved.get(), image.moved_count.get());
-    let table = map(file, offset, count * size_of::<Run>() as u64)?;
+    let length = image.moved_length().ok_or(Reason::ImageRefused)?;
+    let table = map(file, image.moved.get(), length)?;
     let runs = image.unchecked_moved_in(table);
     runs.map_err(|_| Reason::ImageRefused.into())
 }

@@ -9,10 +9,10 @@
 //! Unwinding itself is done by `framehop` (the DWARF 5 standard §6.4, as the System V ABI has it).
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::{self, Read as _};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use framehop::x86_64::{CacheX86_64, Reg, UnwindRegsX86_64, UnwinderX86_64};
@@ -23,6 +23,7 @@ use tomo_wire::crash::{self, Loaded, register};
 use tomo_wire::moved;
 
 use crate::images::read_header;
+use crate::private;
 
 /// Frames of a crash at most.
 const MOST_FRAMES: usize = 256;
@@ -139,8 +140,11 @@ struct MovedCode {
 impl MovedCode {
     fn of(image: &Path) -> Option<Self> {
         let header = read_header(image)?;
-        let bytes = fs::read(image).ok()?;
-        let runs = header.moved(&bytes).ok()?.to_vec();
+        // An image may be large, and is read for this alone. Its length is held against what it says.
+        let mut bytes = vec![0; usize::try_from(header.moved_length()?).ok()?];
+        let file = private::open(image, false).ok()?;
+        file.read_exact_at(&mut bytes, header.moved.get()).ok()?;
+        let runs = header.moved_in(&bytes).ok()?.to_vec();
         Some(Self {
             build_id: header.module.build_id().unwrap_or_default().to_vec(),
             origin: header.regions[0].address.get(),

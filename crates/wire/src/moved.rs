@@ -109,13 +109,27 @@ pub fn copy_of(runs: &[Run], from: u32) -> Option<u32> {
 }
 
 impl Image {
+    /// Bytes that the table of what is said of its trampolines takes in its file, if it does not say more than that can hold.
+    #[must_use]
+    pub fn moved_length(&self) -> Option<u64> {
+        self.moved_count.get().checked_mul(size_of::<Run>() as u64)
+    }
+
     /// What is said of its trampolines, in `file`, which holds it.
     ///
     /// # Errors
     /// Where it is cut short, damaged, or not in order.
     pub fn moved<'f>(&self, file: &'f [u8]) -> Result<&'f [Run], Refusal> {
         let start = self.moved.get().min(file.len() as u64);
-        let runs = self.unchecked_moved_in(part(file, start, file.len() as u64 - start)?)?;
+        self.moved_in(part(file, start, file.len() as u64 - start)?)
+    }
+
+    /// The same in the bytes of its file from where the table starts.
+    ///
+    /// # Errors
+    /// Where it is cut short, damaged, or not in order.
+    pub fn moved_in<'f>(&self, bytes: &'f [u8]) -> Result<&'f [Run], Refusal> {
+        let runs = self.unchecked_moved_in(bytes)?;
         if crate::checksum(runs.as_bytes()) != self.moved_checksum.get() {
             return Err(Refusal::Damaged);
         }
@@ -125,13 +139,13 @@ impl Image {
         }
     }
 
-    /// The same for who has the bytes from where the table starts, and knows that it is not damaged.
+    /// The same for who knows that it is not damaged, and so need not read all of it.
     ///
     /// # Errors
     /// Where it is cut short.
     pub fn unchecked_moved_in<'f>(&self, bytes: &'f [u8]) -> Result<&'f [Run], Refusal> {
-        let size = self.moved_count.get().checked_mul(size_of::<Run>() as u64);
-        let bytes = part(bytes, 0, size.ok_or(Refusal::Inconsistent)?)?;
+        let size = self.moved_length().ok_or(Refusal::Inconsistent)?;
+        let bytes = part(bytes, 0, size)?;
         <[Run]>::ref_from_bytes(bytes).map_err(|_| Refusal::Inconsistent)
     }
 }
