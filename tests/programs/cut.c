@@ -1,4 +1,5 @@
-/* Blocks that control leaves in their middle, by faults; with a word the last fault ends the program, or there are many. */
+/* Blocks that control leaves in their middle, by faults; with a word the last fault ends
+   the program, there are many, or a handler sends them elsewhere. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>
@@ -63,6 +64,27 @@ APART static unsigned loaded(void *place, unsigned value) {
     return value;
 }
 
+/* Goes on in another block, into which no way leads that anybody could know. */
+extern const char *const elsewhere;
+static void diverts(int signal, siginfo_t *info, void *context) {
+    (void)signal, (void)info;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] = (greg_t)elsewhere;
+}
+APART static unsigned diverted(void *place, unsigned value) {
+    if (value & 1) sink += 1; else sink += 2;
+    __asm__ volatile(
+        "movl (%1), %0\n"
+        "testl %0, %0\n"
+        "je 1f\n"
+        "2: addl $5, %0\n"
+        "1:\n"
+        ".pushsection .data.rel.ro, \"aw\"\n"
+        "elsewhere: .quad 2b\n"
+        ".popsection"
+        : "+r"(value) : "r"(place) : "memory", "cc");
+    return value;
+}
+
 static void handle(int signal, void (*handler)(int), int flags) {
     struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
     sigaction(signal, &action, 0);
@@ -81,6 +103,12 @@ int main(int argc, char **argv) {
     handle(SIGFPE, leaves, 0);
     if (argc > 1 && !strcmp(argv[1], "many")) {
         many();
+        return 0;
+    }
+    if (argc > 1 && !strcmp(argv[1], "divert")) {
+        struct sigaction action = {.sa_sigaction = diverts, .sa_flags = SA_SIGINFO};
+        sigaction(SIGSEGV, &action, 0);
+        for (volatile unsigned i = 0; i < 10; i++) diverted(i % 3 ? &some : 0, i);
         return 0;
     }
     for (volatile int i = 0; i < 100; i++)

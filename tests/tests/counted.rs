@@ -346,6 +346,17 @@ fn counts_around_faults_are_exact() {
     }
 }
 
+/// Where a handler sends threads into a block by no way that is known, nothing is claimed of the function, and that is said.
+#[test]
+fn a_function_into_which_handlers_send_threads_is_not_told_wrongly() {
+    let program = compiled("gcc", "cut.c", &["-O1"]).expect("built");
+    let cache = tempfile::tempdir().expect("a folder");
+    let document = counted(&program, &["divert".into()], b"", cache.path());
+    assert_eq!(document.contradictory.len(), 1);
+    let named = |name: &str| document.functions.iter().any(|one| one.name == name);
+    assert!(named("diverts") && !named("diverted"));
+}
+
 /// Of more places than a record has room for those are said that were not noted.
 #[test]
 fn faults_at_too_many_places_are_counted() {
