@@ -65,6 +65,8 @@ APART static int interrupted(int *p, int n) {
 
 APART static int dispatch(const char *way, int n) {
     static int numbers[16];
+    if (strcmp(way, "stop") == 0)
+        return raise(SIGSTOP);
     if (strcmp(way, "behind") == 0)
         return behind_a_call(nowhere, n) + 1;
     if (strcmp(way, "between") == 0)

@@ -1,5 +1,6 @@
 /* A program that is told of each of its own instructions in front of which it is, with the stack pointer that it has there: by
-   the processor's trap flag, whose signal a handler of its own takes. It writes them to the file that it is named, in pairs. */
+   the processor's trap flag, whose signal a handler of its own takes. It writes them to the file that it is named, in pairs, and
+   says how often the signal's cause named another instruction. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdint.h>
@@ -10,14 +11,15 @@
 extern const char __executable_start[], etext[];
 
 static uint64_t pairs[1 << 20][2];
-static size_t count;
+static size_t count, others;
 static uintptr_t top;
 
 static void told(int signal, siginfo_t *info, void *context) {
-    (void)signal, (void)info;
+    (void)signal;
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
     uintptr_t place = registers[REG_RIP], start = (uintptr_t)__executable_start;
     if (place < start || place >= (uintptr_t)etext || count == sizeof pairs / sizeof *pairs) return;
+    others += (uintptr_t)info->si_addr != place;
     pairs[count][0] = place - start;
     pairs[count++][1] = top - registers[REG_RSP];
 }
@@ -95,6 +97,6 @@ int main(int argc, char **argv) {
     __asm__ volatile(GO ::: "memory", "cc");
     FILE *file = fopen(argv[1], "w");
     if (!file || fwrite(pairs, sizeof *pairs, count, file) != count || fclose(file)) return 3;
-    printf("%u, %d\n", sink, count < sizeof pairs / sizeof *pairs);
+    printf("%u, %zu, %d\n", sink, others, count < sizeof pairs / sizeof *pairs);
     return 0;
 }

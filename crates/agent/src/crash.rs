@@ -19,7 +19,7 @@ use tomo_wire::crash::{
 use crate::listed::{Listed, headers_at};
 use crate::loader::{self, Module, Segment};
 use crate::system::{self, Access, Protection, Stack};
-use crate::{armed, door, late};
+use crate::{door, late};
 
 /// Where the file is mapped; 0 where nothing is kept.
 static PLACE: AtomicUsize = AtomicUsize::new(0);
@@ -40,7 +40,7 @@ pub(crate) struct Info {
     error: c_int,
     pub(crate) code: c_int,
     padding: c_int,
-    address: usize,
+    pub(crate) address: usize,
 }
 
 /// Maps the file at `path`.
@@ -278,8 +278,6 @@ fn described(listed: &Listed) -> Option<Loaded> {
         end = end.max(first.wrapping_add(segment.size as usize));
     }
     let mut loaded = Loaded::of(listed.bias as u64, start as u64, end as u64);
-    let armed = armed::regions().find(|region| module.holds(region.start));
-    loaded.trampolines = armed.map_or(0, |region| region.companions as u64).into();
     let can_be_named = module.notes().all(|note| {
         let first = listed.bias.wrapping_add(note.address as usize);
         can_read(first, note.size as usize)

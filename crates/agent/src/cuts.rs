@@ -15,15 +15,10 @@ use crate::crash::Info;
 use crate::{origins, slabs};
 
 /// Signals by which the system tells of faults: SIGILL, SIGBUS, SIGFPE, SIGSEGV.
-const FAULTS: [c_int; 4] = [4, 7, 8, 11];
+pub(crate) const FAULTS: [c_int; 4] = [4, 7, 8, 11];
 
 /// Where in the kernel's frame of a signal its cause is, from the context on (Linux, `struct rt_sigframe`).
 const CAUSE: usize = 304;
-
-/// Whether anything is noted, and so such signals are stood before.
-pub(crate) fn are_noted(signal: c_int) -> bool {
-    FAULTS.contains(&signal) && origins::are_told() && slabs::have(Contents::Counters)
-}
 
 /// The thread that a signal has interrupted is taken out where it is.
 ///
@@ -47,7 +42,7 @@ pub(crate) unsafe fn bring_back(context: *const u8) {
 /// The context is the kernel's.
 unsafe fn note(info: &Info, context: *const u8, by: i32) {
     // Who sends such a signal has no fault.
-    if !are_noted(info.signal) || info.code <= 0 {
+    if !FAULTS.contains(&info.signal) || info.code <= 0 || !slabs::have(Contents::Counters) {
         return;
     }
     // SAFETY: the caller's.

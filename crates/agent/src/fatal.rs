@@ -1,9 +1,9 @@
 //! Who handles fatal signals: first the agent keeps what is known of the thread (`crash.rs`), then happens what
 //! would have happened without it.
 //!
-//! A program without a handler of its own: ours keeps, or notes what is cut (`cuts.rs`), puts the default action back and sends the signal once
-//! more, with its cause, to the same thread; it comes when the program's registers are back. A program with one: that
-//! is stood before (`handlers.rs`).
+//! A program without a handler of its own: ours keeps, and notes what is cut (`cuts.rs`), puts the default action back and sends the signal once
+//! more, with its cause, to the same thread; it comes when the program's registers are back, those of its own place if that is executed
+//! elsewhere (`origins.rs`), which so stand in core files, too. A program with one: that is stood before (`handlers.rs`).
 //!
 //! A signal that comes while a handler runs on a stack of its own, as that by which a handler ends the program, keeps
 //! what was kept before. Signals that are ignored, blocked, or handled by system calls of the
@@ -13,7 +13,7 @@
 //! and could not do without it any more: Go's runtime does, so where it is in the program no stack is given, and one that comes later
 //! finds that ours stays (`take_stack_back`).
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use tomo_wire::PAGE;
@@ -23,6 +23,7 @@ use crate::crash::{self, Info};
 use crate::cuts;
 use crate::emulator;
 use crate::loader::weak;
+use crate::origins;
 use crate::system::{self, Action, Protection, Stack};
 use crate::trap::{self, DEFAULT, IGNORE, ON_STACK, RESTORER, WITH_INFO};
 
@@ -59,9 +60,9 @@ fn number_of(signal: c_int) -> Option<usize> {
     number.filter(|_| crash::is_kept())
 }
 
-/// Whether the signal is stood before where the program has no handler: threads that get it are kept, or are noted where they are.
+/// Whether the signal is stood before where the program has no handler: threads that get it are kept, or are where nobody would look.
 pub(crate) fn is_ours(signal: c_int) -> bool {
-    number_of(signal).is_some() || cuts::are_noted(signal)
+    number_of(signal).is_some() || cuts::FAULTS.contains(&signal) && origins::are_told()
 }
 
 /// Whether the program has Go's runtime in it: by the function through which C code gets into Go, which such programs export.
@@ -154,13 +155,14 @@ pub(crate) fn stand_before_default(signal: c_int) {
 ///
 /// # Safety
 /// `info` and `context` are what the kernel hands to a handler that asked for them.
-unsafe extern "C" fn by_default(signal: c_int, info: *const Info, context: *const u8) {
+unsafe extern "C" fn by_default(signal: c_int, info: *mut Info, context: *mut u8) {
     // SAFETY: the caller's.
     unsafe {
-        crash::keep(info, context, false);
         cuts::take_out(info, context);
+        origins::show(info, context);
+        crash::keep(info, context, false);
+        trap::end(signal, info, context);
     }
-    trap::end(signal, info.cast::<c_void>());
 }
 
 /// Keeps, where the program has a handler for the signal.

@@ -184,11 +184,11 @@ unsafe extern "C" fn before_theirs() {
 ///
 /// # Safety
 /// `info` and `context` are what the kernel hands to a handler that asked for them.
-unsafe extern "C" fn note(signal: c_int, info: *const Info, context: *mut u8) -> usize {
-    // SAFETY: the caller's. What is kept is where the thread was in truth.
+unsafe extern "C" fn note(signal: c_int, info: *mut Info, context: *mut u8) -> usize {
+    // SAFETY: the caller's. What is kept is what the handler is told.
     unsafe {
-        fatal::caught(signal, info, context);
         origins::begin(info, context);
+        fatal::caught(signal, info, context);
     }
     // It was stored before the kernel was told of ours.
     wanted(signal).map_or(0, |wanted| wanted.handler.load(Ordering::Relaxed))

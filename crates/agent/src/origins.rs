@@ -10,6 +10,7 @@
 //! (`sa_restorer`), so that the handler finds the stack as ever. Unwinders know what lies above by its table of unwinding,
 //! as they do that of glibc.
 
+use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use tomo_wire::moved;
@@ -27,6 +28,9 @@ static TOLD: AtomicBool = AtomicBool::new(false);
 pub(crate) const LINK: usize = 8;
 pub(crate) const STACK_POINTER: usize = 160;
 pub(crate) const INSTRUCTION_POINTER: usize = 168;
+
+/// Signals of the system whose cause names an instruction: SIGILL, SIGTRAP, SIGFPE, SIGSYS (`sigaction(2)`).
+const NAMING: [c_int; 4] = [4, 5, 8, 31];
 
 /// A thread's place: its instruction, and how much lower than the program's its stack pointer is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,14 +107,14 @@ pub(crate) fn way_back() -> usize {
 ///
 /// # Safety
 /// `info` and `context` are what the kernel hands to it.
-pub(crate) unsafe fn begin(info: *const Info, context: *mut u8) {
+pub(crate) unsafe fn begin(info: *mut Info, context: *mut u8) {
     // SAFETY: the kernel puts the address to which a handler returns in front of the context.
     let back = unsafe { context.byte_sub(8).cast::<usize>().read() };
     if back == way_back() {
         // SAFETY: the caller's.
         unsafe {
             cuts::take_out(info, context);
-            show(context);
+            show(info, context);
         }
     }
 }
@@ -129,19 +133,22 @@ pub(crate) unsafe fn place_of(context: *const u8) -> Option<(Counters, u32)> {
     (!region.moved.is_empty()).then_some((region.counters, offset))
 }
 
-/// Gives `context` the program's own place.
+/// Gives `context` the program's own place, and the cause too where it names the instruction.
 ///
 /// # Safety
-/// It is the kernel's, and [`forget`] is called with it before it is gone back to.
-pub(crate) unsafe fn show(context: *mut u8) {
+/// Both are the kernel's, and [`forget`] is called with the context before it is gone back to.
+pub(crate) unsafe fn show(info: *mut Info, context: *mut u8) {
     // SAFETY: the caller's.
-    let words = unsafe { Words::of(context) };
-    if let Some(origin) = origin_of(*words.pointer)
-        && origin.pointer != *words.pointer
-    {
-        *words.link = *words.pointer;
-        *words.pointer = origin.pointer;
-        *words.stack = words.stack.wrapping_add(origin.lower);
+    let (info, words) = unsafe { (&mut *info, Words::of(context)) };
+    let truth = *words.pointer;
+    let Some(origin) = origin_of(truth).filter(|origin| origin.pointer != truth) else {
+        return;
+    };
+    *words.link = truth;
+    *words.pointer = origin.pointer;
+    *words.stack = words.stack.wrapping_add(origin.lower);
+    if NAMING.contains(&info.signal) && info.code > 0 && info.address == truth {
+        info.address = origin.pointer;
     }
 }
 

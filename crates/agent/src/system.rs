@@ -625,7 +625,7 @@ pub(crate) fn give_way() {
 }
 
 /// Sends a signal to this very thread, with the cause that `info` states.
-pub(crate) fn send_again(signal: c_int, info: *const c_void) {
+pub(crate) fn send_again(signal: c_int, info: *const c_void) -> bool {
     let (process, thread) = (number(PROCESS) as usize, number(THREAD) as usize);
     let signal = signal as usize;
     // SAFETY: the kernel reads one `siginfo_t`, which the caller got from the kernel.
@@ -635,10 +635,8 @@ pub(crate) fn send_again(signal: c_int, info: *const c_void) {
             [process, thread, signal, info as usize, 0, 0],
         )
     };
-    if sent.is_err() {
-        // SAFETY: touches no memory.
-        let _ = unsafe { call(SEND_TO_THREAD, [process, thread, signal, 0, 0, 0]) };
-    }
+    // SAFETY: touches no memory.
+    sent.is_ok() || unsafe { call(SEND_TO_THREAD, [process, thread, signal, 0, 0, 0]) }.is_ok()
 }
 
 /// Lets so many nanoseconds, less than a second, pass.

@@ -224,7 +224,7 @@ const BREAKPOINT: u8 = 0xcc;
 ///
 /// # Safety
 /// `info` and `context` are what the kernel hands to a handler that asked for them.
-unsafe extern "C" fn handle(signal: c_int, info: *const Info, context: *mut c_void) {
+unsafe extern "C" fn handle(signal: c_int, info: *mut Info, context: *mut c_void) {
     // SAFETY: the kernel hands over a full `ucontext_t`, on this stack and aligned.
     let (pointer, info_ref) = unsafe {
         (
@@ -409,10 +409,10 @@ fn read_around(region: &Region, within: usize) {
     }
 }
 
-type WithInfo = unsafe extern "C" fn(c_int, *const Info, *mut c_void);
+type WithInfo = unsafe extern "C" fn(c_int, *mut Info, *mut c_void);
 
 /// Does what the program wants done on a SIGTRAP that is none of ours.
-fn pass_on(signal: c_int, info: *const Info, context: *mut c_void) {
+fn pass_on(signal: c_int, info: *mut Info, context: *mut c_void) {
     // Nobody is asked who this is as long as there was no guest.
     let place = match GUEST.load(Ordering::Relaxed) {
         0 => &OWN,
@@ -423,7 +423,11 @@ fn pass_on(signal: c_int, info: *const Info, context: *mut c_void) {
     let forced = unsafe { (*info).code } > 0;
     match wanted.handler {
         IGNORE if !forced => {}
-        DEFAULT | IGNORE => end(SIGTRAP, info.cast()),
+        // SAFETY: the kernel's, as the caller was given them.
+        DEFAULT | IGNORE => unsafe {
+            origins::show(info, context.cast());
+            end(SIGTRAP, info, context.cast());
+        },
         handler => {
             if wanted.flags & RESET != 0 {
                 place.handler.store(DEFAULT, Ordering::Relaxed);
@@ -432,7 +436,7 @@ fn pass_on(signal: c_int, info: *const Info, context: *mut c_void) {
             // SAFETY: the program gave this handler for this signal. One that takes fewer
             // arguments does not look at the others. The context is the kernel's, and gone back to behind this alone.
             unsafe {
-                origins::show(context.cast());
+                origins::show(info, context.cast());
                 transmute::<usize, WithInfo>(handler)(signal, info, context);
                 origins::forget(context.cast());
             }
@@ -442,7 +446,10 @@ fn pass_on(signal: c_int, info: *const Info, context: *mut c_void) {
 }
 
 /// Takes the default action, once the program's own registers are back: this very signal once more.
-pub(crate) fn end(signal: c_int, info: *const c_void) {
+///
+/// # Safety
+/// `info` and `context` are what the kernel hands to a handler, and were shown the program's own place.
+pub(crate) unsafe fn end(signal: c_int, info: *const Info, context: *mut u8) {
     let default = Action {
         handler: DEFAULT,
         flags: RESTORER,
@@ -450,9 +457,11 @@ pub(crate) fn end(signal: c_int, info: *const c_void) {
         mask: 0,
     };
     system::change_mask(How::Block, 1 << (signal - 1));
-    // SAFETY: the default action is no function.
+    // SAFETY: the default action is no function. Where the signal cannot be sent, what got it is done once more.
     unsafe {
         let _ = system::set_action(signal, &default);
+        if !system::send_again(signal, info.cast()) {
+            origins::forget(context);
+        }
     }
-    system::send_again(signal, info);
 }

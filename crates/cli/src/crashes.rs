@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             continue;
         }
         let program = PathBuf::from(about["program"].as_str().unwrap_or_default());
-        let crashes = match tomo_launch::crashes(&run.join(CRASHES), &program, &[]) {
+        let crashes = match tomo_launch::crashes(&run.join(CRASHES), &program) {
             Ok(crashes) => crashes,
             Err(error) => {
                 say!("tomo: left out: {error}");

@@ -265,10 +265,7 @@ impl RunFolder {
 
     /// Where the run crashed, if it did: the signal, and the frames. Nothing of the stack is told.
     fn crash(&self, process: u32) -> Option<(u32, Vec<Frame>)> {
-        let modules = self.description.modules.iter();
-        let images: Vec<PathBuf> = modules.map(|part| part.image.clone()).collect();
-        let file = self.file(CRASHES);
-        let crashes = crashes(&file, &self.description.program, &images).ok()?;
+        let crashes = crashes(&self.file(CRASHES), &self.description.program).ok()?;
         let mut kept = crashes.kept.into_iter();
         let first = kept.next()?;
         let crash = match first.process == process {

@@ -22,7 +22,7 @@ impl Session {
         let End::Killed(signal) = kept.ran.end else {
             return Ok(Vec::new());
         };
-        let crashes = crashes(&kept.folder.path().join(CRASHES), &self.module.path, &[])?;
+        let crashes = crashes(&kept.folder.path().join(CRASHES), &self.module.path)?;
         let fatal = crashes.kept.iter().filter(|crash| crash.signal == signal);
         Ok(fatal
             .filter_map(|crash| self.place(crash, graphs))

@@ -4,7 +4,7 @@
 //! program may have written any of it, so files are looked for by path and held against their build ids, and
 //! a frame is told only where a table of its module covers it: where none does, or the stack was not kept, the frames end
 //! and that is said. Frames of signals lead to what they interrupted, by the registers that the kernel put there.
-//! A thread in a trampoline is told where in its module that was, and one that went where no code is, from where it was called.
+//! A thread that went where no code is is told from where it was called.
 //!
 //! Unwinding itself is done by `framehop` (the DWARF 5 standard §6.4, as the System V ABI has it).
 
@@ -12,7 +12,6 @@ use std::collections::HashMap;
 use std::io::{self, Read as _};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use framehop::x86_64::{CacheX86_64, Reg, UnwindRegsX86_64, UnwinderX86_64};
@@ -20,10 +19,6 @@ use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 use tomo_program::{Address, Binary, open_regular, read_regular, unwind};
 use tomo_wire::Refusal;
 use tomo_wire::crash::{self, Loaded, register};
-use tomo_wire::moved;
-
-use crate::images::read_header;
-use crate::private;
 
 /// Frames of a crash at most.
 const MOST_FRAMES: usize = 256;
@@ -103,16 +98,15 @@ pub struct Crashes {
     pub more: u32,
 }
 
-/// Reads the `file` of crashes of a run of `program`, whose modules had these `images`.
+/// Reads the `file` of crashes of a run of `program`.
 ///
 /// # Errors
 /// Where the file cannot be read, or is none.
-pub fn crashes(file: &Path, program: &Path, images: &[PathBuf]) -> Result<Crashes, CrashError> {
+pub fn crashes(file: &Path, program: &Path) -> Result<Crashes, CrashError> {
     let bytes = kept(file).map_err(|error| CrashError::Io(file.into(), error))?;
     let refused = |refusal| CrashError::Refused(file.into(), refusal);
     let (slots, more) = crash::Crash::all(&bytes).map_err(refused)?;
-    let moved: Vec<MovedCode> = images.iter().filter_map(|one| MovedCode::of(one)).collect();
-    let kept = slots.map(|slot| Reading::of(&slot, program, &moved).crash());
+    let kept = slots.map(|slot| Reading::of(&slot, program).crash());
     Ok(Crashes {
         kept: kept.collect(),
         more,
@@ -125,44 +119,6 @@ fn kept(file: &Path) -> io::Result<Vec<u8>> {
     let file = open_regular(file)?;
     file.take(crash::LENGTH).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// Where an image's code came from.
-struct MovedCode {
-    build_id: Vec<u8>,
-    /// The first region's start as stated.
-    origin: u64,
-    /// Bytes of trampolines.
-    length: u64,
-    runs: Vec<moved::Run>,
-}
-
-impl MovedCode {
-    fn of(image: &Path) -> Option<Self> {
-        let header = read_header(image)?;
-        // An image may be large, and is read for this alone. Its length is held against what it says.
-        let mut bytes = vec![0; usize::try_from(header.moved_length()?).ok()?];
-        let file = private::open(image, false).ok()?;
-        file.read_exact_at(&mut bytes, header.moved.get()).ok()?;
-        let runs = header.moved_in(&bytes).ok()?.to_vec();
-        Some(Self {
-            build_id: header.module.build_id().unwrap_or_default().to_vec(),
-            origin: header.regions[0].address.get(),
-            length: header.trampolines_length.get(),
-            runs,
-        })
-    }
-
-    /// Where in the loaded `module` that is which is executed at `address`.
-    fn origin(&self, module: &Loaded, address: u64) -> Option<u64> {
-        let trampolines = Some(module.trampolines.get()).filter(|start| *start != 0)?;
-        let offset = address.checked_sub(trampolines)?;
-        let inside = module.id() == self.build_id && offset < self.length;
-        let offset = inside.then(|| u32::try_from(offset).ok())??;
-        let origin = (module.bias.get() as u64).wrapping_add(self.origin);
-        let found = moved::origin(&self.runs, offset)?;
-        Some(origin + u64::from(found.from))
-    }
 }
 
 /// The tables of a module.
@@ -186,7 +142,6 @@ impl Tables {
 /// A slot that is read.
 struct Reading<'r> {
     slot: &'r crash::Crash<'r>,
-    moved: &'r [MovedCode],
     paths: Vec<PathBuf>,
     unwinder: UnwinderX86_64<Vec<u8>>,
     cache: CacheX86_64,
@@ -194,14 +149,13 @@ struct Reading<'r> {
 }
 
 impl<'r> Reading<'r> {
-    fn of(slot: &'r crash::Crash<'r>, program: &Path, moved: &'r [MovedCode]) -> Self {
+    fn of(slot: &'r crash::Crash<'r>, program: &Path) -> Self {
         let path = |module: &Loaded| match module.path() {
             [] => program.to_path_buf(),
             path => PathBuf::from(std::ffi::OsStr::from_bytes(path)),
         };
         let mut reading = Self {
             slot,
-            moved,
             paths: slot.modules.iter().map(path).collect(),
             unwinder: UnwinderX86_64::new(),
             cache: CacheX86_64::new(),
@@ -260,16 +214,6 @@ impl<'r> Reading<'r> {
         Some((number, address.wrapping_sub(module.bias.get() as u64)))
     }
 
-    /// Where in a module that is which is executed at `address`.
-    fn settled(&self, address: u64) -> u64 {
-        let modules = self.slot.modules.iter();
-        let mut found = modules.filter_map(|module| {
-            let mut moved = self.moved.iter();
-            moved.find_map(|moved| moved.origin(module, address))
-        });
-        found.next().unwrap_or(address)
-    }
-
     fn crash(mut self) -> Crash {
         let head = &self.slot.head;
         let (frames, end) = self.frames();
@@ -315,7 +259,7 @@ impl<'r> Reading<'r> {
 
     fn frames(&mut self) -> (Vec<Frame>, End) {
         let mut registers = Registers::of(|number| Some(self.slot.register(number))).0;
-        let mut at = FrameAddress::from_instruction_pointer(self.settled(registers.ip()));
+        let mut at = FrameAddress::from_instruction_pointer(registers.ip());
         let mut frames = Vec::new();
         while frames.len() < MOST_FRAMES {
             let looked_up = at.address_for_lookup();
@@ -352,7 +296,7 @@ impl<'r> Reading<'r> {
                     return (frames, End::NoStack);
                 };
                 registers = interrupted;
-                at = FrameAddress::from_instruction_pointer(self.settled(registers.ip()));
+                at = FrameAddress::from_instruction_pointer(registers.ip());
                 continue;
             }
             let mut read = |address| self.slot.word(address).ok_or(());

@@ -46,8 +46,8 @@ pub struct Crashes {
 
 impl Header for Crashes {
     const MAGIC: [u8; 8] = *b"TOMOCRS\n";
-    /// Before 2, it was not said where trampolines are.
-    const VERSION: u32 = 2;
+    /// Before 3, registers were those of code that is executed elsewhere.
+    const VERSION: u32 = 3;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble
@@ -124,7 +124,7 @@ pub struct Head {
     pub count: U64,
     /// The address that goes with the signal: `si_addr`.
     pub address: U64,
-    /// The registers; see [`register`].
+    /// The registers, those of an instruction of a module though it was executed elsewhere; see [`register`].
     pub registers: [U64; register::COUNT],
     /// Where in memory the part of the stack starts.
     pub stack_start: U64,
@@ -160,8 +160,6 @@ pub struct Loaded {
     pub start: U64,
     /// Where it ends.
     pub end: U64,
-    /// Where the trampolines of its image are in memory; 0 where it has none.
-    pub trampolines: U64,
     id_length: U32,
     path_length: U32,
     id: [u8; LONGEST_ID],

@@ -121,15 +121,7 @@ impl Image {
     /// Where it is cut short, damaged, or not in order.
     pub fn moved<'f>(&self, file: &'f [u8]) -> Result<&'f [Run], Refusal> {
         let start = self.moved.get().min(file.len() as u64);
-        self.moved_in(part(file, start, file.len() as u64 - start)?)
-    }
-
-    /// The same in the bytes of its file from where the table starts.
-    ///
-    /// # Errors
-    /// Where it is cut short, damaged, or not in order.
-    pub fn moved_in<'f>(&self, bytes: &'f [u8]) -> Result<&'f [Run], Refusal> {
-        let runs = self.unchecked_moved_in(bytes)?;
+        let runs = self.unchecked_moved_in(part(file, start, file.len() as u64 - start)?)?;
         if crate::checksum(runs.as_bytes()) != self.moved_checksum.get() {
             return Err(Refusal::Damaged);
         }
@@ -139,7 +131,7 @@ impl Image {
         }
     }
 
-    /// The same for who knows that it is not damaged, and so need not read all of it.
+    /// The same in the bytes of its file from where the table starts, for who knows that it is not damaged, and so need not read all of it.
     ///
     /// # Errors
     /// Where it is cut short.
