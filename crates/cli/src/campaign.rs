@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use tomo_export::words::counted;
 use tomo_protocol::{
     Bound, Calibration, Campaign, CampaignId, Choice, Client, KnownToken, Name, NewCampaign,
     NewModule, NewToken, Policy, Role, Search, Strategy, Summary, Token, Towards, paths,
@@ -299,6 +300,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 writeln!(stdout(), "{}", serde_json::to_string_pretty(&campaigns)?)?;
                 return Ok(());
             }
+            if campaigns.is_empty() {
+                say!("tomo: there is no campaign; `tomo campaign new` begins one");
+            }
             write!(stdout(), "{}", table(&campaigns))?;
             Ok(())
         }
@@ -535,6 +539,9 @@ fn list_tokens(client: &Client, id: CampaignId, json: bool) -> Result<()> {
         writeln!(stdout(), "{}", serde_json::to_string_pretty(&tokens)?)?;
         return Ok(());
     }
+    if tokens.is_empty() {
+        say!("tomo: the campaign has no token; `tomo campaign token` makes one");
+    }
     for token in tokens {
         let (role, made) = (token.role.name(), fleet::time(token.created));
         let note = match token.note.as_str() {
@@ -632,9 +639,9 @@ fn described(campaign: &Campaign) -> String {
     let sizes = campaign.variants.iter().map(|variant| variant.units.len());
     let (least, most) = (sizes.clone().min().unwrap_or(0), sizes.max().unwrap_or(0));
     text += &format!(
-        "  {} units over {} variants of {least} to {most} probes, by {}\n",
-        campaign.units,
-        campaign.variants.len(),
+        "  {} over {} of {least} to {most} probes, by {}\n",
+        counted(campaign.units.into(), "unit", "units"),
+        counted(campaign.variants.len() as u64, "variant", "variants"),
         campaign.strategy.name()
     );
     text

@@ -11,7 +11,7 @@ use serde_json::json;
 use tomo_export::chains::{
     Called, Choice, Stacks, document, read, write_flame_graph, write_folded, write_pprof,
 };
-use tomo_export::words;
+use tomo_export::words::{self, counted};
 
 use crate::bar::Bar;
 use crate::observe::OneModule;
@@ -181,7 +181,8 @@ pub(crate) fn rows(stacks: &Stacks) -> String {
         text += &format!("{:>16}  {}{more}\n", stack.calls, shown.join(" ← "));
     }
     if let Some(more) = order.len().checked_sub(ROWS).filter(|more| *more > 0) {
-        text += &format!("{:>16}  {more} more chains\n", "");
+        let more = counted(more as u64, "more chain", "more chains");
+        text += &format!("{:>16}  {more}\n", "");
     }
     text
 }

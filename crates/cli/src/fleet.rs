@@ -96,23 +96,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let client = arguments.remote.client()?;
     match &arguments.command {
         Command::Status(asked) => {
-            let id = campaign::find(&client, &asked.campaign)?;
+            let Campaign { id, name, .. } = campaign::campaign(&client, &asked.campaign)?;
             let numbers = client.get(&api::of_campaign(api::STATUS, id))?;
             match asked.json {
                 true => writeln!(stdout(), "{}", serde_json::to_string_pretty(&numbers)?)?,
-                false => saying::show(&status::text(&numbers))?,
+                false => saying::show(&status::text(&name, &numbers))?,
             }
             Ok(ExitCode::SUCCESS)
         }
         Command::Report(asked) => show_report(&client, asked),
         Command::Isolate(asked) => isolate::run(&client, asked),
         Command::Growth(asked) => {
-            let id = campaign::find(&client, &asked.campaign)?;
+            let Campaign { id, name, .. } = campaign::campaign(&client, &asked.campaign)?;
             let growth: Growth = client.get(&api::of_campaign(api::GROWTH, id))?;
             match (asked.json, &asked.svg) {
                 (true, _) => writeln!(stdout(), "{}", serde_json::to_string_pretty(&growth)?)?,
                 (_, Some(path)) => {
-                    let picture = plot::growth(&growth);
+                    let picture = plot::growth(&name, &growth);
                     fs::write(path, picture).with_context(|| path.display().to_string())?;
                 }
                 (_, None) => write!(stdout(), "{}", words::growth(&growth))?,

@@ -105,6 +105,7 @@ pub(crate) fn add_program(
     clusters: bool,
 ) -> Result<Vec<NewModule>> {
     let target = Target::find(program, std::env::var_os("PATH").as_deref())?;
+    say_what_runs(&target);
     let store = Store::open()?;
     let observed = what.modules(&target)?.observed;
     let bar = Bar::new();
@@ -136,14 +137,28 @@ pub(crate) fn add_program(
     Ok(modules)
 }
 
+/// Says it where another program than the one that was named is observed.
+fn say_what_runs(target: &Target) {
+    let (named, runs) = (target.command.display(), target.executable.display());
+    if target.command != target.executable {
+        say!("tomo: {named} is a script; what is observed is {runs}");
+    }
+}
+
+/// The executable of a program into which an agent can be loaded.
+fn executable(program: &OsString) -> Result<Observed> {
+    let target = Target::find_dynamic(program, std::env::var_os("PATH").as_deref())?;
+    say_what_runs(&target);
+    Ok(Observed::of(&Chosen::executable(&target))?)
+}
+
 /// The executable of a program, and the file of all its predicates.
 fn predicates_of(
     program: &OsString,
     store: &Store,
     bar: &Bar,
 ) -> Result<(Observed, Name, Vec<u8>)> {
-    let target = Target::find_dynamic(program, std::env::var_os("PATH").as_deref())?;
-    let module = Observed::of(&Chosen::executable(&target))?;
+    let module = executable(program)?;
     let (carried, file) = store.images.marking(&module, Asked::All, bar)?;
     Ok((module, Name(carried.plan), fs::read(file)?))
 }

@@ -246,6 +246,9 @@ impl Show {
         if self.format == Format::Html && self.output().is_some() && self.html.is_some() {
             bail!("pages go to one folder: name it by --output or by --html");
         }
+        if self.format == Format::Html && self.output.is_some() && self.output().is_none() {
+            bail!("pages are many files: name a folder for them by --output");
+        }
         let mut gatherer = Gatherer::new(source, &paths, &bar);
         let picture = gatherer.gather(source.folders)?;
         if !paths.takes_unknown() && picture.files.is_empty() {
@@ -264,6 +267,9 @@ impl Show {
             None => None,
         };
         bar.finish();
+        if let (Some(index), None, None) = (&index, &self.html, self.output()) {
+            say!("tomo: the pages begin at {}", index.display());
+        }
         if self.format != Format::Html {
             self.show(&picture)?;
         }
@@ -368,7 +374,10 @@ impl Show {
         // Nor is a share said to be what it has not reached.
         let tenths = lines.ran * 1000 / lines.known();
         let (percent, tenth) = (tenths / 10, tenths % 10);
-        say!("tomo: {percent}.{tenth} % of the lines ran, {demanded} % are demanded");
+        let (ran, known) = (lines.ran, lines.known());
+        say!(
+            "tomo: {ran} of {known} lines ran ({percent}.{tenth} %), {demanded} % are demanded"
+        );
         ExitCode::from(1)
     }
 }

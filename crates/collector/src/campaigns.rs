@@ -52,6 +52,12 @@ fn check_letters(what: &str, text: &str) -> Result<(), Denial> {
     Ok(())
 }
 
+/// Whether nothing is to be seen of a letter: spaces, those of no width, and what else Unicode (§23.2) has no width for.
+fn shows_nothing(letter: char) -> bool {
+    letter.is_whitespace()
+        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+}
+
 fn random(_: getrandom::Error) -> Denial {
     let status = StatusCode::INTERNAL_SERVER_ERROR;
     let advice = "see the system's log of the collector's machine";
@@ -178,6 +184,10 @@ impl Collector {
             return Err(refuse(error, "choose another name"));
         }
         check_letters("the campaign's name", &new.name)?;
+        if new.name.chars().all(shows_nothing) {
+            let error = "nothing is to be seen of the campaign's name";
+            return Err(refuse(error, "give it letters"));
+        }
         let asked = self.modules(&new).await?;
         let (strategy, bound, seed) = (new.strategy, new.bound, new.seed);
         let planned = match new.search {

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tomo_export::chains::{Called, Inferred, InferredChain, document};
+use tomo_export::words::counted;
 use tomo_profile::chains::{Chains, Entered, Meaning, Noted};
 use tomo_program::{Address, Callee, EdgeKind, Graphs, Resolution};
 use tomo_protocol::{Campaign, Client, ModuleOf, Profile, VariantChains};
@@ -195,7 +196,8 @@ impl Seen<'_> {
             };
         }
         if let Some(more) = chains.len().checked_sub(SHOWN).filter(|more| *more > 0) {
-            text += &format!("{:>16}  {more} more chains\n", "");
+            let more = counted(more as u64, "more chain", "more chains");
+            text += &format!("{:>16}  {more}\n", "");
         }
         Ok(text)
     }

@@ -3,8 +3,10 @@
 use tomo_lab::svg::{Layer, Plot, Shape};
 use tomo_protocol::Growth;
 
-/// The picture as an SVG file. Across are hours, or the smaller unit that the campaign's age asks for.
-pub(super) fn growth(growth: &Growth) -> String {
+use crate::saying;
+
+/// The picture of the campaign of this name as an SVG file. Across are hours, or the smaller unit that the campaign's age asks for.
+pub(super) fn growth(name: &str, growth: &Growth) -> String {
     let last = growth.all.last().map_or(0, |(at, _)| at - growth.created);
     let (unit, nanoseconds) = match last {
         ..120_000_000_000 => ("seconds", 1e9),
@@ -36,7 +38,7 @@ pub(super) fn growth(growth: &Growth) -> String {
         shape: Shape::Steps(points(&growth.all)),
     });
     let plot = Plot {
-        title: format!("Coverage of campaign {}", growth.campaign),
+        title: format!("Coverage of campaign {}", saying::name(name)),
         x: format!("{unit} since it began"),
         y: format!("units seen, of {}", growth.units),
         names: Vec::new(),
@@ -68,7 +70,7 @@ mod tests {
             all: points(7),
             instances: (1..4).map(curve).collect(),
         };
-        let picture = super::growth(&growth);
+        let picture = super::growth("a <campaign>", &growth);
         let parsed = roxmltree::Document::parse(&picture).expect("a picture");
         let lines = parsed
             .descendants()
@@ -83,6 +85,6 @@ mod tests {
             instances: Vec::new(),
             ..growth
         };
-        roxmltree::Document::parse(&super::growth(&none)).expect("a picture of nothing");
+        roxmltree::Document::parse(&super::growth("none", &none)).expect("a picture of nothing");
     }
 }

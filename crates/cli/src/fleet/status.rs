@@ -6,8 +6,8 @@ use tomo_protocol::{Instance, Numbers};
 use super::words::{hours, share, time};
 use crate::saying;
 
-/// A few lines on the campaign and one for each instance.
-pub(super) fn text(numbers: &Numbers) -> String {
+/// A few lines on the campaign of this name and one for each instance.
+pub(super) fn text(name: &str, numbers: &Numbers) -> String {
     let Numbers {
         campaign,
         retired,
@@ -19,8 +19,9 @@ pub(super) fn text(numbers: &Numbers) -> String {
         instances,
     } = numbers;
     let state = if *retired { ", retired" } else { "" };
+    let name = saying::name(name);
     let mut text = format!(
-        "campaign {campaign}{state}\n\
+        "campaign {name} ({campaign}){state}\n\
          {seen} of {units} units seen ({}), {carried} carried by some variant\n\
          {}, {} ({} running, {} cut, {} unobserved), {} observed\n",
         share(u64::from(*seen), u64::from(*units)),
@@ -110,6 +111,6 @@ mod tests {
             totals,
             instances: (1..=3).map(instance).collect(),
         };
-        insta::assert_snapshot!(text(&numbers));
+        insta::assert_snapshot!(text("checkout", &numbers));
     }
 }

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use tomo_export::chains::Calls;
-use tomo_launch::{Chosen, ChosenPaths, Observed, Target};
+use tomo_launch::ChosenPaths;
 use tomo_protocol::{CHAINS, Client, Name, NewModule, PATHS, Strategy, Units};
 use tomo_wire::chains::Functions;
 use tomo_wire::paths::Paths;
 
-use super::{add_plan, of_predicates};
+use super::{add_plan, executable, of_predicates};
 use crate::bar::Bar;
 use crate::observe::Store;
 use crate::paths::{Select, units_of};
@@ -20,11 +20,6 @@ use crate::session::located;
 
 /// Chains that are enumerated at most where none are named.
 const MOST_CHAINS: u64 = 100_000;
-
-fn executable(program: &OsString) -> Result<Observed> {
-    let target = Target::find_dynamic(program, std::env::var_os("PATH").as_deref())?;
-    Ok(Observed::of(&Chosen::executable(&target))?)
-}
 
 /// Sees to it that the collector knows the executable and all its paths; gives what a campaign asks for that counts them, or
 /// those of them that are selected.

@@ -35,6 +35,12 @@ fn files_are_chosen_and_renamed() {
     let twice = ["report", "--format", "html", "-o", "one", "--html", "other"];
     assert_eq!(bench.tomo(&twice).code, Some(2));
     assert!(!bench.path("one").exists() && !bench.path("other").exists());
+    let piped = bench.tomo(&["report", "--format", "html", "-o", "-"]);
+    let words = "tomo: pages are many files: name a folder for them by --output\n";
+    assert_eq!((piped.code, piped.err.as_str()), (Some(2), words));
+    let usual = bench.tomo(&["report", "--format", "html"]);
+    let words = "tomo: the pages begin at tomo-html/index.html\n";
+    assert_eq!((usual.code, usual.err.as_str()), (Some(0), words));
     for bad in [
         ["--include", "["],
         ["--replace-src-path", "nothing"],
@@ -159,7 +165,7 @@ fn a_share_that_is_reached_is_enough() {
     assert!(enough.out.contains("29/50"), "{}", enough.out);
     assert_eq!((enough.code, enough.err.as_str()), (Some(0), ""));
     let more = bench.tomo(&["report", "out", "--fail-under-lines", "58.01"]);
-    let words = "tomo: 58.0 % of the lines ran, 58.01 % are demanded\n";
+    let words = "tomo: 29 of 50 lines ran (58.0 %), 58.01 % are demanded\n";
     assert_eq!((more.code, more.err.as_str()), (Some(1), words));
 }
 
