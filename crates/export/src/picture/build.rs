@@ -9,7 +9,7 @@ use tomo_profile::merge::Finding;
 use tomo_program::{FunctionView, Model, ModelError, Progress, path_of};
 use tomo_wire::plan::Level;
 
-use super::copies::{Named, together};
+use super::copies::{Named, Within, together};
 use super::function::{Read, Source, keep_greatest, read};
 use super::inlined::{self, Bodies};
 use super::sharing;
@@ -213,9 +213,10 @@ impl<'a> Builder<'a> {
     /// Files get their final numbers, by path; those without any code are left out.
     fn finish(mut self) -> Picture {
         let by_function_only = self.picture.level() == Level::Function;
-        let (modules, files) = (&self.picture.modules, &self.files);
+        let modules = self.picture.modules.iter().zip(&self.files);
+        let modules: Vec<Within<'_>> = modules.map(|(one, files)| Within::of(one, files)).collect();
         self.drafts.par_iter_mut().for_each(|draft| {
-            draft.take_functions(modules, files);
+            draft.take_functions(&modules);
             draft.finish(by_function_only);
         });
         if by_function_only {
@@ -267,9 +268,9 @@ fn key(draft: &Draft) -> (&str, &str) {
 }
 
 impl Draft {
-    fn take_functions(&mut self, modules: &[Module], files: &[Vec<Option<u32>>]) {
+    fn take_functions(&mut self, modules: &[Within<'_>]) {
         let functions = std::mem::take(&mut self.functions);
-        self.file.functions = together(functions, modules, files);
+        self.file.functions = together(functions, modules);
         inlined::add(&mut self.file.functions, std::mem::take(&mut self.bodies));
         let totals = &mut self.file.totals;
         for copies in &self.file.functions {

@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 use tomo_profile::merge::Finding;
-use tomo_program::{FunctionId, FunctionView, Target, demangle, source_name, without_marks};
+use tomo_program::{FunctionId, FunctionView, Graphs, Target, demangle, source_name, without_marks};
 use tomo_wire::checksum;
 
 use super::function::{Source, branch, finding, keep_greatest, read};
@@ -41,12 +41,28 @@ pub(super) fn shape(function: FunctionView<'_>) -> u64 {
     )
 }
 
-/// The functions of each file, with their copies; `files` as in [`Source`], by module.
-pub(super) fn together(
-    functions: Vec<Named>,
-    modules: &[Module],
-    files: &[Vec<Option<u32>>],
-) -> Vec<Copies> {
+/// A module that functions are in.
+pub(super) struct Within<'m> {
+    module: &'m Module,
+    /// It was read before, when the module was added.
+    graphs: Option<Graphs<'m>>,
+    source: Source<'m>,
+}
+
+impl<'m> Within<'m> {
+    /// This one, with its files as in [`Source`].
+    pub(super) fn of(module: &'m Module, files: &'m [Option<u32>]) -> Self {
+        let lines = module.located.lines();
+        Self {
+            module,
+            graphs: module.located.model.graphs().ok(),
+            source: Source { lines, files },
+        }
+    }
+}
+
+/// The functions of each file, with their copies.
+pub(super) fn together(functions: Vec<Named>, modules: &[Within<'_>]) -> Vec<Copies> {
     let with_names = functions.par_iter().map(|one| {
         let name = one.name.as_deref().map(source_name);
         ((name, one.line), one)
@@ -60,17 +76,18 @@ pub(super) fn together(
         .collect();
     let copies = groups.into_par_iter().map(|group| {
         let group: Vec<&Named> = group.iter().map(|it| it.1).collect();
-        let is_observed = |one: &&&Named| modules[one.module as usize].findings.observed;
+        let module = |one: &Named| modules[one.module as usize].module;
+        let is_observed = |one: &&&Named| module(one).findings.observed;
         let mut known: Vec<&Named> = group.iter().filter(is_observed).copied().collect();
         // Where nothing ran nothing is known, which takes nothing of what others tell.
         if known.is_empty() {
             known = group;
         }
         let of: Vec<_> = known.iter().map(|one| (one.module, one.function)).collect();
-        let first = &modules[known[0].module as usize].functions[known[0].function.index()];
+        let first = &module(known[0]).functions[known[0].function.index()];
         let (entered, totals) = match known[..] {
             [_] => (first.entered, first.totals),
-            _ => merged(&of, modules, files),
+            _ => merged(&of, modules),
         };
         // Of destructors not the one that also frees the object.
         let names = known.iter().filter_map(|one| one.name.as_deref());
@@ -89,28 +106,21 @@ pub(super) fn together(
 }
 
 /// What ran in any of these.
-fn merged(
-    of: &[(u32, FunctionId)],
-    modules: &[Module],
-    files: &[Vec<Option<u32>>],
-) -> (Finding, Totals) {
+fn merged(of: &[(u32, FunctionId)], modules: &[Within<'_>]) -> (Finding, Totals) {
     let (mut entered, mut lines) = (Finding::NotRun, Vec::new());
     let (mut blocks, mut branches) = (Vec::new(), Vec::new());
     for (number, id) in of {
-        let module = &modules[*number as usize];
-        let source = Source {
-            lines: module.located.lines(),
-            files: &files[*number as usize],
-        };
-        // It was read before, when the module was added.
-        let Ok(graphs) = module.located.model.graphs() else {
-            continue;
-        };
-        let Some(function) = graphs.function(*id) else {
+        let Within {
+            module,
+            graphs,
+            source,
+        } = &modules[*number as usize];
+        let function = graphs.as_ref().and_then(|graphs| graphs.function(*id));
+        let Some(function) = function else {
             continue;
         };
         let shape = shape(function);
-        let read = read(function, *number, &module.findings, &source, false);
+        let read = read(function, *number, &module.findings, source, false);
         entered = entered.or(read.function.entered);
         lines.extend(read.lines);
         for block in function.blocks() {

@@ -84,6 +84,8 @@ struct Own {
     /// By name in the source.
     by_name: FxHashMap<String, usize>,
     by_line: FxHashMap<u32, Vec<usize>>,
+    /// How long the name of each is for people, without parameters.
+    lengths: Vec<usize>,
 }
 
 impl Own {
@@ -97,7 +99,12 @@ impl Own {
             };
             by_name.entry(source_name(name).into_owned()).or_insert(at);
         }
-        Self { by_name, by_line }
+        let length = |one: &Copies| without_parameters(&one.title).len();
+        Self {
+            by_name,
+            by_line,
+            lengths: functions.iter().map(length).collect(),
+        }
     }
 
     /// The one that a body is of. GCC states no linkage name of what other units cannot call.
@@ -106,14 +113,15 @@ impl Own {
             return Some(*at);
         }
         let there = self.by_line.get(&body.line)?.iter().copied();
-        let mut called = there.filter(|at| ends_with(&functions[*at].title, &body.name));
+        let title = |at: usize| &functions[at].title[..self.lengths[at]];
+        let mut called = there.filter(|at| ends_with(title(*at), &body.name));
         called.next().filter(|_| called.next().is_none())
     }
 }
 
-/// Whether this is the last part of a function's name for people.
+/// Whether this is the last part of a function's name for people, without parameters.
 fn ends_with(title: &str, name: &str) -> bool {
-    let before = without_parameters(title).strip_suffix(name);
+    let before = title.strip_suffix(name);
     before.is_some_and(|before| before.is_empty() || before.ends_with("::"))
 }
 
@@ -126,7 +134,11 @@ impl Copies {
 
 #[cfg(test)]
 mod tests {
-    use super::ends_with;
+    use super::without_parameters;
+
+    fn ends_with(title: &str, name: &str) -> bool {
+        super::ends_with(without_parameters(title), name)
+    }
 
     #[test]
     fn names_without_their_scopes_are_known() {
