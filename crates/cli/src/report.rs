@@ -375,9 +375,7 @@ impl Show {
         let tenths = lines.ran * 1000 / lines.known();
         let (percent, tenth) = (tenths / 10, tenths % 10);
         let (ran, known) = (lines.ran, lines.known());
-        say!(
-            "tomo: {ran} of {known} lines ran ({percent}.{tenth} %), {demanded} % are demanded"
-        );
+        say!("tomo: {ran} of {known} lines ran ({percent}.{tenth} %), {demanded} % are demanded");
         ExitCode::from(1)
     }
 }

@@ -25,7 +25,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tomo_profile::tracing::{Atlas, AtlasError, Ended, Lane, Sink, Thread, walk};
+use tomo_profile::tracing::{Atlas, AtlasError, Cut, Ended, Lane, Sink, Thread, walk};
 use tomo_program::{Cache, Progress, open_regular, read_regular};
 use tomo_wire::record::{Live, MARKS, Reason};
 use tomo_wire::tracing::ChartView;
@@ -277,12 +277,16 @@ impl Traced {
             .collect();
         let exited = self.runs.iter().all(|run| run.exited && !run.had_text_back);
         let is_broken = lanes.iter().any(|lane| lane.is_broken);
-        let is_cut = !exited || is_broken || thread.serial != 0;
+        let cut = match thread.serial {
+            _ if !exited || is_broken => Cut::Anywhere,
+            0 => Cut::Nowhere,
+            _ => Cut::AtExit,
+        };
         let origin = atlas.chart.header.origin.get();
         let named = self.runs.iter().flat_map(|run| &run.recorded.handlers);
         let mut handlers: Vec<u64> = named.map(|from| origin.wrapping_add(*from)).collect();
         handlers.sort_unstable();
-        walk(atlas, &mut lanes, &handlers, is_cut, sink)
+        walk(atlas, &mut lanes, &handlers, cut, sink)
     }
 }
 

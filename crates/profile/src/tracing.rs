@@ -17,9 +17,11 @@
 //! | the chart as tables, and what tells ways apart | this |
 //! | the events of one thread in one run | `tracing/lane.rs` |
 //! | the thread run along | `tracing/walk.rs` |
+//! | what may not have happened | `tracing/held.rs` |
 //! | how that ends | `tracing/ended.rs` |
 
 mod ended;
+mod held;
 mod lane;
 mod walk;
 
@@ -33,7 +35,7 @@ use crate::reconstruction::Decider;
 
 pub use ended::{Divergence, Ended};
 pub use lane::{Lane, Thread};
-pub use walk::{Sink, walk};
+pub use walk::{Cut, Sink, walk};
 
 /// Why a chart cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

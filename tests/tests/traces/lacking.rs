@@ -14,6 +14,7 @@ use tomo_testkit::corpus::{Built, Workload, compiled};
 use tomo_testkit::tomo;
 
 use super::kit::{blocks, compare, counting, read, title, traced};
+use crate::entered;
 
 fn once(options: &[&str], folder: &Path) -> PathBuf {
     let program = compiled("gcc", "counting.c", &["-O2", "-pthread"]).expect("built");
@@ -116,6 +117,29 @@ fn a_program_that_kills_itself_in_a_call_is_told_up_to_there() {
     let (killed, ended) = blocks(&counting("killed", &[], folder.path()));
     assert!(ended.certain > 20_000, "{ended:?}");
     assert!(killed.len() as u64 >= ended.certain);
+}
+
+/// What follows without a witness behind where the program ended did not happen, and is not told.
+#[test]
+fn nothing_is_told_behind_the_end_of_the_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (compiler, level) in [("gcc", "-O0"), ("gcc", "-O2"), ("clang-19", "-O2")] {
+        let program = compiled(compiler, "ended.c", &[level]).expect("built");
+        for options in [&[][..], &["--collect", "breakpoint"], &["--runs", "2"]] {
+            for way in ["fault", "call"] {
+                let trace = traced(&program, &[way.into()], b"", options, folder.path());
+                let trace = read(&trace, folder.path());
+                let name = format!("{compiler} {level} {options:?} {way}");
+                let (told, ended) = blocks(&trace);
+                // A function that has no room for its witnesses is not traced.
+                let is_end = matches!(ended.divergence, Some(Divergence::Ends { .. }));
+                assert!(is_end || level != "-O0", "{name}: {ended:?}");
+                assert_eq!(ended.certain, told.len() as u64, "{name}: {ended:?}");
+                assert_eq!(entered(&trace, "main"), 1, "{name}");
+                assert_eq!(entered(&trace, "after"), 0, "{name}");
+            }
+        }
+    }
 }
 
 /// Branches lead into endless loops, where nothing is called and nothing can end; whether they were taken is told.

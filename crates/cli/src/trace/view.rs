@@ -10,9 +10,11 @@ use tomo_export::traced::{
     Activation, Around, Blocks, Callgrind, Calls, Events, Folded, Lines, Names, Shown, Traced,
     TracedThread, Tree, Visitor, Visits,
 };
+use tomo_export::words::counted;
 use tomo_program::Cache;
 
 use crate::bar::Bar;
+use crate::crashes::signal_name;
 use crate::observe::Store;
 use crate::session::tell_not_observed;
 
@@ -144,6 +146,12 @@ impl<'t> Open<'t> {
         (calls.finish(), ended)
     }
 
+    /// The signal by which a run ended, if that is so.
+    fn signal(&self, run: usize) -> Option<String> {
+        let signal = self.traced.runs.get(run)?.outcome["signal"].as_i64()?;
+        i32::try_from(signal).ok().map(signal_name)
+    }
+
     /// A block as people read it.
     fn block(&self, block: u32) -> String {
         let function = self.names.function(self.atlas.function_of(block));
@@ -172,7 +180,15 @@ fn end(open: &Open<'_>, ended: &Ended) -> String {
             "to its end, or to where there was no more room".to_owned()
         }
         None if had_text_back => "the program had its text back before its end".to_owned(),
-        None if ended.is_outside && ended.inferred == 0 => "complete".to_owned(),
+        None if ended.is_open => {
+            let last = ended.steps - ended.certain;
+            let last = counted(last, "last block is", "last blocks are");
+            format!("to its end, or to where the program ended: the {last} not certain")
+        }
+        None if ended.is_outside && ended.inferred == 0 => match open.signal(0) {
+            Some(signal) => format!("complete, ended by {signal}"),
+            None => "complete".to_owned(),
+        },
         None if ended.is_outside => "to its end".to_owned(),
         None => "ends in the program's own code".to_owned(),
         Some(Divergence::Differs {
@@ -185,26 +201,28 @@ fn end(open: &Open<'_>, ended: &Ended) -> String {
                 "run {run} goes on otherwise than the trace after {position} of its events, behind {block}"
             )
         }
+        Some(why @ Divergence::Ends { run }) => {
+            let signal = open.signal(*run);
+            signal.map_or_else(|| why.to_string(), |signal| format!("ended by {signal}"))
+        }
         Some(why) => why.to_string(),
     };
-    if ended.divergence.is_some() {
+    if ended.divergence.is_some() && ended.certain < ended.steps {
         text += &format!("; {} of {} blocks are certain", ended.certain, ended.steps);
     }
     if ended.interruptions > 0 {
-        let many = ended.interruptions;
-        text += &format!(
-            "; {many} signal handlers came somewhere between two witnesses, or at one of several visits"
-        );
+        let many = counted(ended.interruptions, "signal handler", "signal handlers");
+        text +=
+            &format!("; {many} came somewhere between two witnesses, or at one of several visits");
     }
     if ended.unfinished > 0 {
-        let many = ended.unfinished;
-        text += &format!(
-            "; {many} loops were left by signal handlers, how often they went round before is not recorded"
-        );
+        let many = counted(ended.unfinished, "loop was", "loops were");
+        text +=
+            &format!("; {many} left by signal handlers, how many rounds before is not recorded");
     }
     if ended.inferred > 0 {
-        let many = ended.inferred;
-        text += &format!("; {many} times the innermost of several activations was taken");
+        let many = counted(ended.inferred, "time", "times");
+        text += &format!("; {many} the innermost of several activations was taken");
     }
     if ended.is_orphan {
         text += "; it was forked by a thread that could not be followed there, so who called is not known";

@@ -6,7 +6,9 @@
 
 use rayon::prelude::*;
 use tomo_profile::merge::Finding;
-use tomo_program::{FunctionId, FunctionView, Graphs, Target, demangle, source_name, without_marks};
+use tomo_program::{
+    FunctionId, FunctionView, Graphs, Target, demangle, source_name, without_marks,
+};
 use tomo_wire::checksum;
 
 use super::function::{Source, branch, finding, keep_greatest, read};

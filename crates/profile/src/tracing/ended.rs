@@ -11,6 +11,8 @@ pub struct Ended {
     pub divergence: Option<Divergence>,
     /// Whether the thread was in code that is not traced when its events ended.
     pub is_outside: bool,
+    /// Whether the program's end may have come before the last blocks that are not certain.
+    pub is_open: bool,
     /// Signal handlers that came between two events: where exactly is not recorded, or not at which visit.
     pub interruptions: u64,
     /// Arrivals for which several activations could have been meant, of which the innermost was taken.

@@ -4,8 +4,8 @@
 //! that one, and what comes of it is handed over from where it is a thread of its own.
 //!
 //! Invariant: what was handed to the sink is passed by every execution that agrees with the events. Blocks that follow
-//! from others without an event in between are handed over with those; where the run was cut off, only what lies before
-//! the last event is certain, and the sink is told how much that is.
+//! from others without an event in between are handed over with those. Behind the last event a run may have ended anywhere, by a
+//! signal or a system call: what follows there is [held back](super::held), until control is known to have left the program for good.
 
 use std::collections::HashMap;
 
@@ -13,6 +13,7 @@ use tomo_wire::tracing::{NONE as NOTHING, block, way};
 
 use super::Atlas;
 use super::ended::{Divergence, Ended};
+use super::held::Held;
 use super::lane::{Event, Lane, NONE};
 use crate::reconstruction::Verdict;
 
@@ -28,6 +29,17 @@ impl<F: FnMut(u32, u32)> Sink for F {
     fn block(&mut self, block: u32, depth: u32) {
         self(block, depth);
     }
+}
+
+/// Where records may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Where the program has exited.
+    Nowhere,
+    /// There, or where the thread has come to its end before.
+    AtExit,
+    /// Anywhere.
+    Anywhere,
 }
 
 /// Who waits below on the stack.
@@ -82,9 +94,8 @@ struct Walk<'w, 'c, S> {
     lanes: &'w mut [Lane],
     /// Where signal handlers are.
     handlers: &'w [u64],
-    sink: &'w mut S,
-    /// Whether the ends of records say nothing.
-    is_cut: bool,
+    sink: Held<'w, S>,
+    cut: Cut,
     /// Whether it is another thread still, of which this one will be the copy.
     is_another: bool,
     stack: Vec<Frame>,
@@ -94,6 +105,8 @@ struct Walk<'w, 'c, S> {
     /// How often activations still go round loops that registers count: of each its depth, and how many rounds, if that is known.
     rounds: Vec<(usize, Option<u64>)>,
     ended: Ended,
+    /// Whether the next block that begins is certain, too.
+    is_next_certain: bool,
     quiet: u64,
     last: u32,
     entered: u64,
@@ -112,28 +125,30 @@ enum Next {
     Stop,
 }
 
-/// Runs a thread along its events in all runs, in the order of profiles. If `is_cut`, the records may end anywhere.
+/// Runs a thread along its events in all runs, in the order of profiles.
 /// `handlers` are the addresses of functions that may be signal handlers, ascending. `None`, with nothing handed over, where what the
 /// thread has from others does not lead to where it is its own.
 pub fn walk<S: Sink>(
     atlas: &Atlas<'_>,
     lanes: &mut [Lane],
     handlers: &[u64],
-    is_cut: bool,
+    cut: Cut,
     sink: &mut S,
 ) -> Option<Ended> {
     let lanes_inherit = lanes.iter().any(|lane| lane.inherited > 0);
+    let holds = lanes.iter().all(|lane| lane.peek().is_none());
     let mut walk = Walk {
         atlas,
         lanes,
         handlers,
-        sink,
-        is_cut,
+        sink: Held::of(sink, holds),
+        cut,
         is_another: lanes_inherit,
         stack: vec![Frame::Outside],
         marks: HashMap::new(),
         rounds: Vec::new(),
         ended: Ended::default(),
+        is_next_certain: false,
         quiet: 0,
         last: NONE,
         entered: 0,
@@ -156,7 +171,13 @@ pub fn walk<S: Sink>(
             Next::Stop => break,
         };
     }
-    (!walk.is_another).then_some(walk.ended)
+    let Walk {
+        mut ended, sink, ..
+    } = walk;
+    let told = ended.steps;
+    ended.steps -= sink.finish(ended.divergence.is_none());
+    ended.is_open = cut == Cut::AtExit && ended.certain < told && ended.divergence.is_none();
+    (!walk.is_another).then_some(ended)
 }
 
 impl<S: Sink> Walk<'_, '_, S> {
@@ -182,7 +203,10 @@ impl<S: Sink> Walk<'_, '_, S> {
         let lane = &self.lanes[run];
         let position = lane.position.saturating_sub(lane.inherited);
         match self.lanes[run].peek() {
-            None if self.is_cut => self.stop(Divergence::Ends { run }),
+            // A system call may have ended it, if no run goes on.
+            None if self.is_cut() || self.lanes.iter().all(|lane| lane.peek().is_none()) => {
+                self.stop(Divergence::Ends { run })
+            }
             _ => self.stop(Divergence::Differs {
                 run,
                 position,
@@ -191,9 +215,17 @@ impl<S: Sink> Walk<'_, '_, S> {
         }
     }
 
+    /// An event was passed: all blocks that have begun are certain, and the one that begins next.
     fn passed(&mut self) {
         self.quiet = 0;
         self.ended.certain = self.ended.steps;
+        self.is_next_certain = true;
+        self.sink.holds = self.lanes.iter().all(|lane| lane.peek().is_none());
+    }
+
+    /// Whether the ends of records say nothing.
+    fn is_cut(&self) -> bool {
+        self.cut != Cut::Nowhere
     }
 
     /// A block begins; what follows it.
@@ -205,16 +237,19 @@ impl<S: Sink> Walk<'_, '_, S> {
         if let Err(next) = self.pass(row.witness.get(), Resume::Run(block)) {
             return next;
         }
-        let depth = self.depth();
-        if !self.is_another {
-            self.sink.block(block, depth);
-        }
         self.ended.steps += 1;
         self.last = block;
-        if row.witness.get() != NOTHING {
-            self.passed();
+        let is_certain = std::mem::take(&mut self.is_next_certain);
+        if is_certain {
+            self.ended.certain = self.ended.steps;
+        }
+        if !self.is_another {
+            self.sink.block(block, self.depth(), is_certain);
         }
         self.quiet += 1;
+        if self.sink.is_full() {
+            return self.stop(Divergence::Ends { run: 0 });
+        }
         if self.quiet > QUIET {
             return self.stop(Divergence::Endless { block });
         }
@@ -255,7 +290,7 @@ impl<S: Sink> Walk<'_, '_, S> {
             None => 0,
             Some(decider) => {
                 let function = atlas.function_of(block);
-                let is_open = self.is_cut && !self.went_on();
+                let is_open = self.is_cut() && !self.went_on();
                 let lanes = &*self.lanes;
                 let head = |profile: u32| lanes[profile as usize].head(function);
                 match decider.decide(head, is_open) {
@@ -285,7 +320,17 @@ impl<S: Sink> Walk<'_, '_, S> {
             None if flags & block::RETURNS != 0 => self.leave(),
             None if flags & block::LEAVES != 0 => self.leave_away(),
             // Nothing follows: an instruction that ends the program.
-            None => Next::Stop,
+            None => self.come_to_end(),
+        }
+    }
+
+    /// No event tells more, and control is where none need: unless it ended before it came here.
+    fn come_to_end(&mut self) -> Next {
+        match self.cut {
+            Cut::Anywhere if self.ended.certain < self.ended.steps => {
+                self.stop(Divergence::Ends { run: 0 })
+            }
+            _ => Next::Stop,
         }
     }
 
@@ -541,8 +586,8 @@ impl<S: Sink> Walk<'_, '_, S> {
         };
         for (depth, frame) in (0..).zip(self.stack.iter().skip(1)) {
             match frame {
-                Frame::Caller(block) => self.sink.enter(*block, depth),
-                Frame::Interrupted(resume) => self.sink.enter(resume.block(), depth),
+                Frame::Caller(block) => self.sink.enter(*block, depth, true),
+                Frame::Interrupted(resume) => self.sink.enter(resume.block(), depth, true),
                 Frame::Outside => {}
             }
         }
@@ -565,9 +610,9 @@ impl<S: Sink> Walk<'_, '_, S> {
         let Some(event) = self.lanes[0].peek() else {
             self.ended.is_outside = true;
             return match self.lanes.iter().position(|lane| lane.peek().is_some()) {
-                Some(_) if self.is_cut => self.stop(Divergence::Ends { run: 0 }),
+                Some(_) if self.is_cut() => self.stop(Divergence::Ends { run: 0 }),
                 Some(run) => self.differs(run),
-                None => Next::Stop,
+                None => self.come_to_end(),
             };
         };
         let Event::Arrival { block, stack } = event else {
@@ -612,7 +657,7 @@ impl<S: Sink> Walk<'_, '_, S> {
     fn tell_entered(&mut self, block: u32) {
         if !self.is_another {
             let depth = self.depth();
-            self.sink.enter(block, depth);
+            self.sink.enter(block, depth, self.is_next_certain);
         }
     }
 
