@@ -42,6 +42,8 @@ fn main() {
     ] {
         cargo.env_remove(name);
     }
+    // Handlers that follow frame pointers come through the agent's own.
+    cargo.env("RUSTFLAGS", "-Cforce-frame-pointers=yes");
     let status = cargo.status().expect("cargo runs");
     assert!(status.success(), "the agent does not build");
     let built = target.join("agent/libtomo_agent.so");

@@ -1,6 +1,6 @@
-/* A program that is told of each of its own instructions in front of which it is, with the stack pointer that it has there: by
-   the processor's trap flag, whose signal a handler of its own takes. It writes them to the file that it is named, in pairs, and
-   says how often the signal's cause named another instruction. */
+/* A program that is told of each of its own instructions in front of which it is, with the stack pointer that it has there, and the
+   frame pointer if it is one: by the processor's trap flag, whose signal a handler of its own takes. It writes them to the file that it is
+   named, in pairs, and says how often the signal's cause named another instruction. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdint.h>
@@ -21,7 +21,8 @@ static void told(int signal, siginfo_t *info, void *context) {
     if (place < start || place >= (uintptr_t)etext || count == sizeof pairs / sizeof *pairs) return;
     others += (uintptr_t)info->si_addr != place;
     pairs[count][0] = place - start;
-    pairs[count++][1] = top - registers[REG_RSP];
+    uintptr_t stack = top - registers[REG_RSP], frame = top - registers[REG_RBP];
+    pairs[count++][1] = stack | (frame < 1 << 16 ? frame << 32 : 0);
 }
 
 /* Both keep off the red zone. */

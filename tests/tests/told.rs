@@ -31,7 +31,7 @@ fn observed(folder: &TempDir, way: &[&str], program: &Path, words: &[&Path]) -> 
     command.output().expect("run")
 }
 
-/// Instructions and how much lower than at its start the stack is there, without those that repeat.
+/// Instructions and how much lower than at its start stack and frame are there, without those that repeat.
 type Told = Vec<(u64, u64)>;
 
 fn told(file: &Path) -> Told {
@@ -102,6 +102,29 @@ fn a_handler_is_told_each_instruction_as_without_us() {
                 "{name}: {output:?}"
             );
             compare(&name, &program, &alone, told(&file), by_filling);
+        }
+    }
+}
+
+/// Who sends threads elsewhere from a handler has them go there, with their own registers.
+#[test]
+fn who_is_sent_elsewhere_goes_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (compiler, level) in [("gcc", "-O0"), ("gcc", "-O2"), ("clang-19", "-O2")] {
+        let program = compiled(compiler, "sent.c", &[level]).expect("built");
+        let plain = Command::new(&program).output().expect("run");
+        let said = String::from_utf8_lossy(&plain.stdout).into_owned();
+        assert!(
+            said.ends_with(" in turns\n"),
+            "{compiler} {level}: {plain:?}"
+        );
+        for (way, _) in WAYS {
+            let output = observed(&folder, way, &program, &[]);
+            let found = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                found.starts_with(&said),
+                "{compiler} {level}, {way:?}: {output:?}"
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Where probes stay, instructions of a module are executed in trampolines, in no file that anybody knows: a handler that asks
 //! where the thread was could neither name nor unwind nor throw from there. So before the program's handler is called, the
 //! interrupted context is given the place in the module and the stack pointer that belongs to it (`tomo_wire::moved`). Where
-//! the thread was in truth is kept in a word of the context that is of no use there (`uc_link`); when the handler has
+//! the thread was in truth is kept in a word among its registers that is of no use there; when the handler has
 //! returned, it goes on there. A handler that lets it go on elsewhere has its way, at the copy of that place if it has one.
 //!
 //! Between handler and kernel stands a few instructions' way back, which the kernel is told of as it is of the C library's
@@ -24,8 +24,9 @@ use crate::label::label;
 /// Whether something is executed elsewhere, now or later.
 static TOLD: AtomicBool = AtomicBool::new(false);
 
-/// Where in a `ucontext_t` these words are, in bytes.
-pub(crate) const LINK: usize = 8;
+/// Where in a `ucontext_t` these words are, in bytes; the first is of no use to anybody, and goes with the registers that a handler may
+/// copy: `gregs[REG_OLDMASK]`, at which the kernel does not look when it goes back.
+pub(crate) const LINK: usize = 208;
 pub(crate) const STACK_POINTER: usize = 160;
 pub(crate) const INSTRUCTION_POINTER: usize = 168;
 
@@ -37,16 +38,6 @@ const NAMING: [c_int; 4] = [4, 5, 8, 31];
 struct Place {
     pointer: usize,
     lower: usize,
-}
-
-impl Place {
-    /// Where a thread goes on that was at `link`, which is here, and of which a handler has left this instruction pointer.
-    fn goes_on(self, pointer: usize, link: usize) -> usize {
-        match pointer == self.pointer {
-            true => link,
-            false => copy_of(pointer).unwrap_or(pointer),
-        }
-    }
 }
 
 /// From now on handlers are told.
@@ -141,10 +132,10 @@ pub(crate) unsafe fn show(info: *mut Info, context: *mut u8) {
     // SAFETY: the caller's.
     let (info, words) = unsafe { (&mut *info, Words::of(context)) };
     let truth = *words.pointer;
+    *words.link = truth;
     let Some(origin) = origin_of(truth).filter(|origin| origin.pointer != truth) else {
         return;
     };
-    *words.link = truth;
     *words.pointer = origin.pointer;
     *words.stack = words.stack.wrapping_add(origin.lower);
     if NAMING.contains(&info.signal) && info.code > 0 && info.address == truth {
@@ -171,14 +162,17 @@ unsafe extern "C" fn go_back(context: *mut u8) {
 pub(crate) unsafe fn forget(context: *mut u8) {
     // SAFETY: the caller's.
     let words = unsafe { Words::of(context) };
-    let Some(origin) = origin_of(*words.link) else {
-        return;
-    };
-    if *words.pointer == origin.pointer {
-        *words.stack = words.stack.wrapping_sub(origin.lower);
+    let (pointer, link) = (*words.pointer, *words.link);
+    if let Some(lower) = lower_at(pointer, link) {
+        *words.stack = words.stack.wrapping_sub(lower);
     }
-    *words.pointer = origin.goes_on(*words.pointer, *words.link);
-    *words.link = 0;
+    *words.pointer = truly(pointer, link);
+}
+
+/// How much lower its stack pointer is, of a thread that was at `link`, if a handler has left it where it was told that it is.
+fn lower_at(pointer: usize, link: usize) -> Option<usize> {
+    let origin = origin_of(link).filter(|origin| origin.pointer == pointer && link != pointer)?;
+    Some(origin.lower)
 }
 
 /// Words of a context.
@@ -203,9 +197,13 @@ impl Words<'_> {
     }
 }
 
-/// Where a thread goes on whose context has these two words.
+/// Where a thread goes on whose context has these two words: where it was, or where a handler sends it, at the copy of that place if it
+/// has one.
 pub(crate) fn truly(pointer: usize, link: usize) -> usize {
-    origin_of(link).map_or(pointer, |origin| origin.goes_on(pointer, link))
+    match pointer == link || lower_at(pointer, link).is_some() {
+        true => link,
+        false => copy_of(pointer).unwrap_or(pointer),
+    }
 }
 
 /// The program's own place, if something else is executed in its stead at `place`: in the trampolines, or in the text, where a jump

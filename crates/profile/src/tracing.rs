@@ -17,12 +17,14 @@
 //! | the chart as tables, and what tells ways apart | this |
 //! | the events of one thread in one run | `tracing/lane.rs` |
 //! | the thread run along | `tracing/walk.rs` |
+//! | who waits on its stack | `tracing/waiting.rs` |
 //! | what may not have happened | `tracing/held.rs` |
 //! | how that ends | `tracing/ended.rs` |
 
 mod ended;
 mod held;
 mod lane;
+mod waiting;
 mod walk;
 
 use tomo_graph::{EdgeId, FlowGraph, NodeId};

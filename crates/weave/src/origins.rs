@@ -19,25 +19,27 @@ pub(crate) enum Said {
     Nothing,
 }
 
-/// From which byte on what is said.
+/// From which byte on what is said, and how far behind the first of its instructions the last one begins.
 #[derive(Debug, Default)]
-pub(crate) struct Origins(Vec<(u32, Said)>);
+pub(crate) struct Origins(Vec<(u32, Said, u32)>);
 
 impl Origins {
     /// From the byte `at` on this is said.
     pub(crate) fn note(&mut self, at: u32, said: Said) {
-        while self.0.last().is_some_and(|(last, _)| *last == at) {
+        while self.0.last().is_some_and(|(last, ..)| *last == at) {
             self.0.pop();
         }
-        let follows = match (self.0.last(), said) {
-            (Some((last, Said::Own(first))), Said::Own(from)) => {
-                from.0.wrapping_sub(first.0) == u64::from(at - last)
+        let follows = match (self.0.last_mut(), said) {
+            (Some((last, Said::Own(first), reach)), Said::Own(from)) => {
+                let follows = from.0.wrapping_sub(first.0) == u64::from(at - *last);
+                *reach = if follows { at - *last } else { *reach };
+                follows
             }
-            (Some((_, last)), _) => *last == said,
+            (Some((_, last, _)), _) => *last == said,
             (None, _) => said == Said::Nothing,
         };
         if !follows {
-            self.0.push((at, said));
+            self.0.push((at, said, 0));
         }
     }
 
@@ -46,12 +48,13 @@ impl Origins {
     pub(crate) fn table(&self, code: &[u8], spot: impl Fn(Address) -> Option<u32>) -> Vec<Run> {
         let mut runs = Vec::with_capacity(self.0.len() + 1);
         let end = code.len() as u32;
-        let noted = &self.0[..self.0.partition_point(|(at, _)| *at < end)];
-        let ends = noted.iter().skip(1).map(|(at, _)| *at);
-        for ((at, said), end) in noted.iter().zip(ends.chain([end])) {
+        let noted = &self.0[..self.0.partition_point(|(at, ..)| *at < end)];
+        let ends = noted.iter().skip(1).map(|(at, ..)| *at);
+        for ((at, said, reach), end) in noted.iter().zip(ends.chain([end])) {
             match *said {
                 Said::Own(from) => {
-                    let place = spot(from).map_or(Place::Nowhere, Place::Own);
+                    let own = |from| Place::Own(from, *reach);
+                    let place = spot(from).map_or(Place::Nowhere, own);
                     runs.push(Run::of(*at, place));
                 }
                 Said::Nothing => runs.push(Run::of(*at, Place::Nowhere)),
@@ -124,7 +127,7 @@ fn after(depth: i64, one: &Instruction, factory: &mut InstructionInfoFactory) ->
 mod tests {
     use super::{Origins, Said, depths};
     use tomo_program::Address;
-    use tomo_wire::moved::{Place, Run};
+    use tomo_wire::moved::{Place, Run, copy_of};
 
     const BELOW: [u8; 5] = [0x48, 0x8d, 0x64, 0x24, 0x80];
     const ABOVE: [u8; 8] = [0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0];
@@ -188,12 +191,18 @@ mod tests {
         let table = origins.table(&[0x90; 16], spot);
         let expected = [
             Run::of(0, Place::Before(0, 0)),
-            Run::of(2, Place::Own(0)),
-            Run::of(12, Place::Own(6)),
+            Run::of(2, Place::Own(0, 4)),
+            Run::of(12, Place::Own(6, 1)),
             Run::of(14, Place::Nowhere),
             Run::of(15, Place::Nowhere),
         ];
         assert_eq!(table, expected);
+        let copies = [0, 2, 4, 5, 6, 7, 8].map(|from| copy_of(&table, from));
+        let expected_copies = [Some(2), Some(4), Some(6), None, Some(12), Some(13), None];
+        assert_eq!(
+            copies, expected_copies,
+            "nothing of a branch that became longer is what follows it"
+        );
         let table = origins.table(&[0x90; 14], spot);
         assert_eq!(table, expected[..4], "what is said of nothing is left out");
     }

@@ -119,7 +119,7 @@ impl Header for Image {
     /// Before 3, windows could be wider than what a processor fetches at once; before 4, it was not said whether probes stay; before 5,
     /// not when the module's file had changed in any way; before 6, not how it can be relocated; before 7, not where what is executed
     /// elsewhere comes from.
-    const VERSION: u32 = 7;
+    const VERSION: u32 = 8;
 
     fn preamble(&mut self) -> &mut Preamble {
         &mut self.preamble

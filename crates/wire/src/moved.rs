@@ -22,15 +22,16 @@ pub struct Run {
     /// What is said: the module's instruction, from the first region's start, and in the highest bit whether
     /// the ones behind it follow.
     said: U32,
-    /// How much lower the stack pointer is.
-    lower: U32,
+    /// How much lower the stack pointer is; of the module's own, how far behind the first instruction the last one begins.
+    more: U32,
 }
 
 /// What is said of places in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The module's own instructions from this one on, of the same lengths.
-    Own(u32),
+    /// The module's own instructions from this one on, to that which begins so far behind it. All but the last one are as long as they
+    /// are there; that may be a branch that became longer.
+    Own(u32, u32),
     /// What was added: control is in front of this instruction, with a stack pointer that is lower by so much.
     Before(u32, u32),
     /// Nothing.
@@ -45,15 +46,15 @@ impl Run {
     /// Of the places from `offset` on this is said.
     #[must_use]
     pub fn of(offset: u32, place: Place) -> Self {
-        let (said, lower) = match place {
-            Place::Own(from) => (from | OWN, 0),
+        let (said, more) = match place {
+            Place::Own(from, reach) => (from | OWN, reach),
             Place::Before(next, lower) => (next, lower),
             Place::Nowhere => (NOWHERE, 0),
         };
         Self {
             offset: offset.into(),
             said: said.into(),
-            lower: lower.into(),
+            more: more.into(),
         }
     }
 
@@ -62,8 +63,8 @@ impl Run {
     pub fn place(&self) -> Place {
         match self.said.get() {
             NOWHERE => Place::Nowhere,
-            said if said & OWN != 0 => Place::Own(said & !OWN),
-            said => Place::Before(said, self.lower.get()),
+            said if said & OWN != 0 => Place::Own(said & !OWN, self.more.get()),
+            said => Place::Before(said, self.more.get()),
         }
     }
 }
@@ -83,7 +84,7 @@ pub fn origin(runs: &[Run], offset: u32) -> Option<Origin> {
     let behind = runs.partition_point(|run| run.offset.get() <= offset);
     let run = runs.get(behind.checked_sub(1)?)?;
     let (from, lower) = match run.place() {
-        Place::Own(from) => {
+        Place::Own(from, _) => {
             let within = offset.checked_sub(run.offset.get())?;
             (from.checked_add(within)?, 0)
         }
@@ -99,10 +100,10 @@ pub fn origin(runs: &[Run], offset: u32) -> Option<Origin> {
 pub fn copy_of(runs: &[Run], from: u32) -> Option<u32> {
     let ends = runs.iter().skip(1).map(|next| next.offset.get());
     runs.iter().zip(ends).find_map(|(run, end)| {
-        let Place::Own(first) = run.place() else {
+        let Place::Own(first, reach) = run.place() else {
             return None;
         };
-        let within = from.checked_sub(first)?;
+        let within = from.checked_sub(first).filter(|within| *within <= reach)?;
         let offset = run.offset.get().checked_add(within)?;
         (offset < end).then_some(offset)
     })

@@ -15,6 +15,7 @@ use super::Atlas;
 use super::ended::{Divergence, Ended};
 use super::held::Held;
 use super::lane::{Event, Lane, NONE};
+use super::waiting::{Frame, Resume};
 use crate::reconstruction::Verdict;
 
 /// Takes what happened.
@@ -40,48 +41,6 @@ pub enum Cut {
     AtExit,
     /// Anywhere.
     Anywhere,
-}
-
-/// Who waits below on the stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Frame {
-    /// A block that called.
-    Caller(u32),
-    /// Code that is not traced.
-    Outside,
-    /// Code that a signal handler has interrupted, which goes on so.
-    Interrupted(Resume),
-}
-
-/// What was about to happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Resume {
-    /// This block was to begin.
-    Run(u32),
-    /// The rest of this block was to run.
-    End(u32),
-    /// Control was to leave this block.
-    Choose(u32),
-    /// Control was to arrive at this block by its address.
-    Arrive(u32),
-    /// A function was to be entered at this block, which is witnessed.
-    Enter(u32),
-    /// Control was to leave this block by this of its ways, of which the value was passed.
-    Go(u32, usize),
-}
-
-impl Resume {
-    /// The block in which that is.
-    fn block(self) -> u32 {
-        match self {
-            Self::Run(block)
-            | Self::End(block)
-            | Self::Choose(block)
-            | Self::Arrive(block)
-            | Self::Enter(block)
-            | Self::Go(block, _) => block,
-        }
-    }
 }
 
 /// Blocks in a row without an event, at most.

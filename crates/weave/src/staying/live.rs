@@ -283,8 +283,9 @@ impl<'g> Liveness<'g> {
     }
 }
 
-/// The stack pointer, at which signals look at any moment, be it that the program's own code reads it no more.
-const BY_SIGNALS: Set = Set::numbered(4);
+/// The stack pointer and the frame pointer, at which signals' handlers look at any moment, be it that the program's own code reads them no more:
+/// callers are found by either.
+const BY_SIGNALS: Set = Set(1 << 4 | 1 << 5);
 
 /// A block of which nothing is known.
 fn unknown() -> Node {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use tomo_program::{Address, Binary};
 use tomo_wire::image::Image;
-use tomo_wire::moved::{Place, Run, origin};
+use tomo_wire::moved::{Place, Run, copy_of, origin};
 
 use crate::woven::Program;
 
@@ -70,11 +70,14 @@ impl Held<'_> {
         );
     }
 
-    /// The module's own from the places `from` to `end` on, said to be those at `at`; whether control may run on behind them.
-    fn own(&self, from: u32, end: u32, mut at: u64) -> bool {
+    /// The module's own from the places `from` to `end` on, said to be those at `first` and to `reach` so far behind; whether control may
+    /// run on behind them.
+    fn own(&self, (from, end): (u32, u32), first: u64, reach: u32) -> bool {
         let (mut offset, mut runs_on) = (from, false);
+        let (mut at, mut last) = (first, first);
         while offset < end {
             let (executed, original) = (self.executed(offset), self.original(at));
+            last = at;
             assert!(
                 same(&executed, &original),
                 "{}: {:?} at {offset:#x} is not {:?} at {at:#x}",
@@ -98,7 +101,21 @@ impl Held<'_> {
             at += executed.len() as u64;
         }
         assert_eq!(offset, end, "{}", self.name);
+        assert_eq!(last, first + u64::from(reach), "{}: {from:#x}", self.name);
+        self.is_copied(last);
+        let behind = last + self.original(last).len() as u64;
+        if self.binary.code_at(Address(behind)).is_some() {
+            self.is_copied(behind);
+        }
         runs_on
+    }
+
+    /// Where an instruction of the module is said to be executed, if it is elsewhere, it is.
+    fn is_copied(&self, address: u64) {
+        let copy = copy_of(self.runs, address.wrapping_sub(self.first) as u32);
+        let executed = copy.map(|copy| self.executed(copy));
+        let is_same = executed.is_none_or(|executed| same(&executed, &self.original(address)));
+        assert!(is_same, "{}: {copy:x?} is not {address:#x}", self.name);
     }
 
     /// What was added from the places `from` to `end` on, said to be in front of `next`: it is the weaver's, and goes on there.
@@ -183,8 +200,8 @@ pub(crate) fn prove(name: &str, program: &Program, image: &[u8], added: Added) -
         let (from, end) = (pair[0].offset.get(), pair[1].offset.get());
         let place = pair[0].place();
         match place {
-            Place::Own(at) => {
-                let runs_on = held.own(from, end, first + u64::from(at));
+            Place::Own(at, reach) => {
+                let runs_on = held.own((from, end), first + u64::from(at), reach);
                 depth = Depth::default();
                 depth.now = runs_on.then_some(0);
                 own += 1;

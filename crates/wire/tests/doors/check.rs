@@ -117,7 +117,7 @@ fn moved(image: &Image, data: &[u8]) {
         let offset = run.offset.get();
         let said = origin(runs, offset);
         assert_eq!(said.is_none(), run.place() == Place::Nowhere);
-        if let Place::Own(from) = run.place() {
+        if let Place::Own(from, _) = run.place() {
             let copy = copy_of(runs, from);
             let there = |copy| origin(runs, copy).map(|origin| origin.from);
             assert!(copy.is_none_or(|copy| there(copy) == Some(from)));

@@ -78,9 +78,9 @@ pub(crate) const LEADS: u64 = 40;
 pub(crate) fn runs() -> [Run; 4] {
     [
         Run::of(8, Place::Before(64, 136)),
-        Run::of(20, Place::Own(64)),
+        Run::of(20, Place::Own(64, 10)),
         Run::of(32, Place::Nowhere),
-        Run::of(40, Place::Own(200)),
+        Run::of(40, Place::Own(200, 0)),
     ]
 }
 
