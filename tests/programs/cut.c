@@ -90,6 +90,40 @@ static void handle(int signal, void (*handler)(int), int flags) {
     sigaction(signal, &action, 0);
 }
 
+/* Enters a function, of which a fault may take it out again. */
+APART static void recovered(int *place) {
+    int value = *place;
+    if (value & 1) sink += 1; else sink += 2;
+    siglongjmp(back, 1);
+}
+static void enters(int signal, siginfo_t *info, void *context) {
+    (void)signal, (void)info;
+    static int some = 1, entered;
+    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    registers[REG_RSP] = ((registers[REG_RSP] - 256) & ~15) - 8;
+    registers[REG_RDI] = (greg_t)&some;
+    some += entered++;
+    registers[REG_RIP] = (greg_t)recovered;
+}
+static void sent(void) {
+    int forty = 40;
+    struct sigaction action = {.sa_sigaction = enters, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    sigaction(SIGSEGV, &action, 0);
+    for (volatile int i = 0; i < 20; i++)
+        if (!sigsetjmp(back, 1)) compared(i % 4 ? &forty : 0, i);
+    handle(SIGSEGV, leaves, SA_NODEFER);
+    for (volatile int i = 0; i < 9; i++)
+        if (!sigsetjmp(back, 1)) recovered(i % 3 ? &forty : 0);
+}
+
+/* Ends the program by the signal that it handles, or lets the fault happen once more. */
+static void raises(int number) {
+    signal(number, SIG_DFL);
+    raise(number);
+}
+static void returns(int number) { sink += number; }
+
+
 /* Left at 300 places, each once. */
 #define ONE if (!sigsetjmp(back, 1)) sink += *(volatile int *)nowhere;
 #define TEN ONE ONE ONE ONE ONE ONE ONE ONE ONE ONE
@@ -129,9 +163,12 @@ int main(int argc, char **argv) {
             mprotect(page, 4096, PROT_NONE);
             loaded(page, i);
         }
+    sent();
     printf("%d\n", sink);
     fflush(stdout);
     handle(SIGSEGV, SIG_DFL, 0);
+    if (argc > 1 && !strcmp(argv[1], "raises")) handle(SIGSEGV, raises, 0);
+    if (argc > 1 && !strcmp(argv[1], "returns")) handle(SIGSEGV, returns, SA_RESETHAND);
     if (argc > 1) compared(nowhere, 3);
     return 0;
 }

@@ -128,6 +128,29 @@ static void as_set() {
         printf(" %d", std::signal(signal, SIG_DFL) == SIG_IGN);
         printf(" %d\n", std::signal(signal, SIG_DFL) == SIG_DFL);
     }
+    // Of what the C library or the system change themselves, too.
+    for (int signal : {SIGUSR1, SIGBUS}) {
+        struct sigaction set = {}, got = {};
+        set.sa_handler = other;
+        sigaction(signal, &set, nullptr);
+        siginterrupt(signal, 0);
+        sigaction(signal, nullptr, &got);
+        printf("changed: %d %x", got.sa_handler == other, got.sa_flags);
+        siginterrupt(signal, 1);
+        sigaction(signal, nullptr, &got);
+        printf(" %x", got.sa_flags);
+        set.sa_flags = SA_RESETHAND;
+        sigaction(signal, &set, nullptr);
+        raise(signal);
+        sigaction(signal, nullptr, &got);
+        printf(" %d %x", got.sa_handler == SIG_DFL, got.sa_flags);
+        set.sa_handler = SIG_DFL;
+        set.sa_flags = SA_RESTART | SA_ONSTACK;
+        sigaddset(&set.sa_mask, SIGUSR2);
+        sigaction(signal, &set, nullptr);
+        sigaction(signal, nullptr, &got);
+        printf(" %d %x %d\n", got.sa_handler == SIG_DFL, got.sa_flags, sigismember(&got.sa_mask, SIGUSR2));
+    }
 }
 
 int main() {

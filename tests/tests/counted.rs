@@ -326,7 +326,7 @@ fn counts_are_exact_whatever_threads_and_processes_do() {
 }
 
 /// Counts are exact also where faults take threads out of the middle of blocks: handlers throw or jump from there, come back, go on behind
-/// it, fault themselves, or there is none.
+/// it, fault themselves, enter functions or end the program, or there is none.
 #[test]
 fn counts_around_faults_are_exact() {
     for (compiler, level) in [("gcc", "-O0"), ("gcc", "-O2"), ("clang-19", "-O2")] {
@@ -336,6 +336,22 @@ fn counts_around_faults_are_exact() {
             ..Workload::default()
         });
         check_one(&built, 40);
+        // A handler that raises the signal once more, or returns and is none any more, leaves the thread where it was.
+        let cache = tempfile::tempdir().expect("a folder");
+        let count = |way: &str| {
+            let document = counted(&built.program, &[way.into()], b"", cache.path());
+            assert_eq!(document.contradictory, Vec::<String>::new(), "{way}");
+            let functions = document.functions.into_iter();
+            let copies = functions.filter(|one| one.name.starts_with("compared"));
+            let blocks = copies.flat_map(|one| one.blocks);
+            let counts: Vec<_> = blocks.map(|block| block.count).collect();
+            assert!(counts.iter().any(|count| *count > Some(1)), "{counts:?}");
+            counts
+        };
+        let crashed = count("crash");
+        for way in ["raises", "returns"] {
+            assert_eq!(count(way), crashed, "{compiler} {level}: {way}");
+        }
     }
     let flags = ["-fnon-call-exceptions", "-rdynamic"];
     for level in ["-O0", "-O2"] {

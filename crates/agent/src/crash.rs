@@ -18,14 +18,14 @@ use tomo_wire::crash::{
 
 use crate::listed::{Listed, headers_at};
 use crate::loader::{self, Module, Segment};
-use crate::system::{self, Access, Protection, Stack};
-use crate::{door, late};
+use crate::system::{self, Access, How, Protection, Stack};
+use crate::{closed, door, late};
 
 /// Where the file is mapped; 0 where nothing is kept.
 static PLACE: AtomicUsize = AtomicUsize::new(0);
 /// Which process took which slot: its number in the upper half, that of the slot in the lower.
 static TAKEN_BY: AtomicU64 = AtomicU64::new(0);
-/// Whether somebody writes.
+/// The process of which a thread writes; 0 while none does.
 static BUSY: AtomicU32 = AtomicU32::new(0);
 /// How many were kept in this process.
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -71,6 +71,9 @@ pub(crate) fn is_kept() -> bool {
     PLACE.load(Ordering::Acquire) != 0
 }
 
+/// Signals that a thread's own instructions raise: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV. Blocked, they would end it.
+const FAULTS: u64 = 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 10;
+
 /// How often others are given way to who write just now.
 const PATIENCE: u32 = 10_000;
 
@@ -86,17 +89,31 @@ pub(crate) unsafe fn keep(info: *const Info, context: *const u8, handled: bool) 
     let Some(slot) = own_slot() else {
         return;
     };
-    let mut patience = PATIENCE;
-    while BUSY.swap(1, Ordering::Acquire) != 0 {
-        if patience == 0 {
-            return;
+    // A handler that comes in between might never come back.
+    let mask = (!closed::is_closed()).then(|| system::change_mask(How::Block, !FAULTS));
+    if begin_alone() {
+        // SAFETY: the caller's; nobody else writes now.
+        unsafe { write(slot, &*info, context, handled) };
+        BUSY.store(0, Ordering::Release);
+    }
+    if let Some(mask) = mask {
+        system::change_mask(How::Set, mask);
+    }
+}
+
+/// Waits until nobody else writes, unless that takes too long. Who had begun when a process was forked does not go on there.
+fn begin_alone() -> bool {
+    let me = system::process();
+    for _ in 0..PATIENCE {
+        let taken = BUSY.fetch_update(Ordering::Acquire, Ordering::Relaxed, |writes| {
+            (writes != me).then_some(me)
+        });
+        if taken.is_ok() {
+            return true;
         }
-        patience -= 1;
         system::give_way();
     }
-    // SAFETY: the caller's; nobody else writes now.
-    unsafe { write(slot, &*info, context, handled) };
-    BUSY.store(0, Ordering::Release);
+    false
 }
 
 /// Whether the thread was in a handler that runs on a stack of its own.

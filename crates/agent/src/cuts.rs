@@ -45,9 +45,24 @@ unsafe fn note(info: &Info, context: *const u8, by: i32) {
     if !FAULTS.contains(&info.signal) || info.code <= 0 || !slabs::have(Contents::Counters) {
         return;
     }
-    // SAFETY: the caller's.
-    if let Some((counters, place)) = unsafe { origins::place_of(context) } {
-        add(counters, place, by);
+    // SAFETY: the caller's. Who comes to an entrance is counted there.
+    if let Some(within) = unsafe { origins::place_of(context) }.filter(|it| !it.is_entrance) {
+        add(within.counters, within.offset, by);
+    }
+}
+
+/// The program ends where this thread is, by its own fault or because that signal was sent: as by a handler that had a fault
+/// happen once more.
+///
+/// # Safety
+/// The context is the kernel's.
+pub(crate) unsafe fn end(context: *const u8) {
+    if !slabs::have(Contents::Counters) {
+        return;
+    }
+    // SAFETY: the caller's. In what was added it is not known whether it was counted.
+    if let Some(within) = unsafe { origins::place_of(context) }.filter(|it| it.is_own) {
+        add(within.counters, within.offset, 1);
     }
 }
 

@@ -47,8 +47,10 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
     }
     crash::begin(path)?;
     for signal in SIGNALS {
-        if system::action_of(signal).is_ok_and(|action| action.handler == DEFAULT) {
-            stand_before_default(signal);
+        if let Ok(told) = system::action_of(signal)
+            && told.handler == DEFAULT
+        {
+            stand_before_default(signal, &told);
         }
     }
     give_stack();
@@ -140,12 +142,14 @@ pub(crate) fn is_by_default(handler: usize) -> bool {
     handler == by_default as *const () as usize
 }
 
-pub(crate) fn stand_before_default(signal: c_int) {
+/// Stands before the default action, which the program has asked for so. What is kept takes more of a stack than the kernel needs.
+pub(crate) fn stand_before_default(signal: c_int, told: &Action) {
+    let more = if crash::is_kept() { ON_STACK } else { 0 };
     let ours = Action {
         handler: by_default as *const () as usize,
-        flags: WITH_INFO | ON_STACK | RESTORER,
+        flags: told.flags | WITH_INFO | RESTORER | more,
         restorer: trap::restorer(),
-        mask: 0,
+        mask: told.mask,
     };
     // SAFETY: it takes what the flags hand over, and may run at any time.
     let _ = unsafe { system::set_action(signal, &ours) };
@@ -158,7 +162,7 @@ pub(crate) fn stand_before_default(signal: c_int) {
 unsafe extern "C" fn by_default(signal: c_int, info: *mut Info, context: *mut u8) {
     // SAFETY: the caller's.
     unsafe {
-        cuts::take_out(info, context);
+        cuts::end(context);
         origins::show(info, context);
         crash::keep(info, context, false);
         trap::end(signal, info, context);

@@ -17,9 +17,9 @@ use crate::fatal;
 use crate::forked;
 use crate::origins;
 use crate::signals;
-use crate::system::{self, Action, SIGTRAP};
+use crate::system::{self, Action, How, SIGTRAP, SIGTRAP_BIT};
 use crate::tables::tables;
-use crate::trap::{DEFAULT, IGNORE, RESTORER, WITH_INFO};
+use crate::trap::{DEFAULT, IGNORE, ON_STACK, RESET, RESTORER, WITH_INFO};
 
 const SIGNALS: usize = 64;
 /// Those that are the C libraries' own. That which musl takes besides is the program's in glibc.
@@ -32,7 +32,6 @@ struct Wanted {
     /// late, while that is asked for, still finds the handler.
     handler: AtomicUsize,
     flags: AtomicU64,
-    restorer: AtomicUsize,
 }
 
 tables! {
@@ -40,7 +39,6 @@ tables! {
         Wanted {
             handler: AtomicUsize::new(0),
             flags: AtomicU64::new(0),
-            restorer: AtomicUsize::new(0),
         }
     }; SIGNALS];
 }
@@ -50,15 +48,17 @@ tables! {
 pub(crate) struct Told {
     handler: usize,
     flags: u64,
-    restorer: usize,
 }
+
+/// Flags that the kernel is told otherwise than the program has said; of all others it may know more: the C library's `siginterrupt`
+/// changes them.
+const OURS: u64 = WITH_INFO | ON_STACK | RESTORER;
 
 impl Told {
     fn of(wanted: &Wanted) -> Self {
         Self {
             handler: wanted.handler.load(Ordering::Relaxed),
             flags: wanted.flags.load(Ordering::Relaxed),
-            restorer: wanted.restorer.load(Ordering::Relaxed),
         }
     }
 
@@ -67,16 +67,15 @@ impl Told {
         match of_kernel {
             _ if of_kernel == before_theirs as *const () as usize => Some(self.handler),
             _ if fatal::is_by_default(of_kernel) => Some(DEFAULT),
+            // The kernel has taken back one that is called once, and keeps its flags.
+            DEFAULT if self.flags & RESET != 0 => Some(DEFAULT),
             _ => None,
         }
     }
 
-    pub(crate) fn flags(&self) -> c_int {
-        self.flags as c_int
-    }
-
-    pub(crate) fn restorer(&self) -> usize {
-        self.restorer
+    /// What is told of the flags where the kernel has these.
+    pub(crate) fn flags(&self, of_kernel: u64) -> u64 {
+        of_kernel & !OURS | self.flags & OURS
     }
 }
 
@@ -92,13 +91,20 @@ pub(crate) fn is_ours(signal: c_int) -> bool {
 }
 
 /// The disposition of a signal is asked for or changed by `real`, which gives whether that went well; afterwards the
-/// handler there is ours again. Of a child of `vfork`, which has dispositions of its own and no memory, nothing is kept.
+/// handler there is ours again. No handler comes in between, which may change it, too. Of a child of `vfork`, which has dispositions of its own and no memory, nothing is kept.
 pub(crate) fn change(signal: c_int, sets: bool, real: impl FnOnce() -> bool) -> Option<Told> {
     let wanted = wanted(signal)?;
     let before = Told::of(wanted);
-    if real() && sets && !forked::is_guest() {
+    if !sets || forked::is_guest() {
+        real();
+        return Some(before);
+    }
+    // But for SIGTRAP, which may be met.
+    let mask = system::change_mask(How::Block, !SIGTRAP_BIT);
+    if real() {
         stand_before(signal, wanted);
     }
+    system::change_mask(How::Set, mask);
     Some(before)
 }
 
@@ -109,9 +115,8 @@ pub(crate) fn theirs(signal: c_int, this: Action) -> Action {
     match told.and_then(|told| Some((told, told.handler(of_kernel)?))) {
         Some((told, handler)) => Action {
             handler,
-            flags: told.flags,
-            restorer: told.restorer,
-            mask: this.mask,
+            flags: told.flags(this.flags),
+            ..this
         },
         None => this,
     }
@@ -136,27 +141,21 @@ fn stand_before(signal: c_int, wanted: &Wanted) {
     let ours = before_theirs as *const () as usize;
     if told.handler != ours {
         wanted.flags.store(told.flags, Ordering::Relaxed);
-        wanted.restorer.store(told.restorer, Ordering::Relaxed);
     }
     match told.handler {
         IGNORE => {}
-        DEFAULT if fatal::is_ours(signal) => fatal::stand_before_default(signal),
+        DEFAULT if fatal::is_ours(signal) => fatal::stand_before_default(signal, &told),
         DEFAULT => {}
         handler => {
             if handler != ours {
                 wanted.handler.store(handler, Ordering::Relaxed);
             }
-            let (more, restorer) = match origins::are_told() {
-                true => (RESTORER, origins::way_back()),
-                false => (0, told.restorer),
-            };
             let action = Action {
                 handler: ours,
-                flags: told.flags | WITH_INFO | more,
-                restorer,
-                mask: told.mask,
+                flags: told.flags | WITH_INFO,
+                ..told
             };
-            // SAFETY: it takes what the flag hands over, and does what the program's own does; to return by our way is to return.
+            // SAFETY: it takes what the flag hands over, and does what the program's own does.
             let _ = unsafe { system::set_action(signal, &action) };
         }
     }
@@ -191,5 +190,16 @@ unsafe extern "C" fn note(signal: c_int, info: *mut Info, context: *mut u8) -> u
         fatal::caught(signal, info, context);
     }
     // It was stored before the kernel was told of ours.
-    wanted(signal).map_or(0, |wanted| wanted.handler.load(Ordering::Relaxed))
+    let Some(told) = wanted(signal).map(Told::of) else {
+        return 0;
+    };
+    // Of one that is called once the kernel has made the default its own.
+    if told.flags & RESET != 0
+        && fatal::is_ours(signal)
+        && let Ok(now) = system::action_of(signal)
+        && now.handler == DEFAULT
+    {
+        fatal::stand_before_default(signal, &theirs(signal, now));
+    }
+    told.handler
 }

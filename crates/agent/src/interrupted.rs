@@ -72,6 +72,7 @@ impl Interrupted {
     /// Looks for them.
     pub(crate) fn find() -> Result<Self, Errno> {
         let mut restorers = List::new();
+        restorers.add(origins::way_back())?;
         for signal in 1..=SIGNALS {
             if let Some(restorer) = system::restorer_of(signal) {
                 restorers.add(restorer)?;

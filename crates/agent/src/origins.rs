@@ -6,8 +6,8 @@
 //! the thread was in truth is kept in a word among its registers that is of no use there; when the handler has
 //! returned, it goes on there. A handler that lets it go on elsewhere has its way, at the copy of that place if it has one.
 //!
-//! Between handler and kernel stands a few instructions' way back, which the kernel is told of as it is of the C library's
-//! (`sa_restorer`), so that the handler finds the stack as ever. Unwinders know what lies above by its table of unwinding,
+//! Between handler and kernel stands a few instructions' way back, to which the handler returns as it would to the C library's
+//! (`sa_restorer`), so that it finds the stack as ever. Unwinders know what lies above by its table of unwinding,
 //! as they do that of glibc.
 
 use core::ffi::c_int;
@@ -38,6 +38,7 @@ const NAMING: [c_int; 4] = [4, 5, 8, 31];
 struct Place {
     pointer: usize,
     lower: usize,
+    is_own: bool,
 }
 
 /// From now on handlers are told.
@@ -94,34 +95,52 @@ pub(crate) fn way_back() -> usize {
     label!("tomo_agent_way_back")
 }
 
-/// A handler begins: `context` is given the program's own place, if it returns by [`way_back`].
+/// A handler begins: `context` is given the program's own place, and the handler returns by [`way_back`], whatever the kernel was told.
 ///
 /// # Safety
 /// `info` and `context` are what the kernel hands to it.
 pub(crate) unsafe fn begin(info: *mut Info, context: *mut u8) {
-    // SAFETY: the kernel puts the address to which a handler returns in front of the context.
-    let back = unsafe { context.byte_sub(8).cast::<usize>().read() };
-    if back == way_back() {
-        // SAFETY: the caller's.
-        unsafe {
-            cuts::take_out(info, context);
-            show(info, context);
-        }
+    if !are_told() {
+        return;
+    }
+    // SAFETY: the caller's; in front of the context the kernel puts the address to which a handler returns.
+    unsafe {
+        context.byte_sub(8).cast::<usize>().write(way_back());
+        cuts::take_out(info, context);
+        show(info, context);
     }
 }
 
-/// The instruction in front of which a thread is whose context this is, from the first region of its module on, with the counters of
-/// that; none where nothing of the module is executed elsewhere.
+/// Where a thread is whose context this is; nothing where nothing of the module is executed elsewhere.
 ///
 /// # Safety
 /// It is a whole context.
-pub(crate) unsafe fn place_of(context: *const u8) -> Option<(Counters, u32)> {
+pub(crate) unsafe fn place_of(context: *const u8) -> Option<Within> {
     // SAFETY: the caller's.
     let pointer = unsafe { context.byte_add(INSTRUCTION_POINTER).cast::<usize>().read() };
-    let place = origin_of(pointer).map_or(pointer, |origin| origin.pointer);
+    let is_entrance = entered_from(pointer).is_some();
+    let origin = origin_of(pointer);
+    let is_own = origin.is_none_or(|origin| origin.is_own) && !is_entrance;
+    let place = origin.map_or(pointer, |origin| origin.pointer);
     let region = companions_of(text_of(place)?)?;
     let offset = u32::try_from(place.wrapping_sub(region.origin)).ok()?;
-    (!region.moved.is_empty()).then_some((region.counters, offset))
+    (!region.moved.is_empty()).then_some(Within {
+        counters: region.counters,
+        offset,
+        is_entrance,
+        is_own,
+    })
+}
+
+/// Where in a module a thread is.
+pub(crate) struct Within {
+    pub(crate) counters: Counters,
+    /// The instruction in front of which it is, from the first region of the module on.
+    pub(crate) offset: u32,
+    /// Whether it is about to pass what is done where code is come to.
+    pub(crate) is_entrance: bool,
+    /// Whether that instruction is the next that it executes, and nothing that was added.
+    pub(crate) is_own: bool,
 }
 
 /// Gives `context` the program's own place, and the cause too where it names the instruction.
@@ -150,8 +169,8 @@ pub(crate) unsafe fn show(info: *mut Info, context: *mut u8) {
 unsafe extern "C" fn go_back(context: *mut u8) {
     // SAFETY: the caller's.
     unsafe {
-        cuts::bring_back(context);
         forget(context);
+        cuts::bring_back(context);
     }
 }
 
@@ -218,6 +237,7 @@ fn origin_of(place: usize) -> Option<Place> {
     Some(Place {
         pointer: region.origin.wrapping_add(origin.from as usize),
         lower: origin.lower as usize,
+        is_own: origin.is_own,
     })
 }
 

@@ -316,8 +316,7 @@ unsafe fn action(
         && let Some(handler) = told.handler(old.handler)
     {
         old.handler = handler;
-        old.flags = told.flags();
-        old.restorer = told.restorer();
+        old.flags = told.flags(old.flags as u32 as u64) as c_int;
     }
     result
 }

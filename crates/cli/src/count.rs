@@ -80,7 +80,8 @@ Counts are exact where functions are left by returns, exceptions, longjmp,
 exit, or a fault, whether a handler of that leaves them or it ends the program.
 A function that another signal takes out of the middle of a block, by a handler
 that jumps away or by ending the program there, is counted as if that block had
-been left as usual: what is inferred behind it may be one too high each time.
+been left as usual: what is inferred around it may be off by one each time. So is
+what a fault ends that is ignored or blocked, or that finds no stack left.
 
 Exit code: the program's own; 128 and its number where a signal ended it; 2
 where it cannot be counted at all, 127 where it is not found.";
@@ -325,8 +326,8 @@ fn notices(counts: &Counts, lost: u64, cuts_lost: u64) -> String {
         ),
         (
             cuts_lost,
-            "fault left a block unnoticed: what follows there may be one too high",
-            "faults left blocks unnoticed: what follows there may be too high by as many",
+            "fault left a block unnoticed: what is inferred there may be off by one",
+            "faults left blocks unnoticed: what is inferred there may be off by as many",
         ),
     ])
 }

@@ -76,6 +76,8 @@ pub struct Origin {
     pub from: u32,
     /// How much lower than the module's its stack pointer is.
     pub lower: u32,
+    /// Whether what it executes next is that instruction.
+    pub is_own: bool,
 }
 
 /// Where a thread is in the module that is `offset` bytes into the trampolines; `None` where that is not said.
@@ -83,15 +85,19 @@ pub struct Origin {
 pub fn origin(runs: &[Run], offset: u32) -> Option<Origin> {
     let behind = runs.partition_point(|run| run.offset.get() <= offset);
     let run = runs.get(behind.checked_sub(1)?)?;
-    let (from, lower) = match run.place() {
+    let (from, lower, is_own) = match run.place() {
         Place::Own(from, _) => {
             let within = offset.checked_sub(run.offset.get())?;
-            (from.checked_add(within)?, 0)
+            (from.checked_add(within)?, 0, true)
         }
-        Place::Before(next, lower) => (next, lower),
+        Place::Before(next, lower) => (next, lower, false),
         Place::Nowhere => return None,
     };
-    Some(Origin { from, lower })
+    Some(Origin {
+        from,
+        lower,
+        is_own,
+    })
 }
 
 /// Where in the trampolines the module's instruction is executed that is `from` bytes behind its first region's start; `None`
