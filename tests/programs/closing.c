@@ -65,6 +65,14 @@ static unsigned long work(unsigned seed) {
   return sum + met;
 }
 
+static int *volatile nowhere;
+
+/* Ended by a fault, of which the system would not be asked anything in there. */
+static int faults(void) {
+  say("closed", !prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT));
+  return *nowhere;
+}
+
 static int alone(void) {
   say("closed", !prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT));
   say("work", work(3));
@@ -177,6 +185,7 @@ int main(int count, char **arguments) {
   calls = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   const char *what = count > 1 ? arguments[1] : "";
   if (!strcmp(what, "alone")) return alone();
+  if (!strcmp(what, "faults")) return faults();
   if (!strcmp(what, "at_length")) return at_length();
   if (!strcmp(what, "threads")) return threads();
   if (!strcmp(what, "forks")) return forks();

@@ -1,10 +1,12 @@
 //! Programs that close a sandbox around themselves (seccomp) which ends whoever asks the system for more than they need. They do
 //! under observation what they do alone, and what they do in there is observed.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::complete;
@@ -88,6 +90,34 @@ fn who_closes_a_sandbox_that_ends_others_is_not_ended_by_us() {
         for way in ways {
             folder.does_the_same(way, scenario);
         }
+    }
+}
+
+/// A fault in there ends the program as alone.
+#[test]
+fn faults_in_a_sandbox_end_the_program_as_without_us() {
+    let folder = Folder::new();
+    let expected = run(Command::new("env"), "faults");
+    assert_eq!(expected.status.signal(), Some(Signal::SIGSEGV as i32));
+    let ways: [&[&str]; 6] = [
+        &["cover", "--disposal", "none"],
+        &["count"],
+        &["paths"],
+        &["chains"],
+        &["predicates"],
+        &["trace"],
+    ];
+    for way in ways {
+        let mut command = folder.tomo(way);
+        command.args(["-o", "faults", "--"]);
+        let got = run(command, "faults");
+        let code = 128 + Signal::SIGSEGV as i32;
+        assert_eq!(
+            got.status.code(),
+            Some(code),
+            "{way:?}: {}",
+            text(&got.stderr)
+        );
     }
 }
 

@@ -10,7 +10,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::loader::weak;
-use crate::{chains, forked, reserved, system, tracks, trap};
+use crate::{chains, fatal, forked, reserved, system, tracks, trap};
 
 /// How many sandboxes the program has closed by itself, or is about to.
 static CLOSED: AtomicU32 = AtomicU32::new(0);
@@ -38,7 +38,9 @@ pub(crate) fn controlling<R: PartialEq + From<i8>>(option: c_int, make: impl FnO
     let result = make();
     if result == R::from(-1) {
         // Who only asks whether there are sandboxes is in none.
-        CLOSED.fetch_sub(1, Ordering::Relaxed);
+        if CLOSED.fetch_sub(1, Ordering::Relaxed) == 1 {
+            fatal::stay_open();
+        }
     }
     result
 }
@@ -49,6 +51,7 @@ fn prepare() {
     reserved::before_closing();
     tracks::before_closing();
     chains::before_closing();
+    fatal::before_closing();
 }
 
 /// Finds out where threads' numbers are (glibc, `nptl/descr.h`, `struct pthread`; musl, `src/internal/pthread_impl.h`): there is

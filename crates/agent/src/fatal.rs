@@ -19,9 +19,11 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use tomo_wire::PAGE;
 use tomo_wire::crash::SIGNALS;
 
+use crate::closed;
 use crate::crash::{self, Info};
 use crate::cuts;
 use crate::emulator;
+use crate::handlers;
 use crate::loader::weak;
 use crate::origins;
 use crate::system::{self, Action, Protection, Stack};
@@ -64,7 +66,34 @@ fn number_of(signal: c_int) -> Option<usize> {
 
 /// Whether the signal is stood before where the program has no handler: threads that get it are kept, or are where nobody would look.
 pub(crate) fn is_ours(signal: c_int) -> bool {
-    number_of(signal).is_some() || cuts::FAULTS.contains(&signal) && origins::are_told()
+    number_of(signal).is_some() || is_shown(signal)
+}
+
+/// Whether only what is ended by it is shown its own place. In a sandbox that the program has closed the system could not be asked to end
+/// it then.
+fn is_shown(signal: c_int) -> bool {
+    cuts::FAULTS.contains(&signal) && origins::are_told() && !closed::is_closed()
+}
+
+/// The program is about to close a sandbox.
+pub(crate) fn before_closing() {
+    for signal in cuts::FAULTS {
+        if number_of(signal).is_none()
+            && let Ok(now) = system::action_of(signal)
+            && is_by_default(now.handler)
+        {
+            let theirs = handlers::theirs(signal, now);
+            // SAFETY: the default action is no function.
+            let _ = unsafe { system::set_action(signal, &theirs) };
+        }
+    }
+}
+
+/// It has not closed it.
+pub(crate) fn stay_open() {
+    if origins::are_told() {
+        handlers::stand_before_all();
+    }
 }
 
 /// Whether the program has Go's runtime in it: by the function through which C code gets into Go, which such programs export.

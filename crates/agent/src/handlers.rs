@@ -12,6 +12,7 @@ use core::arch::naked_asm;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crate::closed;
 use crate::crash::Info;
 use crate::fatal;
 use crate::forked;
@@ -99,12 +100,14 @@ pub(crate) fn change(signal: c_int, sets: bool, real: impl FnOnce() -> bool) -> 
         real();
         return Some(before);
     }
-    // But for SIGTRAP, which may be met.
-    let mask = system::change_mask(How::Block, !SIGTRAP_BIT);
+    // But for SIGTRAP, which may be met. In a sandbox that the program has closed it is not asked for more than it asks for itself.
+    let mask = (!closed::is_closed()).then(|| system::change_mask(How::Block, !SIGTRAP_BIT));
     if real() {
         stand_before(signal, wanted);
     }
-    system::change_mask(How::Set, mask);
+    if let Some(mask) = mask {
+        system::change_mask(How::Set, mask);
+    }
     Some(before)
 }
 

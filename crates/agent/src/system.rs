@@ -639,6 +639,13 @@ pub(crate) fn send_again(signal: c_int, info: *const c_void) -> bool {
     sent.is_ok() || unsafe { call(SEND_TO_THREAD, [process, thread, signal, 0, 0, 0]) }.is_ok()
 }
 
+/// Ends the process.
+pub(crate) fn exit(code: c_int) {
+    const EXIT_GROUP: usize = 231;
+    // SAFETY: nothing of it is there afterwards.
+    let _ = unsafe { call(EXIT_GROUP, [code as usize, 0, 0, 0, 0, 0]) };
+}
+
 /// Lets so many nanoseconds, less than a second, pass.
 pub(crate) fn pause(nanoseconds: u64) {
     let time = [0_u64, nanoseconds];

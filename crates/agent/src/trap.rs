@@ -457,9 +457,12 @@ pub(crate) unsafe fn end(signal: c_int, info: *const Info, context: *mut u8) {
         mask: 0,
     };
     system::change_mask(How::Block, 1 << (signal - 1));
-    // SAFETY: the default action is no function. Where the signal cannot be sent, what got it is done once more.
+    // SAFETY: the default action is no function. Where the signal cannot be sent, what got it is done once more; that it ends the program
+    // then hangs on the action, which a sandbox may not let be changed.
     unsafe {
-        let _ = system::set_action(signal, &default);
+        if system::set_action(signal, &default).is_err() {
+            system::exit(128 + signal);
+        }
         if !system::send_again(signal, info.cast()) {
             origins::forget(context);
         }

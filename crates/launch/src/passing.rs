@@ -2,7 +2,8 @@
 //! calls alone. No thread waits for them, and waiting for a program is but waiting for a program.
 //!
 //! Signals that whoever started this process wanted ignored are ignored by the program as long as it does not say otherwise. Once no
-//! program is left everything is as it was.
+//! program is left everything is as it was, but that a signal which was passed on does not end this process when the same sender sends it
+//! once more: `timeout` sends one to its child, and then to its group, and this process may have something to write by then.
 //!
 //! What a program sends to its group, or to its parent, comes to this process, too, and is not passed on: it was not meant
 //! for who sent it, and the group has it already. Without us its parent would have been ours; so that gets what comes from
@@ -77,6 +78,9 @@ static PLACES: [Place; MOST] = [const {
     }
 }; MOST];
 
+/// Who has sent a signal that was passed on last, by its number; 0 where that was no process.
+static SENDERS: [AtomicI32; 65] = [const { AtomicI32::new(0) }; 65];
+
 /// The process that passes on, and what it was to ignore, bit by bit.
 static OURS: AtomicI32 = AtomicI32::new(0);
 static IGNORED: AtomicU64 = AtomicU64::new(0);
@@ -119,9 +123,12 @@ impl Passing {
                 Err(_) => &OF_JOBS,
             };
             let signals = PASSED_ON.into_iter().flatten().chain(of_jobs);
-            let installed =
-                signals.filter_map(|signal| Some((*signal, handle_always(*signal, pass_on)?)));
-            before.actions = installed.collect();
+            for signal in signals {
+                let is_known = before.actions.iter().any(|(known, _)| known == signal);
+                if !is_known && let Some(action) = handle_always(*signal, pass_on) {
+                    before.actions.push((*signal, action));
+                }
+            }
             let ignored = before.actions.iter();
             let ignored = ignored.filter(|(_, action)| action.sa_sigaction == libc::SIG_IGN);
             let ignored = ignored.fold(0, |bits, (signal, _)| bits | bit(*signal));
@@ -170,9 +177,16 @@ impl Drop for Passing {
         PLACES[self.0].process.store(NONE, Ordering::SeqCst);
         before.programs -= 1;
         if before.programs == 0 {
-            let actions = std::mem::take(&mut before.actions);
-            actions.iter().for_each(|(signal, action)| {
-                set(*signal, action);
+            let was_sent = |signal: c_int| {
+                let sender = SENDERS.get(signal as usize);
+                sender.is_some_and(|sender| sender.load(Ordering::SeqCst) != 0)
+            };
+            before.actions.retain(|(signal, action)| {
+                let stays = was_sent(*signal);
+                if !stays {
+                    set(*signal, action);
+                }
+                stays
             });
         }
     }
@@ -274,13 +288,36 @@ pub(crate) extern "C" fn pass_on(signal: c_int, info: *mut siginfo_t, _: *mut c_
     }
     // SAFETY: the kernel hands handlers of this kind what it knows of the signal.
     let info = unsafe { &*info };
+    let is_none = |place: &Place| place.process.load(Ordering::SeqCst) == NONE;
+    if PLACES.iter().all(is_none) {
+        let sender = SENDERS.get(signal as usize);
+        let was = sender.map_or(0, |sender| sender.load(Ordering::SeqCst));
+        if was == 0 || sender_of(info) != was {
+            take_at_start(signal);
+        }
+        return;
+    }
     let interrupted = Errno::last_raw();
     match meant_for(info) {
-        Meant::Programs => PLACES.iter().for_each(|place| place.pass_on(signal, info)),
+        Meant::Programs => {
+            if let Some(sender) = SENDERS.get(signal as usize) {
+                sender.store(sender_of(info), Ordering::SeqCst);
+            }
+            PLACES.iter().for_each(|place| place.pass_on(signal, info));
+        }
         Meant::Above(process) => send_on(process, signal, info),
         Meant::Nobody => {}
     }
     Errno::set_raw(interrupted);
+}
+
+/// The process that has sent a signal; 0 if it is none.
+fn sender_of(info: &siginfo_t) -> i32 {
+    match info.si_code {
+        // SAFETY: a signal with this code has a sender.
+        libc::SI_USER => unsafe { info.si_pid() },
+        _ => 0,
+    }
 }
 
 /// Who has sent a signal, if it is a program that this process has started, or has come of one.

@@ -43,7 +43,11 @@ impl Taking {
         let path_packed = run.join(PACKED);
         let packed = File::create(&path_packed);
         let packed = open(path_packed.clone(), packed)?;
-        let packer = Packer::new(BufWriter::new(packed));
+        // What is taken first may be long in coming, and whoever is ended before that has a beginning all the same.
+        let packer = Packer::new(BufWriter::new(packed)).and_then(|mut packer| {
+            packer.flush()?;
+            Ok(packer)
+        });
         Ok(Self {
             run: run.into(),
             tracks: open(path, tracks)?,
