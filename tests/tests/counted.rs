@@ -362,6 +362,33 @@ fn counts_around_faults_are_exact() {
     }
 }
 
+/// A thread counts for itself from its first instruction on, be it a handler's.
+#[test]
+fn counts_of_handlers_in_new_threads_are_exact() {
+    let program = compiled("gcc", "awaited.c", &["-O1", "-pthread"]).expect("built");
+    let folder = tempfile::tempdir().expect("a folder");
+    for _ in 0..3 {
+        let output = folder.path().join("counts.json");
+        let mut command = Command::new(tomo::path().expect("tomo"));
+        command
+            .env("TOMO_CACHE_DIR", folder.path().join("cache"))
+            .current_dir(folder.path())
+            .args(["count", "--format", "json", "--to"])
+            .arg(&output)
+            .arg("--")
+            .arg(&program);
+        let said = complete(command, b"").expect("run").stdout;
+        let calls: u64 = String::from_utf8_lossy(&said)
+            .trim()
+            .parse()
+            .expect("calls");
+        let document = std::fs::read(&output).expect("counts");
+        let document: Document = serde_json::from_slice(&document).expect("a document");
+        assert_eq!(counts_of(&document, "handle").0, 40);
+        assert_eq!(counts_of(&document, "work").0, calls);
+    }
+}
+
 /// Where a handler sends threads into a block by no way that is known, nothing is claimed of the function, and that is said.
 #[test]
 fn a_function_into_which_handlers_send_threads_is_not_told_wrongly() {

@@ -18,7 +18,7 @@ use tomo_wire::crash::{
 
 use crate::listed::{Listed, headers_at};
 use crate::loader::{self, Module, Segment};
-use crate::system::{self, Access, How, Protection, Stack};
+use crate::system::{self, Access, FAULTS, How, Protection, Stack};
 use crate::{closed, door, late};
 
 /// Where the file is mapped; 0 where nothing is kept.
@@ -70,9 +70,6 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
 pub(crate) fn is_kept() -> bool {
     PLACE.load(Ordering::Acquire) != 0
 }
-
-/// Signals that a thread's own instructions raise: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV. Blocked, they would end it.
-const FAULTS: u64 = 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 10;
 
 /// How often others are given way to who write just now.
 const PATIENCE: u32 = 10_000;

@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 use tomo_wire::counting::{Contents, FORKS, LOST, MOST_SLABS, OWNERS, Slabs, USED};
 use tomo_wire::tracing::Origin;
 
-use crate::system::{self, Access, File, How, Protection, SIGTRAP_BIT};
+use crate::system::{self, Access, FAULTS, File, How, Protection, SIGTRAP_BIT};
 use crate::tables::tables;
 use crate::{ahead, chains, closed, door, reserved, shadow, tracks};
 
@@ -26,9 +26,9 @@ tables! {
     /// Where in memory this process has mapped each slab; 0 where it has not.
     static PLACES: [AtomicUsize; MOST_SLABS as usize] =
         [const { AtomicUsize::new(0) }; MOST_SLABS as usize];
-    /// What each new thread is to do: function and argument, by slab.
-    static STARTS: [[AtomicUsize; 2]; MOST_SLABS as usize] =
-        [const { [const { AtomicUsize::new(0) }; 2] }; MOST_SLABS as usize];
+    /// What each new thread is to do: function, argument, and the signals that it blocks, by slab.
+    static STARTS: [[AtomicUsize; 3]; MOST_SLABS as usize] =
+        [const { [const { AtomicUsize::new(0) }; 3] }; MOST_SLABS as usize];
 }
 /// The head of the file, mapped; 0 as long as nothing counts.
 static HEAD: AtomicUsize = AtomicUsize::new(0);
@@ -457,6 +457,11 @@ pub(crate) fn has_deaf_threads() -> bool {
     DEAF.load(Ordering::Relaxed)
 }
 
+/// Signals that are blocked where a thread starts: but for SIGKILL, SIGSTOP and the C library's own, all that others send.
+const ASYNCHRONOUS: u64 = !(FAULTS | 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32);
+/// In place of a mask: no signal was blocked.
+const OPEN: u64 = u64::MAX;
+
 /// Creates a thread that has a slab of its own. `real` is the C library's `pthread_create`, given function and
 /// argument.
 pub(crate) fn create(
@@ -473,14 +478,23 @@ pub(crate) fn create(
         return real(start, argument);
     }
     let taken = take(SOON).and_then(|(slab, _)| Some((slab, STARTS.get(slab as usize)?)));
-    let Some((slab, [function, first])) = taken else {
+    let Some((slab, [function, first, mask])) = taken else {
         lose();
         return unnoted(|| real(start, argument));
     };
     function.store(start, Ordering::Relaxed);
+    // Until then its base points where that of its creator does, and handlers would count there, without a lock.
+    let before = match closed::is_closed() {
+        true => OPEN,
+        false => system::change_mask(How::Block, !FAULTS),
+    };
+    mask.store(before as usize, Ordering::Relaxed);
     first.store(argument as usize, Ordering::Release);
     let begins = thread_begins as *const () as usize;
     let result = real(begins, slab as usize as *mut c_void);
+    if before != OPEN {
+        system::change_mask(How::Set, before);
+    }
     if result != 0
         && let Some(owner) = owner(slab)
     {
@@ -531,8 +545,9 @@ struct Begin {
 
 /// Takes possession of the slab; gives what the thread is to do.
 extern "C" fn possess(given: usize) -> Begin {
-    let [function, first] = STARTS.get(given).unwrap_or(&STARTS[0]);
+    let [function, first, mask] = STARTS.get(given).unwrap_or(&STARTS[0]);
     let argument = first.load(Ordering::Acquire);
+    let mask = mask.load(Ordering::Relaxed) as u64;
     let function = function.load(Ordering::Relaxed);
     let slab = match closed::is_closed() {
         true => reserved::inherited(given as u32) as usize,
@@ -548,6 +563,13 @@ extern "C" fn possess(given: usize) -> Begin {
     reserved::note(slab as u32);
     if tracks::are_kept() {
         tracks::begin(place, None);
+    }
+    if mask != OPEN {
+        let inherited = system::change_mask(How::Set, mask);
+        // Its attributes may have named other ones (`pthread_attr_setsigmask_np`).
+        if inherited & ASYNCHRONOUS != ASYNCHRONOUS {
+            system::change_mask(How::Set, inherited);
+        }
     }
     Begin { function, argument }
 }

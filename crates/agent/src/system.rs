@@ -448,6 +448,8 @@ pub(crate) struct Action {
 pub(crate) const SIGTRAP: c_int = 5;
 /// Bit of SIGTRAP in a kernel's signal mask.
 pub(crate) const SIGTRAP_BIT: u64 = 1 << (SIGTRAP - 1);
+/// Signals that a thread's own instructions raise, as a mask: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV. Blocked, they would end it.
+pub(crate) const FAULTS: u64 = 1 << 3 | SIGTRAP_BIT | 1 << 6 | 1 << 7 | 1 << 10;
 
 /// Sets the disposition of a signal.
 ///

@@ -23,8 +23,8 @@ use crate::session::{NOT_LOADED, failing, share, started_without, why};
 ///
 /// The program starts at once, with what was prepared in an earlier run; the first run only prepares
 /// (see --wait). What it hits is reported while it runs and at its end, and what others have
-/// seen is no longer instrumented here either, at once. Nothing is sent but which probes were hit, for how long
-/// the program ran, and how it ended.
+/// seen is no longer instrumented here either, at once. What is sent is numbers: which probes were hit, and
+/// how often where they count, for how long the program ran, how it ended, and where it crashed; PRIVACY.md has the whole list.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct Arguments {

@@ -84,7 +84,7 @@ Example, on one machine:
   export TOMO_TOKEN_FILE=tomo-collector/admin.token
   tomo campaign new --name try --probes 100 ./prog
   tomo campaign token CAMPAIGN > instance.token
-  tomo run --token-file instance.token -- ./prog its arguments
+  tomo run --token-file instance.token --wait 10 -- ./prog its arguments
   tomo fleet report CAMPAIGN
 
 Exit code: 0 once it was told to end, 2 where it cannot serve.";
