@@ -116,6 +116,21 @@ fn check(program: &Path, way: &str, signal: i32, first: &[(&str, &str)]) {
     }
 }
 
+/// A program that another one executes is told by its own name.
+#[test]
+fn who_is_executed_is_told_by_its_own_name() {
+    let program = built().next().expect("a program");
+    let shell = Path::new("/bin/sh");
+    let script = format!("{} null; exit 5", program.display());
+    let seen = watched(shell, &["-c", &script]);
+    assert_eq!(seen.output.status.code(), Some(5));
+    let [crash] = &seen.crashes[..] else {
+        panic!("{:#?}", seen.crashes);
+    };
+    let found = own(crash, &program);
+    assert!(found.iter().any(|(name, _)| name == "main"), "{crash:#}");
+}
+
 #[test]
 fn faults_are_told_with_their_lines() {
     for program in built() {

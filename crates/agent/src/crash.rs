@@ -19,7 +19,7 @@ use tomo_wire::crash::{
 use crate::listed::{Listed, headers_at};
 use crate::loader::{self, Module, Segment};
 use crate::system::{self, Access, FAULTS, How, Protection, Stack};
-use crate::{closed, door, late};
+use crate::{closed, door, late, maps};
 
 /// Where the file is mapped; 0 where nothing is kept.
 static PLACE: AtomicUsize = AtomicUsize::new(0);
@@ -56,6 +56,10 @@ pub(crate) fn begin(path: &CStr) -> Option<()> {
             let (headers, count) = module.headers();
             for (word, value) in PROGRAM.iter().zip([module.bias, headers, count]) {
                 word.store(value, Ordering::Relaxed);
+            }
+            if let Some(code) = module.executable().next() {
+                // The loader names it by nothing, and it need not be the one that was started first.
+                maps::find_program(module.bias.wrapping_add(code.address as usize));
             }
         }
         if let Some(told) = module.told(late::DEBUG).filter(|told| *told != 0) {
@@ -299,7 +303,8 @@ fn described(listed: &Listed) -> Option<Loaded> {
     if let Some(id) = module.build_id().filter(|_| can_be_named) {
         loaded.set_id(id);
     }
-    set_path(&mut loaded, listed.path);
+    let known = maps::program().filter(|_| listed.bias == bias);
+    set_path(&mut loaded, known.map_or(listed.path, CStr::as_ptr));
     Some(loaded)
 }
 

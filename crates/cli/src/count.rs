@@ -80,8 +80,9 @@ Counts are exact where functions are left by returns, exceptions, longjmp,
 exit, or a fault, whether a handler of that leaves them or it ends the program.
 A function that another signal takes out of the middle of a block, by a handler
 that jumps away or by ending the program there, is counted as if that block had
-been left as usual: what is inferred around it may be off by one each time. So is
-what a fault ends that is ignored or blocked, or that finds no stack left.
+been left as usual: what is inferred around it may be off by one each time. So
+it is where a fault ends the program that is ignored or blocked, or finds no
+stack.
 
 Exit code: the program's own; 128 and its number where a signal ended it; 2
 where it cannot be counted at all, 127 where it is not found.";

@@ -273,8 +273,11 @@ impl Show {
         if self.format != Format::Html {
             self.show(&picture)?;
         }
-        if let Some(index) = index.filter(|_| self.open) {
-            open(&index)?;
+        if let Some(index) = index.filter(|_| self.open)
+            && let Err(error) = open(&index)
+        {
+            // What was asked for is there, and the rest is still to be said.
+            say!("tomo: {error:#}");
         }
         let verdict = self.verdict(&picture);
         Ok(match gatherer.fails() {
