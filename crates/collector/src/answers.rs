@@ -52,8 +52,13 @@ fn counts(state: &State) -> BTreeMap<u32, u64> {
     counts
 }
 
-/// What all instances saw together. O(hits of all instances + units of all variants).
-pub(crate) fn profile(campaign: &Campaign, state: &State) -> Profile {
+/// What all instances saw together; `searched` are the variants that came and went, of a search.
+/// O(hits of all instances + units of all variants), of a search units of all instances' variants.
+pub(crate) fn profile(
+    campaign: &Campaign,
+    state: &State,
+    searched: Option<&BTreeMap<u32, Units>>,
+) -> Profile {
     let seen = seen(state);
     let (watched, counts) = (watched(state), counts(state));
     // Sums stay at the largest number.
@@ -65,7 +70,10 @@ pub(crate) fn profile(campaign: &Campaign, state: &State) -> Profile {
         totals: all_runs(state),
         variants: by_variant(state, &watched),
         chains: chains::of(state),
-        unseen: unseen(campaign, &seen, &watched),
+        unseen: match searched {
+            Some(variants) => unseen(&seen, watch_of_search(campaign.units, state, variants)),
+            None => unseen(&seen, watch_of(campaign, &watched)),
+        },
         seen: seen
             .into_iter()
             .map(|(unit, (first, instances))| Seen {
@@ -116,13 +124,9 @@ fn by_variant(state: &State, watched: &BTreeMap<u32, Watch>) -> Vec<VariantTotal
     instances.into_iter().map(row).collect()
 }
 
-/// The units that were not seen, those that were watched equally together; those that were watched
-/// for longest come first. An instance has one variant for good, so that instances add up over variants.
-fn unseen(
-    campaign: &Campaign,
-    seen: &BTreeMap<u32, (i64, u32)>,
-    watched: &BTreeMap<u32, Watch>,
-) -> Vec<Unseen> {
+/// Per unit, for how long it was watched, and by how many instances. An instance has one variant for good, so that instances add up
+/// over variants.
+fn watch_of(campaign: &Campaign, watched: &BTreeMap<u32, Watch>) -> Vec<(u64, u64)> {
     let mut watch = vec![(0_u64, 0_u64); campaign.units as usize];
     for (number, variant) in (0..).zip(&campaign.variants) {
         let Some(of) = watched.get(&number) else {
@@ -135,6 +139,37 @@ fn unseen(
             }
         }
     }
+    watch
+}
+
+/// The same of a search, in which an instance has one variant after the other.
+pub(crate) fn watch_of_search(
+    units: u32,
+    state: &State,
+    variants: &BTreeMap<u32, Units>,
+) -> Vec<(u64, u64)> {
+    let mut watch = vec![(0_u64, 0_u64); units as usize];
+    for (_, instance) in state.instances() {
+        let mut own: BTreeMap<u32, u64> = BTreeMap::new();
+        let runs = instance.runs.by_variant().into_iter();
+        for (variant, sums) in runs.filter(|(_, sums)| sums.unobserved < sums.runs) {
+            for unit in variants.get(&variant).into_iter().flat_map(Units::iter) {
+                let duration = own.entry(unit).or_default();
+                *duration = duration.saturating_add(sums.duration);
+            }
+        }
+        for (unit, watched) in own {
+            if let Some((duration, instances)) = watch.get_mut(unit as usize) {
+                *duration = duration.saturating_add(watched);
+                *instances += 1;
+            }
+        }
+    }
+    watch
+}
+
+/// The units that were not seen, those that were watched equally together; those that were watched for longest come first.
+fn unseen(seen: &BTreeMap<u32, (i64, u32)>, watch: Vec<(u64, u64)>) -> Vec<Unseen> {
     let mut groups: BTreeMap<(u64, u64), Vec<u32>> = BTreeMap::new();
     for (unit, watch) in (0..).zip(watch) {
         if !seen.contains_key(&unit) {

@@ -187,6 +187,16 @@ impl Hunt {
         parts.get((variant & 0xff) as usize)
     }
 
+    /// All variants, by their numbers.
+    pub(crate) fn variants(&self) -> BTreeMap<u32, Units> {
+        let editions = (0..).zip(&self.editions);
+        let parts = editions.flat_map(|(edition, parts)| {
+            let numbered = (0..).zip(parts);
+            numbered.map(move |(part, units)| (variant(edition, part), units.clone()))
+        });
+        parts.collect()
+    }
+
     /// How many units have been in some variant.
     pub(crate) fn carried(&self) -> u32 {
         let variants = self.editions.iter().flatten();

@@ -386,8 +386,9 @@ pub(super) async fn profile(
     Named(id): Named<CampaignId>,
 ) -> Answered<Profile> {
     let id = who.reads(id)?;
-    derived(&collector, id, |campaign, state, _| {
-        answers::profile(campaign, state)
+    let searched = collector.observed(id)?.hunt().map(|hunt| hunt.variants());
+    derived(&collector, id, move |campaign, state, _| {
+        answers::profile(campaign, state, searched.as_ref())
     })
     .await
 }

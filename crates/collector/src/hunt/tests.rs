@@ -166,6 +166,27 @@ impl Fleet {
     }
 }
 
+/// Who carried a unit has watched it, in whichever edition that was, once.
+#[test]
+fn what_a_search_carried_was_watched() {
+    let mut fleet = Fleet::new(&spec(), Bound::None);
+    let mut carried = std::collections::BTreeSet::new();
+    for _ in 0..6 {
+        let variant = fleet.hunt.variant_of([1; 16]);
+        carried.extend(fleet.hunt.units(variant).expect("a variant").iter());
+        fleet.round(3);
+        fleet.decide();
+    }
+    assert!(fleet.hunt.edition() > 0, "there was a second one");
+    let variants = fleet.hunt.variants();
+    let watch = crate::answers::watch_of_search(6, &fleet.state, &variants);
+    assert!(!carried.is_empty());
+    for (unit, (_, instances)) in (0..).zip(watch) {
+        let expected = if carried.contains(&unit) { 3 } else { 0 };
+        assert_eq!(instances, expected, "{unit}");
+    }
+}
+
 #[test]
 fn what_fails_is_found_step_by_step() {
     let mut fleet = Fleet::new(&spec(), Bound::None);
