@@ -142,6 +142,25 @@ fn nothing_is_told_behind_the_end_of_the_program() {
     }
 }
 
+/// What a handler has interrupted goes on, however the handler returns.
+#[test]
+fn what_a_handler_has_interrupted_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (compiler, level) in [("gcc", "-O0"), ("gcc", "-O2"), ("clang-19", "-O2")] {
+        let flags = [level, "-Wno-cast-function-type"];
+        let program = compiled(compiler, "resumed.c", &flags).expect("built");
+        for options in [&[][..], &["--collect", "breakpoint"]] {
+            let trace = traced(&program, &[], b"", options, folder.path());
+            let trace = read(&trace, folder.path());
+            let (_, ended) = blocks(&trace);
+            let name = format!("{compiler} {level} {options:?}: {ended:?}");
+            assert_eq!(ended.divergence, None, "{name}");
+            let counts = ["passes", "calls", "leaf"].map(|name| entered(&trace, name));
+            assert_eq!(counts, [8, 8, 40], "{name}");
+        }
+    }
+}
+
 /// Branches lead into endless loops, where nothing is called and nothing can end; whether they were taken is told.
 #[test]
 fn branches_into_endless_loops_are_told() {

@@ -278,8 +278,14 @@ impl<S: Sink> Walk<'_, '_, S> {
             }
             None if flags & block::RETURNS != 0 => self.leave(),
             None if flags & block::LEAVES != 0 => self.leave_away(),
-            // Nothing follows: an instruction that ends the program.
-            None => self.come_to_end(),
+            // Nothing follows an instruction that ends the program, but what a handler does.
+            None => match self.lanes.iter().position(|lane| lane.peek().is_some()) {
+                Some(run) => {
+                    let handler = self.interruption(Resume::Choose(block));
+                    handler.unwrap_or_else(|| self.differs(run))
+                }
+                None => self.come_to_end(),
+            },
         }
     }
 
@@ -575,7 +581,7 @@ impl<S: Sink> Walk<'_, '_, S> {
             };
         };
         let Event::Arrival { block, stack } = event else {
-            return self.differs(0);
+            return self.back_from_handler();
         };
         let flags = self.atlas.block(block).flags.get();
         if let Some(depth) = self.returns_to(block) {
@@ -601,6 +607,15 @@ impl<S: Sink> Walk<'_, '_, S> {
         }
         self.take(block, stack);
         Next::Block(block)
+    }
+
+    /// What is witnessed next is not come to by its address: a handler has returned, by way of code that is not traced.
+    fn back_from_handler(&mut self) -> Next {
+        let [.., Frame::Interrupted(resume), Frame::Outside] = self.stack[..] else {
+            return self.differs(0);
+        };
+        self.unwind(self.stack.len() - 2);
+        Next::Resume(resume)
     }
 
     fn depth(&self) -> u32 {
