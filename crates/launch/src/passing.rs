@@ -482,7 +482,7 @@ mod tests {
 
     #[test]
     fn what_comes_before_the_program_reaches_it_and_all_is_put_back() {
-        let before = action(libc::SIGUSR1);
+        let before = [libc::SIGUSR1, libc::SIGTERM].map(action);
         let passing = Passing::prepare().expect("room");
         let other = Passing::prepare().expect("room");
         assert_eq!(action(libc::SIGUSR1), pass_on as *const () as usize);
@@ -497,6 +497,21 @@ mod tests {
         drop(passing);
         assert_eq!(action(libc::SIGUSR1), pass_on as *const () as usize);
         drop(other);
-        assert_eq!(action(libc::SIGUSR1), before);
+        assert_eq!(action(libc::SIGTERM), before[1]);
+        // Once more from the same sender it would have reached the program, and does not end who may have something to write.
+        nix::sys::signal::kill(Pid::this(), Signal::SIGUSR1).expect("sent");
+        assert_eq!(action(libc::SIGUSR1), pass_on as *const () as usize);
+        let again = Passing::prepare().expect("room");
+        let known = super::before()
+            .actions
+            .iter()
+            .find(|(signal, _)| *signal == libc::SIGUSR1)
+            .map(|(_, action)| action.sa_sigaction);
+        assert_eq!(
+            known,
+            Some(before[0]),
+            "it is known what was done with it before"
+        );
+        drop(again);
     }
 }
