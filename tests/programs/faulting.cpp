@@ -153,11 +153,43 @@ static void as_set() {
     }
 }
 
-int main() {
+// Two signals are let in at once, and the handler that runs first throws.
+struct Left {};
+static volatile int began;
+static void first(int) { if (!began++) throw Left(); }
+static void second(int) { if (!began++) throw Left(); }
+APART static void lets_in() {
+    sigset_t none;
+    raise(SIGUSR1), raise(SIGUSR2);
+    sigemptyset(&none);
+    sigsuspend(&none);
+}
+static void at_once() {
+    struct sigaction action = {};
+    sigset_t both;
+    action.sa_flags = SA_NODEFER;
+    action.sa_handler = first;
+    sigaction(SIGUSR1, &action, nullptr);
+    action.sa_handler = second;
+    sigaction(SIGUSR2, &action, nullptr);
+    sigemptyset(&both), sigaddset(&both, SIGUSR1), sigaddset(&both, SIGUSR2);
+    int caught = 0;
+    for (int i = 0; i < 5; i++) {
+        began = 0;
+        sigprocmask(SIG_BLOCK, &both, nullptr);
+        try { lets_in(); } catch (Left) { caught++; }
+    }
+    sigprocmask(SIG_UNBLOCK, &both, nullptr);
+    printf("at once: %d\n", caught);
+}
+
+int main(int argc, char **) {
     as_exceptions();
     as_names();
     as_places();
     as_memory();
     as_set();
+    // Not for who lets it go on instruction by instruction.
+    if (argc > 1) at_once();
     return 0;
 }

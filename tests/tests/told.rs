@@ -138,14 +138,14 @@ fn who_handles_faults_by_their_places_does_so() {
     for (compiler, level) in [("g++", "-O0"), ("g++", "-O2")] {
         let flags = [&flags[..], &[level]].concat();
         let program = compiled(compiler, "faulting.cpp", &flags).expect("built");
-        let plain = Command::new(&program).output().expect("run");
+        let plain = Command::new(&program).arg("all").output().expect("run");
         let said = String::from_utf8_lossy(&plain.stdout).into_owned();
         assert!(
-            plain.status.success() && said.contains("inner outer"),
+            plain.status.success() && said.contains("inner outer") && said.contains("at once: 5"),
             "{level}: {plain:?}"
         );
         for (way, _) in WAYS {
-            let output = observed(&folder, way, &program, &[]);
+            let output = observed(&folder, way, &program, &[Path::new("all")]);
             let seen = String::from_utf8_lossy(&output.stdout);
             let errors = String::from_utf8_lossy(&output.stderr);
             assert!(seen.starts_with(&said), "{level}, {way:?}: {seen}{errors}");

@@ -154,7 +154,7 @@ fn own_slot() -> Option<*mut u8> {
 }
 
 /// Where registers are in a `ucontext_t`, in bytes.
-const REGISTERS: usize = 40;
+pub(crate) const REGISTERS: usize = 40;
 
 /// Fills a slot.
 ///

@@ -12,13 +12,15 @@ use core::arch::naked_asm;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use tomo_wire::crash::register;
+
 use crate::closed;
-use crate::crash::Info;
+use crate::crash::{Info, REGISTERS};
 use crate::fatal;
 use crate::forked;
 use crate::origins;
 use crate::signals;
-use crate::system::{self, Action, How, SIGTRAP, SIGTRAP_BIT};
+use crate::system::{self, Action, FAULTS, How, SIGTRAP};
 use crate::tables::tables;
 use crate::trap::{DEFAULT, IGNORE, ON_STACK, RESET, RESTORER, WITH_INFO};
 
@@ -92,7 +94,8 @@ pub(crate) fn is_ours(signal: c_int) -> bool {
 }
 
 /// The disposition of a signal is asked for or changed by `real`, which gives whether that went well; afterwards the
-/// handler there is ours again. No handler comes in between, which may change it, too. Of a child of `vfork`, which has dispositions of its own and no memory, nothing is kept.
+/// handler there is ours again. No handler comes in between, which may change it, too. Of a child of `vfork`, which has
+/// dispositions of its own and no memory, nothing is kept.
 pub(crate) fn change(signal: c_int, sets: bool, real: impl FnOnce() -> bool) -> Option<Told> {
     let wanted = wanted(signal)?;
     let before = Told::of(wanted);
@@ -100,8 +103,8 @@ pub(crate) fn change(signal: c_int, sets: bool, real: impl FnOnce() -> bool) -> 
         real();
         return Some(before);
     }
-    // But for SIGTRAP, which may be met. In a sandbox that the program has closed it is not asked for more than it asks for itself.
-    let mask = (!closed::is_closed()).then(|| system::change_mask(How::Block, !SIGTRAP_BIT));
+    // In a sandbox that the program has closed the system is asked for no more than it asks for itself.
+    let mask = (!closed::is_closed()).then(|| system::change_mask(How::Block, !FAULTS));
     if real() {
         stand_before(signal, wanted);
     }
@@ -166,13 +169,14 @@ fn stand_before(signal: c_int, wanted: &Wanted) {
 
 /// Called by the kernel in place of the program's handler: goes on there with everything as it was.
 // SAFETY: entered as a function; the three arguments are saved around the call, at which the stack is aligned, and
-// nothing is left on it when the handler is jumped to.
+// nothing is left on it when the handler is jumped to. `note` gets where the address is to which the handler returns, too.
 #[unsafe(naked)]
 unsafe extern "C" fn before_theirs() {
     naked_asm!(
         "push rdi",
         "push rsi",
         "push rdx",
+        "lea rcx, [rsp + 24]",
         "call {note}",
         "pop rdx",
         "pop rsi",
@@ -182,14 +186,39 @@ unsafe extern "C" fn before_theirs() {
     )
 }
 
+/// Of signals that are let in at once the kernel has each interrupt the handler of the one before in front of its first instruction. That
+/// one begins now, so that who looks for callers finds the program's.
+///
+/// # Safety
+/// The context is the kernel's.
+unsafe fn begin_interrupted(context: *mut u8) {
+    let register = |number| context.wrapping_add(REGISTERS + 8 * number).cast::<usize>();
+    // SAFETY: the caller's; before its first instruction what was handed to it is in registers.
+    unsafe {
+        if *register(register::RIP) == before_theirs as *const () as usize {
+            let [signal, info, interrupted, back] =
+                [register::RDI, register::RSI, register::RDX, register::RSP]
+                    .map(|it| *register(it));
+            let handler = note(signal as c_int, info as _, interrupted as _, back as _);
+            *register(register::RIP) = handler;
+        }
+    }
+}
+
 /// Does what is ours to do, and gives the program's handler.
 ///
 /// # Safety
-/// `info` and `context` are what the kernel hands to a handler that asked for them.
-unsafe extern "C" fn note(signal: c_int, info: *mut Info, context: *mut u8) -> usize {
+/// `info` and `context` are what the kernel hands to a handler that asked for them, `back` is where its stack begins.
+unsafe extern "C" fn note(
+    signal: c_int,
+    info: *mut Info,
+    context: *mut u8,
+    back: *mut usize,
+) -> usize {
     // SAFETY: the caller's. What is kept is what the handler is told.
     unsafe {
-        origins::begin(info, context);
+        begin_interrupted(context);
+        origins::begin(info, context, back);
         fatal::caught(signal, info, context);
     }
     // It was stored before the kernel was told of ours.

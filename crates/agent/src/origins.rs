@@ -98,14 +98,15 @@ pub(crate) fn way_back() -> usize {
 /// A handler begins: `context` is given the program's own place, and the handler returns by [`way_back`], whatever the kernel was told.
 ///
 /// # Safety
-/// `info` and `context` are what the kernel hands to it.
-pub(crate) unsafe fn begin(info: *mut Info, context: *mut u8) {
-    if !are_told() {
+/// `info` and `context` are what the kernel hands to it, and `back` is where its address of return is. The kernel puts that in front of the
+/// context: who calls the handler otherwise, as somebody who has handled the signal first, returns otherwise.
+pub(crate) unsafe fn begin(info: *mut Info, context: *mut u8, back: *mut usize) {
+    if !are_told() || back.wrapping_add(1).cast() != context {
         return;
     }
-    // SAFETY: the caller's; in front of the context the kernel puts the address to which a handler returns.
+    // SAFETY: the caller's.
     unsafe {
-        context.byte_sub(8).cast::<usize>().write(way_back());
+        back.write(way_back());
         cuts::take_out(info, context);
         show(info, context);
     }

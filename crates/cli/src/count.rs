@@ -44,8 +44,8 @@ pub(crate) struct Arguments {
     to: Option<PathBuf>,
 
     /// Choose counters by how often things ran in an earlier run, whose folder RUN is: then most stand
-    /// where little runs. By itself that is the newest run of the same build in DIR, or the one by which
-    /// that was weighed itself, so that images are made once; `none` goes by an estimate.
+    /// where little runs. Unless it is named that is the newest run of the same build in DIR, or the run
+    /// by which that one was weighed, so that images are made once; `none` goes by an estimate.
     #[arg(long, value_name = "RUN|none")]
     weights: Option<PathBuf>,
 

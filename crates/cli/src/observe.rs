@@ -22,10 +22,10 @@ pub(crate) struct What {
     #[arg(long, value_enum, default_value_t = LevelName::Block)]
     level: LevelName,
 
-    /// Where probes go: to all units, or only to those from which the others follow. Either way the
-    /// result is the same, but for blocks in which a child crashed, and where no probe may trap (static
-    /// programs, Go, the C library), which leaves fewer places to choose from; fewer probes cost less
-    /// where each counts.
+    /// Where probes go: to all units, or only to those from which the others follow, which costs less.
+    /// The result is the same, with two exceptions, where less is known: blocks in which a child
+    /// crashed; and programs in which no probe may trap (static ones, Go, the C library), since that
+    /// leaves fewer places to choose from.
     #[arg(long, value_enum, default_value_t = PlacementName::All)]
     placement: PlacementName,
 
@@ -45,9 +45,9 @@ pub(crate) struct What {
 /// Whose records there are.
 #[derive(Args)]
 pub(crate) struct Whose {
-    /// Whose record it is that a process adds to which the program forks, or which is started
-    /// armed in other ways: one that all share, or each its own, of what it does itself from its fork
-    /// on. `tomo report --processes` lists these. They cost each process a copy of the text.
+    /// Whether all processes of a run share one record, or each that is forked or executed has its own,
+    /// of what it does from then on. `tomo report --processes` lists these. They cost each process a
+    /// copy of the text.
     #[arg(long, value_enum, value_name = "RECORDS", default_value_t = ForksName::Shared)]
     fork: ForksName,
 }

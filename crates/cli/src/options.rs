@@ -14,7 +14,14 @@ pub(crate) fn with_options(given: Vec<OsString>, options: Option<&OsStr>) -> Vec
     let Some(options) = options.and_then(OsStr::to_str).filter(|_| applies) else {
         return given;
     };
-    let flags = options.split(':').filter(|option| !option.is_empty());
+    // What is woven ahead has no folder for records.
+    let is_ahead = given.get(1).is_some_and(|command| command == "env");
+    let is_meant = |option: &&str| {
+        let name = option.split('=').next().unwrap_or_default();
+        let has_place = name != "output" || !is_ahead;
+        !option.is_empty() && has_place
+    };
+    let flags = options.split(':').filter(is_meant);
     let flags = flags.map(|option| OsString::from(format!("--{option}")));
     let (command, rest) = given.split_at(2);
     command
@@ -69,6 +76,12 @@ mod tests {
         let options = "output=o:level=edge:";
         let expected = words("tomo cover --output=o --level=edge -o p -- x");
         assert_eq!(with("tomo cover -o p -- x", options), expected);
+        let ahead = words("tomo env --level=edge --pool p x");
+        assert_eq!(
+            with("tomo env --pool p x", options),
+            ahead,
+            "one variable for both"
+        );
         assert_eq!(with("tomo report o", options), words("tomo report o"));
         assert_eq!(with("tomo", options), words("tomo"));
         assert_eq!(

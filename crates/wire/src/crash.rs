@@ -96,6 +96,12 @@ pub mod state {
 pub mod register {
     /// Registers that are kept.
     pub const COUNT: usize = 17;
+    /// `rdi`.
+    pub const RDI: usize = 8;
+    /// `rsi`.
+    pub const RSI: usize = 9;
+    /// `rdx`.
+    pub const RDX: usize = 12;
     /// `rbp`.
     pub const RBP: usize = 10;
     /// `rsp`.
