@@ -102,12 +102,24 @@ impl Held<'_> {
         }
         assert_eq!(offset, end, "{}", self.name);
         assert_eq!(last, first + u64::from(reach), "{}: {from:#x}", self.name);
-        self.is_copied(last);
-        let behind = last + self.original(last).len() as u64;
-        if self.binary.code_at(Address(behind)).is_some() {
-            self.is_copied(behind);
-        }
         runs_on
+    }
+
+    /// Of some of the runs: where their last instruction and the one behind it are said to be executed, if they are elsewhere, they are.
+    fn are_copied(&self) {
+        /// All runs are looked at for each.
+        const SOME: usize = 1000;
+        let step = self.runs.len().div_ceil(SOME).max(1);
+        for run in self.runs.iter().step_by(step) {
+            if let Place::Own(at, reach) = run.place() {
+                let last = self.first + u64::from(at) + u64::from(reach);
+                self.is_copied(last);
+                let behind = last + self.original(last).len() as u64;
+                if self.binary.code_at(Address(behind)).is_some() {
+                    self.is_copied(behind);
+                }
+            }
+        }
     }
 
     /// Where an instruction of the module is said to be executed, if it is elsewhere, it is.
@@ -195,6 +207,7 @@ pub(crate) fn prove(name: &str, program: &Program, image: &[u8], added: Added) -
     };
     let last = runs.last().map(Run::place);
     assert!(last.is_none_or(|last| last == Place::Nowhere), "{name}");
+    held.are_copied();
     let (mut own, mut depth) = (0, Depth::default());
     for pair in runs.windows(2) {
         let (from, end) = (pair[0].offset.get(), pair[1].offset.get());
