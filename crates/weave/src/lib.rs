@@ -86,7 +86,7 @@ use zerocopy::IntoBytes as _;
 
 /// Raised whenever the same module and plan would be woven otherwise, so that no older image is
 /// taken for a new one.
-pub const WEAVE_VERSION: u32 = 35;
+pub const WEAVE_VERSION: u32 = 36;
 
 /// Which units get probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,8 +12,8 @@ use tomo_wire::moved::{Place, Run};
 /// What is said of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// It is the module's, from this instruction on.
-    Own(Address),
+    /// It is the module's, from this instruction on, which is so long there.
+    Own(Address, u32),
     /// It was added in front of this one.
     Before(Address),
     Nothing,
@@ -30,9 +30,14 @@ impl Origins {
             self.0.pop();
         }
         let follows = match (self.0.last_mut(), said) {
-            (Some((last, Said::Own(first), reach)), Said::Own(from)) => {
-                let follows = from.0.wrapping_sub(first.0) == u64::from(at - *last);
-                *reach = if follows { at - *last } else { *reach };
+            // Not behind a branch that became longer, be it that as many bytes are left out there.
+            (Some((last, Said::Own(first, length), reach)), Said::Own(from, next)) => {
+                let before = first.wrapping_add(u64::from(*reach) + u64::from(*length));
+                let follows =
+                    from == before && from.0.wrapping_sub(first.0) == u64::from(at - *last);
+                if follows {
+                    (*reach, *length) = (at - *last, next);
+                }
                 follows
             }
             (Some((_, last, _)), _) => *last == said,
@@ -52,7 +57,7 @@ impl Origins {
         let ends = noted.iter().skip(1).map(|(at, ..)| *at);
         for ((at, said, reach), end) in noted.iter().zip(ends.chain([end])) {
             match *said {
-                Said::Own(from) => {
+                Said::Own(from, _) => {
                     let own = |from| Place::Own(from, *reach);
                     let place = spot(from).map_or(Place::Nowhere, own);
                     runs.push(Run::of(*at, place));
@@ -172,13 +177,13 @@ mod tests {
         let notes = [
             (0, Said::Nothing),
             (0, Said::Before(Address(0x1000))),
-            (2, Said::Own(Address(0x1000))),
-            (4, Said::Own(Address(0x1002))),
+            (2, Said::Own(Address(0x1000), 2)),
+            (4, Said::Own(Address(0x1002), 2)),
             // A branch that became longer.
-            (6, Said::Own(Address(0x1004))),
-            (12, Said::Own(Address(0x1006))),
+            (6, Said::Own(Address(0x1004), 2)),
+            (12, Said::Own(Address(0x1006), 1)),
             (13, Said::Before(Address(0x1007))),
-            (13, Said::Own(Address(0x1007))),
+            (13, Said::Own(Address(0x1007), 1)),
             (14, Said::Nothing),
             (14, Said::Nothing),
             // Nowhere in the module.

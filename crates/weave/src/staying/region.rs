@@ -514,7 +514,8 @@ where
         {
             return;
         }
-        self.writer.note(Said::Own(movable.from));
+        self.writer
+            .note(Said::Own(movable.from, movable.bytes.len() as u32));
         match movable.way {
             Way::On | Way::Away => movable.write(self.writer, (self.spot)(movable.from)),
             Way::Branch(condition, target) if piece.taken.is_empty() => {

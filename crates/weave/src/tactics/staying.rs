@@ -58,7 +58,7 @@ pub(crate) fn write(
     let mut way = Way::On;
     for movable in Reader::new(start, bytes).filter_map(Result::ok) {
         way = movable.way;
-        writer.note(Said::Own(movable.from));
+        writer.note(Said::Own(movable.from, movable.bytes.len() as u32));
         match way {
             Way::On | Way::Away => movable.write(writer, spot(movable.from)),
             Way::Branch(condition, target) => writer.go(Some(condition), spot(target)),
