@@ -19,32 +19,55 @@ pub(crate) enum Said {
     Nothing,
 }
 
-/// From which byte on what is said, and how far behind the first of its instructions the last one begins.
+/// What is said from a byte on.
+#[derive(Debug)]
+struct Noted {
+    at: u32,
+    said: Said,
+    /// Of the module's own: how far behind the first instruction the last one begins, and how long that is in the module.
+    reach: u32,
+    last: u32,
+}
+
+impl Noted {
+    /// Whether the module's instruction `from` is the next one of these, at the byte `at`. Not behind a branch that became longer, be it
+    /// that as many bytes are left out behind it.
+    fn goes_on(&self, at: u32, from: Address) -> bool {
+        let Said::Own(first, _) = self.said else {
+            return false;
+        };
+        let within = at - self.at;
+        within == self.reach + self.last && from == first.wrapping_add(within.into())
+    }
+}
+
+/// What is said, byte by byte.
 #[derive(Debug, Default)]
-pub(crate) struct Origins(Vec<(u32, Said, u32)>);
+pub(crate) struct Origins(Vec<Noted>);
 
 impl Origins {
     /// From the byte `at` on this is said.
     pub(crate) fn note(&mut self, at: u32, said: Said) {
-        while self.0.last().is_some_and(|(last, ..)| *last == at) {
+        while self.0.last().is_some_and(|last| last.at == at) {
             self.0.pop();
         }
-        let follows = match (self.0.last_mut(), said) {
-            // Not behind a branch that became longer, be it that as many bytes are left out there.
-            (Some((last, Said::Own(first, length), reach)), Said::Own(from, next)) => {
-                let before = first.wrapping_add(u64::from(*reach) + u64::from(*length));
-                let follows =
-                    from == before && from.0.wrapping_sub(first.0) == u64::from(at - *last);
-                if follows {
-                    (*reach, *length) = (at - *last, next);
-                }
-                follows
-            }
-            (Some((_, last, _)), _) => *last == said,
-            (None, _) => said == Said::Nothing,
+        let length = if let Said::Own(_, length) = said {
+            length
+        } else {
+            0
         };
-        if !follows {
-            self.0.push((at, said, 0));
+        match (self.0.last_mut(), said) {
+            (Some(last), Said::Own(from, _)) if last.goes_on(at, from) => {
+                (last.reach, last.last) = (at - last.at, length);
+            }
+            (Some(last), Said::Before(_) | Said::Nothing) if last.said == said => {}
+            (None, Said::Nothing) => {}
+            _ => self.0.push(Noted {
+                at,
+                said,
+                reach: 0,
+                last: length,
+            }),
         }
     }
 
@@ -53,9 +76,15 @@ impl Origins {
     pub(crate) fn table(&self, code: &[u8], spot: impl Fn(Address) -> Option<u32>) -> Vec<Run> {
         let mut runs = Vec::with_capacity(self.0.len() + 1);
         let end = code.len() as u32;
-        let noted = &self.0[..self.0.partition_point(|(at, ..)| *at < end)];
-        let ends = noted.iter().skip(1).map(|(at, ..)| *at);
-        for ((at, said, reach), end) in noted.iter().zip(ends.chain([end])) {
+        let noted = &self.0[..self.0.partition_point(|one| one.at < end)];
+        let ends = noted.iter().skip(1).map(|one| one.at);
+        for (
+            Noted {
+                at, said, reach, ..
+            },
+            end,
+        ) in noted.iter().zip(ends.chain([end]))
+        {
             match *said {
                 Said::Own(from, _) => {
                     let own = |from| Place::Own(from, *reach);
@@ -169,6 +198,19 @@ mod tests {
             [known(0, 0), (4, None)]
         );
         assert_eq!(depths(&[0x50, 0x90]), [known(0, 0), known(1, 8)]);
+    }
+
+    #[test]
+    fn what_is_left_out_behind_a_longer_branch_is_in_no_run() {
+        let mut origins = Origins::default();
+        origins.note(0, Said::Own(Address(0x1000), 2));
+        // Six bytes for two, and what comes next comes four bytes later in the module, too.
+        origins.note(6, Said::Own(Address(0x1006), 1));
+        origins.note(7, Said::Nothing);
+        let spot = |address: Address| u32::try_from(address.0.checked_sub(0x1000)?).ok();
+        let table = origins.table(&[0x90; 8], spot);
+        let copies = [0, 2, 6].map(|from| copy_of(&table, from));
+        assert_eq!(copies, [Some(0), None, Some(6)]);
     }
 
     #[test]
