@@ -20,7 +20,10 @@ use tomo_wire::chains::{
     WAY_BITS, Way, field, way_of,
 };
 use tomo_wire::counting::Contents;
+use tomo_wire::crash::register;
 
+use crate::frame::Frame;
+use crate::system::Stack;
 use crate::{armed, closed, origins, passage, pointed, slabs, system};
 
 /// The slab of a thread.
@@ -230,12 +233,11 @@ fn called(tree: Tree, node: u32, slot: u64) -> u32 {
 /// `slot` points. The frame there tells where the stack was, and whether handlers have one of their own (Linux,
 /// `struct rt_sigframe`).
 fn not_left(tree: Tree, node: u32, slot: u64) -> u32 {
-    const CONTEXT: u64 = 8;
-    const OWN_STACK: u64 = CONTEXT + 16;
-    const DISABLED: usize = 2;
-    const POINTER: u64 = CONTEXT + 160;
-    let (own, pointer) = (slot.wrapping_add(OWN_STACK), slot.wrapping_add(POINTER));
-    let read = pointed::words(own as usize).zip(pointed::words(pointer as usize));
+    const DISABLED: usize = Stack::NONE as usize;
+    let frame = slot as usize;
+    let own = frame.wrapping_add(Frame::STACK);
+    let pointer = frame.wrapping_add(Frame::REGISTERS + 8 * register::RSP);
+    let read = pointed::words(own).zip(pointed::words(pointer));
     let Some(([start, flags, size], [pointer])) = read else {
         return node;
     };

@@ -6,12 +6,10 @@ use core::arch::naked_asm;
 use core::mem::offset_of;
 
 use crate::arguments::keeping_arguments;
+use crate::frame::Context;
 use crate::signals::{Real, WATCHING, fail};
 use crate::stacks;
 use crate::system::SIGTRAP_BIT;
-
-/// Where in a `ucontext_t` the mask is, in bytes.
-const MASK: usize = 296;
 
 pub(crate) static SET: Real = Real::new(c"setcontext");
 pub(crate) static SWAP: Real = Real::new(c"swapcontext");
@@ -39,7 +37,7 @@ macro_rules! goes_to {
                 "jmp r11",
                 watching = sym WATCHING,
                 leaving = sym leaving,
-                mask = const MASK,
+                mask = const offset_of!(Context, mask),
                 bit = const SIGTRAP_BIT,
                 others = const !(SIGTRAP_BIT as u8),
                 real = sym $real,

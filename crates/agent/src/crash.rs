@@ -5,7 +5,7 @@
 //! read as debuggers read it, without its lock: one that is being changed may be kept wrongly, but nothing is
 //! read that is not there.
 
-use core::ffi::{CStr, c_char, c_int};
+use core::ffi::{CStr, c_char};
 use core::ptr::null;
 use core::slice;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
@@ -16,6 +16,7 @@ use tomo_wire::crash::{
     TAKEN, register, state,
 };
 
+use crate::frame::{Context, Info};
 use crate::listed::{Listed, headers_at};
 use crate::loader::{self, Module, Segment};
 use crate::system::{self, Access, FAULTS, How, Protection, Stack};
@@ -32,16 +33,6 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 /// What the loader tells debuggers, and the program's bias and headers.
 static TOLD: AtomicUsize = AtomicUsize::new(0);
 static PROGRAM: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
-
-/// `siginfo_t`, as far as it matters.
-#[repr(C)]
-pub(crate) struct Info {
-    pub(crate) signal: c_int,
-    error: c_int,
-    pub(crate) code: c_int,
-    padding: c_int,
-    pub(crate) address: usize,
-}
 
 /// Maps the file at `path`.
 pub(crate) fn begin(path: &CStr) -> Option<()> {
@@ -82,7 +73,7 @@ const PATIENCE: u32 = 10_000;
 ///
 /// # Safety
 /// `info` and `context` are what the kernel hands to a handler that asked for them.
-pub(crate) unsafe fn keep(info: *const Info, context: *const u8, handled: bool) {
+pub(crate) unsafe fn keep(info: *const Info, context: *const Context, handled: bool) {
     // SAFETY: the caller's.
     if COUNT.load(Ordering::Relaxed) > 0 && unsafe { is_in_handler(context) } {
         return;
@@ -121,10 +112,9 @@ fn begin_alone() -> bool {
 ///
 /// # Safety
 /// The context is the kernel's.
-unsafe fn is_in_handler(context: *const u8) -> bool {
-    let pointer = context.wrapping_add(REGISTERS + 8 * register::RSP);
-    // SAFETY: the kernel's context has all registers.
-    let pointer = unsafe { pointer.cast::<usize>().read() };
+unsafe fn is_in_handler(context: *const Context) -> bool {
+    // SAFETY: the caller's.
+    let pointer = unsafe { (*context).registers[register::RSP] };
     let stack = system::handlers_stack();
     stack.is_some_and(|stack| {
         stack.flags & Stack::NONE == 0 && pointer.wrapping_sub(stack.start) < stack.length
@@ -153,20 +143,14 @@ fn own_slot() -> Option<*mut u8> {
     (number < SLOTS).then_some((place + offset) as *mut u8)
 }
 
-/// Where registers are in a `ucontext_t`, in bytes.
-pub(crate) const REGISTERS: usize = 40;
-
 /// Fills a slot.
 ///
 /// # Safety
 /// The slot is mapped and nobody else writes it; the context is the kernel's.
-unsafe fn write(slot: *mut u8, info: &Info, context: *const u8, handled: bool) {
+unsafe fn write(slot: *mut u8, info: &Info, context: *const Context, handled: bool) {
     let mut head = Head::empty();
-    let registers = context.wrapping_add(REGISTERS).cast::<u64>();
-    for (number, register) in head.registers.iter_mut().enumerate() {
-        // SAFETY: the kernel's context has all of them.
-        *register = unsafe { registers.add(number).read() }.into();
-    }
+    // SAFETY: the caller's.
+    head.registers = unsafe { (*context).registers }.map(|word| (word as u64).into());
     head.state = state::BEGUN.into();
     head.process = system::process().into();
     head.thread = system::thread().into();

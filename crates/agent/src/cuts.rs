@@ -11,20 +11,17 @@ use tomo_wire::counting::Contents;
 use tomo_wire::cuts::{CUTS, Cut, LOST, MOST};
 
 use crate::armed::Counters;
-use crate::crash::Info;
+use crate::frame::{Context, Frame, Info};
 use crate::{origins, slabs};
 
 /// Signals by which the system tells of faults: SIGILL, SIGBUS, SIGFPE, SIGSEGV.
 pub(crate) const FAULTS: [c_int; 4] = [4, 7, 8, 11];
 
-/// Where in the kernel's frame of a signal its cause is, from the context on (Linux, `struct rt_sigframe`).
-const CAUSE: usize = 304;
-
 /// The thread that a signal has interrupted is taken out where it is.
 ///
 /// # Safety
 /// `info` and `context` are what the kernel hands to a handler, which begins.
-pub(crate) unsafe fn take_out(info: *const Info, context: *const u8) {
+pub(crate) unsafe fn take_out(info: *const Info, context: *const Context) {
     // SAFETY: the caller's.
     unsafe { note(&*info, context, 1) };
 }
@@ -33,14 +30,14 @@ pub(crate) unsafe fn take_out(info: *const Info, context: *const u8) {
 ///
 /// # Safety
 /// The context is that of the kernel's frame of a signal.
-pub(crate) unsafe fn bring_back(context: *const u8) {
-    // SAFETY: the caller's: the cause is behind the context.
-    unsafe { note(&*context.byte_add(CAUSE).cast(), context, -1) };
+pub(crate) unsafe fn bring_back(context: *const Context) {
+    // SAFETY: the caller's: the cause is in the same frame.
+    unsafe { note(&*context.byte_add(Frame::CAUSE).cast(), context, -1) };
 }
 
 /// # Safety
 /// The context is the kernel's.
-unsafe fn note(info: &Info, context: *const u8, by: i32) {
+unsafe fn note(info: &Info, context: *const Context, by: i32) {
     // Who sends such a signal has no fault.
     if !FAULTS.contains(&info.signal) || info.code <= 0 || !slabs::have(Contents::Counters) {
         return;
@@ -56,7 +53,7 @@ unsafe fn note(info: &Info, context: *const u8, by: i32) {
 ///
 /// # Safety
 /// The context is the kernel's.
-pub(crate) unsafe fn end(context: *const u8) {
+pub(crate) unsafe fn end(context: *const Context) {
     if !slabs::have(Contents::Counters) {
         return;
     }

@@ -20,9 +20,10 @@ use tomo_wire::PAGE;
 use tomo_wire::crash::SIGNALS;
 
 use crate::closed;
-use crate::crash::{self, Info};
+use crate::crash;
 use crate::cuts;
 use crate::emulator;
+use crate::frame::{Context, Info};
 use crate::handlers;
 use crate::loader::weak;
 use crate::origins;
@@ -188,7 +189,7 @@ pub(crate) fn stand_before_default(signal: c_int, told: &Action) {
 ///
 /// # Safety
 /// `info` and `context` are what the kernel hands to a handler that asked for them.
-unsafe extern "C" fn by_default(signal: c_int, info: *mut Info, context: *mut u8) {
+unsafe extern "C" fn by_default(signal: c_int, info: *mut Info, context: *mut Context) {
     // SAFETY: the caller's.
     unsafe {
         cuts::end(context);
@@ -202,7 +203,7 @@ unsafe extern "C" fn by_default(signal: c_int, info: *mut Info, context: *mut u8
 ///
 /// # Safety
 /// As for [`by_default`].
-pub(crate) unsafe fn caught(signal: c_int, info: *const Info, context: *const u8) {
+pub(crate) unsafe fn caught(signal: c_int, info: *const Info, context: *const Context) {
     let caught = number_of(signal).and_then(|number| CAUGHT.get(number));
     if caught.is_some_and(|caught| caught.fetch_add(1, Ordering::Relaxed) < ENOUGH) {
         // SAFETY: the caller's.

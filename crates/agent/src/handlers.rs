@@ -15,9 +15,9 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tomo_wire::crash::register;
 
 use crate::closed;
-use crate::crash::{Info, REGISTERS};
 use crate::fatal;
 use crate::forked;
+use crate::frame::{Context, Info};
 use crate::origins;
 use crate::signals;
 use crate::system::{self, Action, FAULTS, How, SIGTRAP};
@@ -191,17 +191,15 @@ unsafe extern "C" fn before_theirs() {
 ///
 /// # Safety
 /// The context is the kernel's.
-unsafe fn begin_interrupted(context: *mut u8) {
-    let register = |number| context.wrapping_add(REGISTERS + 8 * number).cast::<usize>();
-    // SAFETY: the caller's; before its first instruction what was handed to it is in registers.
-    unsafe {
-        if *register(register::RIP) == before_theirs as *const () as usize {
-            let [signal, info, interrupted, back] =
-                [register::RDI, register::RSI, register::RDX, register::RSP]
-                    .map(|it| *register(it));
-            let handler = note(signal as c_int, info as _, interrupted as _, back as _);
-            *register(register::RIP) = handler;
-        }
+unsafe fn begin_interrupted(context: *mut Context) {
+    // SAFETY: the caller's.
+    let registers = unsafe { &mut (*context).registers };
+    if registers[register::RIP] == before_theirs as *const () as usize {
+        let [signal, info, interrupted, back] =
+            [register::RDI, register::RSI, register::RDX, register::RSP].map(|it| registers[it]);
+        // SAFETY: before its first instruction what was handed to it is in registers.
+        registers[register::RIP] =
+            unsafe { note(signal as c_int, info as _, interrupted as _, back as _) };
     }
 }
 
@@ -212,7 +210,7 @@ unsafe fn begin_interrupted(context: *mut u8) {
 unsafe extern "C" fn note(
     signal: c_int,
     info: *mut Info,
-    context: *mut u8,
+    context: *mut Context,
     back: *mut usize,
 ) -> usize {
     // SAFETY: the caller's. What is kept is what the handler is told.

@@ -1,13 +1,15 @@
 //! Where this thread goes on when the handlers of signals that it is in return.
 //!
-//! The kernel puts a frame on the stack before it calls a handler (Linux, `arch/x86/kernel/signal_64.c`,
-//! `struct rt_sigframe`): the address to which the handler returns, which whoever set the handler named,
+//! The kernel puts a frame on the stack before it calls a handler (`frame.rs`): the address to which the handler returns, which whoever set the handler named,
 //! then the interrupted context. So the stack is searched, from here to its end, for the addresses that the
 //! kernel was told. Where a frame says that another stack was interrupted, that one is searched, too. A
 //! frame that a handler left behind by a jump may be found as well; that does no harm. Programs keep such addresses, too, as
 //! what `sigaction` has told them; behind those there is no context of 64-bit code.
 
-use crate::origins::{self, LINK, STACK_POINTER};
+use tomo_wire::crash::register::RSP;
+
+use crate::frame::Frame;
+use crate::origins;
 use crate::system::{self, Errno};
 
 /// Signals there are.
@@ -21,9 +23,7 @@ const STACKS: usize = 8;
 /// Bytes of a stack that are searched at most.
 const DEEPEST: usize = 64 << 20;
 /// Where stack pointer, instruction pointer, flags and segments are in a frame, in bytes.
-const POINTERS: usize = CONTEXT + STACK_POINTER;
-/// Where the context is in a frame, in bytes.
-const CONTEXT: usize = 8;
+const POINTERS: usize = Frame::REGISTERS + 8 * RSP;
 /// The segment of 64-bit code (Linux, `__USER_CS`).
 const CODE: usize = 0x33;
 /// The flag that is always set (Intel SDM vol. 1, §3.4.3), and all that may be.
@@ -138,7 +138,7 @@ impl Search {
         let count = system::peek(address.wrapping_add(POINTERS), &mut context)?;
         let [stack, place, flags, segments] = context;
         let mut link = [0];
-        let _ = system::peek(address.wrapping_add(CONTEXT + LINK), &mut link)?;
+        let _ = system::peek(address.wrapping_add(Frame::UNUSED), &mut link)?;
         let is_context = flags & !FLAGS == 0 && flags & ALWAYS != 0 && segments & 0xffff == CODE;
         if count < context.len() || !is_context {
             return Ok(());

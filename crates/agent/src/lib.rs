@@ -87,6 +87,7 @@ mod emulator;
 mod executing;
 mod fatal;
 mod forked;
+mod frame;
 mod given;
 mod handlers;
 mod interrupted;

@@ -13,22 +13,17 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use tomo_wire::crash::register::{RIP, RSP};
 use tomo_wire::moved;
 
 use crate::armed::{self, Counters, Region};
-use crate::crash::Info;
 use crate::cuts;
+use crate::frame::{Context, Info};
 use crate::handlers;
 use crate::label::label;
 
 /// Whether something is executed elsewhere, now or later.
 static TOLD: AtomicBool = AtomicBool::new(false);
-
-/// Where in a `ucontext_t` these words are, in bytes; the first is of no use to anybody, and goes with the registers that a handler may
-/// copy: `gregs[REG_OLDMASK]`, at which the kernel does not look when it goes back.
-pub(crate) const LINK: usize = 208;
-pub(crate) const STACK_POINTER: usize = 160;
-pub(crate) const INSTRUCTION_POINTER: usize = 168;
 
 /// Signals of the system whose cause names an instruction: SIGILL, SIGTRAP, SIGFPE, SIGSYS (`sigaction(2)`).
 const NAMING: [c_int; 4] = [4, 5, 8, 31];
@@ -100,7 +95,7 @@ pub(crate) fn way_back() -> usize {
 /// # Safety
 /// `info` and `context` are what the kernel hands to it, and `back` is where its address of return is. The kernel puts that in front of the
 /// context: who calls the handler otherwise, as somebody who has handled the signal first, returns otherwise.
-pub(crate) unsafe fn begin(info: *mut Info, context: *mut u8, back: *mut usize) {
+pub(crate) unsafe fn begin(info: *mut Info, context: *mut Context, back: *mut usize) {
     if !are_told() || back.wrapping_add(1).cast() != context {
         return;
     }
@@ -116,9 +111,9 @@ pub(crate) unsafe fn begin(info: *mut Info, context: *mut u8, back: *mut usize) 
 ///
 /// # Safety
 /// It is a whole context.
-pub(crate) unsafe fn place_of(context: *const u8) -> Option<Within> {
+pub(crate) unsafe fn place_of(context: *const Context) -> Option<Within> {
     // SAFETY: the caller's.
-    let pointer = unsafe { context.byte_add(INSTRUCTION_POINTER).cast::<usize>().read() };
+    let pointer = unsafe { (*context).registers[RIP] };
     let is_entrance = entered_from(pointer).is_some();
     let origin = origin_of(pointer);
     let is_own = origin.is_none_or(|origin| origin.is_own) && !is_entrance;
@@ -148,16 +143,16 @@ pub(crate) struct Within {
 ///
 /// # Safety
 /// Both are the kernel's, and [`forget`] is called with the context before it is gone back to.
-pub(crate) unsafe fn show(info: *mut Info, context: *mut u8) {
+pub(crate) unsafe fn show(info: *mut Info, context: *mut Context) {
     // SAFETY: the caller's.
-    let (info, words) = unsafe { (&mut *info, Words::of(context)) };
-    let truth = *words.pointer;
-    *words.link = truth;
+    let (info, context) = unsafe { (&mut *info, &mut *context) };
+    let truth = context.registers[RIP];
+    context.unused = truth;
     let Some(origin) = origin_of(truth).filter(|origin| origin.pointer != truth) else {
         return;
     };
-    *words.pointer = origin.pointer;
-    *words.stack = words.stack.wrapping_add(origin.lower);
+    context.registers[RIP] = origin.pointer;
+    context.registers[RSP] = context.registers[RSP].wrapping_add(origin.lower);
     if NAMING.contains(&info.signal) && info.code > 0 && info.address == truth {
         info.address = origin.pointer;
     }
@@ -167,7 +162,7 @@ pub(crate) unsafe fn show(info: *mut Info, context: *mut u8) {
 ///
 /// # Safety
 /// The context is that of the kernel's frame of a signal, which is gone back to.
-unsafe extern "C" fn go_back(context: *mut u8) {
+unsafe extern "C" fn go_back(context: *mut Context) {
     // SAFETY: the caller's.
     unsafe {
         forget(context);
@@ -179,42 +174,20 @@ unsafe extern "C" fn go_back(context: *mut u8) {
 ///
 /// # Safety
 /// It is a whole context, and nobody else's.
-pub(crate) unsafe fn forget(context: *mut u8) {
+pub(crate) unsafe fn forget(context: *mut Context) {
     // SAFETY: the caller's.
-    let words = unsafe { Words::of(context) };
-    let (pointer, link) = (*words.pointer, *words.link);
+    let context = unsafe { &mut *context };
+    let (pointer, link) = (context.registers[RIP], context.unused);
     if let Some(lower) = lower_at(pointer, link) {
-        *words.stack = words.stack.wrapping_sub(lower);
+        context.registers[RSP] = context.registers[RSP].wrapping_sub(lower);
     }
-    *words.pointer = truly(pointer, link);
+    context.registers[RIP] = truly(pointer, link);
 }
 
 /// How much lower its stack pointer is, of a thread that was at `link`, if a handler has left it where it was told that it is.
 fn lower_at(pointer: usize, link: usize) -> Option<usize> {
     let origin = origin_of(link).filter(|origin| origin.pointer == pointer && link != pointer)?;
     Some(origin.lower)
-}
-
-/// Words of a context.
-struct Words<'c> {
-    link: &'c mut usize,
-    stack: &'c mut usize,
-    pointer: &'c mut usize,
-}
-
-impl Words<'_> {
-    /// # Safety
-    /// It is a whole context, of which nobody else has a reference.
-    unsafe fn of(context: *mut u8) -> Self {
-        // SAFETY: the caller's; they are different words of it, aligned.
-        unsafe {
-            Self {
-                link: &mut *context.byte_add(LINK).cast(),
-                stack: &mut *context.byte_add(STACK_POINTER).cast(),
-                pointer: &mut *context.byte_add(INSTRUCTION_POINTER).cast(),
-            }
-        }
-    }
 }
 
 /// Where a thread goes on whose context has these two words: where it was, or where a handler sends it, at the copy of that place if it

@@ -8,20 +8,21 @@
 //! Everything else goes where it would have gone without us.
 
 use core::arch::naked_asm;
-use core::ffi::{c_int, c_void};
-use core::mem::transmute;
+use core::ffi::c_int;
+use core::mem::{offset_of, transmute};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
 use tomo_wire::PAGE;
+use tomo_wire::crash::register::{IN_CONTEXT, RIP, RSP};
 use tomo_wire::image::Window;
 use tomo_wire::record::Field;
 
 use crate::armed::{self, Region};
-use crate::crash::Info;
 use crate::forked;
+use crate::frame::{Context, Info};
 use crate::handlers;
 use crate::label::label;
-use crate::origins::{self, INSTRUCTION_POINTER};
+use crate::origins;
 use crate::signals;
 use crate::system::{self, Action, How, SIGTRAP, SIGTRAP_BIT};
 
@@ -224,16 +225,11 @@ const BREAKPOINT: u8 = 0xcc;
 ///
 /// # Safety
 /// `info` and `context` are what the kernel hands to a handler that asked for them.
-unsafe extern "C" fn handle(signal: c_int, info: *mut Info, context: *mut c_void) {
+unsafe extern "C" fn handle(signal: c_int, info: *mut Info, context: *mut Context) {
     // SAFETY: the kernel hands over a full `ucontext_t`, on this stack and aligned.
-    let (pointer, info_ref) = unsafe {
-        (
-            &mut *context.byte_add(INSTRUCTION_POINTER).cast::<usize>(),
-            &*info,
-        )
-    };
+    let (pointer, cause) = unsafe { (&mut (*context).registers[RIP], &*info) };
     let at = pointer.wrapping_sub(1);
-    let ours = if info_ref.code == BY_KERNEL {
+    let ours = if cause.code == BY_KERNEL {
         find(at)
     } else {
         None
@@ -251,18 +247,13 @@ unsafe extern "C" fn handle(signal: c_int, info: *mut Info, context: *mut c_void
     pass_on(signal, info, context);
 }
 
-/// The parts of a `ucontext_t` that say whether and how a thread can go on, in bytes.
-mod frame {
-    /// Flags of the stack for handlers that the program has set.
-    pub(super) const STACK_FLAGS: usize = 24;
-    /// The kernel takes that stack away while a handler runs on it.
-    pub(super) const AUTODISARM: u32 = 1 << 31;
-    pub(super) const FLAGS: usize = 176;
-    /// A task is nested: there is no going back by `iret` then.
+/// What says whether and how a thread can go on.
+mod state {
+    /// Of the stack for handlers: the kernel takes it away while a handler runs on it.
+    pub(super) const AUTODISARM: i32 = 1 << 31;
+    /// Of the processor: a task is nested. There is no going back by `iret` then.
     pub(super) const NESTED: u64 = 1 << 14;
-    /// Where the address of the saved state of wide registers is.
-    pub(super) const WIDE: usize = 224;
-    /// Where in that state the kernel says that it was saved by `xsave`, and of which registers.
+    /// Where in the saved state of wide registers the kernel says that it was saved by `xsave`, and of which registers.
     pub(super) const MAGIC: usize = 464;
     pub(super) const SAVED: u32 = 0x4650_5853;
     pub(super) const FEATURES: usize = 472;
@@ -276,7 +267,7 @@ mod frame {
 ///
 /// # Safety
 /// `context` is what the kernel handed to the handler that runs, which holds nothing that has to be given back.
-unsafe fn resume(context: *mut c_void) {
+unsafe fn resume(context: *mut Context) {
     let shadowed: u64;
     // SAFETY: the kernel's frame has these fields, and the state of wide registers, if there is one, is behind it. The
     // instruction says where a shadow stack is; processors without one take it for a `nop`.
@@ -287,18 +278,20 @@ unsafe fn resume(context: *mut c_void) {
             out("rax") shadowed,
             options(nomem, nostack),
         );
-        let disarms = *context.byte_add(frame::STACK_FLAGS).cast::<u32>() & frame::AUTODISARM;
-        let nested = *context.byte_add(frame::FLAGS).cast::<u64>() & frame::NESTED;
-        let wide = *context.byte_add(frame::WIDE).cast::<*mut u8>();
-        (shadowed == 0 && disarms == 0 && nested == 0, wide)
+        let disarms = (*context).stack.flags & state::AUTODISARM;
+        let nested = (*context).processor_flags & state::NESTED;
+        (
+            shadowed == 0 && disarms == 0 && nested == 0,
+            (*context).wide,
+        )
     };
     // SAFETY: as above.
-    let is_saved = || unsafe { *wide.add(frame::MAGIC).cast::<u32>() } == frame::SAVED;
+    let is_saved = || unsafe { *wide.add(state::MAGIC).cast::<u32>() } == state::SAVED;
     if !can || wide.is_null() || !is_saved() {
         return;
     }
     // SAFETY: as above; the caller's for the rest.
-    unsafe { go_on(wide, context, *wide.add(frame::FEATURES).cast::<u64>()) };
+    unsafe { go_on(wide, context, *wide.add(state::FEATURES).cast::<u64>()) };
 }
 
 /// Puts all registers back, the wide ones of these features from `wide`, and never returns.
@@ -307,38 +300,42 @@ unsafe fn resume(context: *mut c_void) {
 /// kernel alone; all of the frame lies above the stack pointer until then, so that signals leave it alone.
 // SAFETY: called by `resume` alone, which has asked for all that it needs.
 #[unsafe(naked)]
-unsafe extern "C" fn go_on(wide: *mut u8, context: *mut c_void, features: u64) {
+unsafe extern "C" fn go_on(wide: *mut u8, context: *mut Context, features: u64) {
     naked_asm!(
         "mov eax, edx",
         "shr rdx, 32",
         "xrstor64 [rdi]",
-        "mov r11, [rsi + 168]",
+        "mov r11, [rsi + {pointer}]",
         "mov [rsi], r11",
         "mov r11d, cs",
         "mov [rsi + 8], r11",
-        "mov r11, [rsi + 176]",
+        "mov r11, [rsi + {flags}]",
         "mov [rsi + 16], r11",
-        "mov r11, [rsi + 160]",
+        "mov r11, [rsi + {stack}]",
         "mov [rsi + 24], r11",
         "mov r11d, ss",
         "mov [rsi + 32], r11",
         "mov rsp, rsi",
-        "mov r8, [rsp + 40]",
-        "mov r9, [rsp + 48]",
-        "mov r10, [rsp + 56]",
-        "mov r11, [rsp + 64]",
-        "mov r12, [rsp + 72]",
-        "mov r13, [rsp + 80]",
-        "mov r14, [rsp + 88]",
-        "mov r15, [rsp + 96]",
-        "mov rdi, [rsp + 104]",
-        "mov rsi, [rsp + 112]",
-        "mov rbp, [rsp + 120]",
-        "mov rbx, [rsp + 128]",
-        "mov rdx, [rsp + 136]",
-        "mov rax, [rsp + 144]",
-        "mov rcx, [rsp + 152]",
+        "mov r8, [rsp + {registers} + 8 * 0]",
+        "mov r9, [rsp + {registers} + 8 * 1]",
+        "mov r10, [rsp + {registers} + 8 * 2]",
+        "mov r11, [rsp + {registers} + 8 * 3]",
+        "mov r12, [rsp + {registers} + 8 * 4]",
+        "mov r13, [rsp + {registers} + 8 * 5]",
+        "mov r14, [rsp + {registers} + 8 * 6]",
+        "mov r15, [rsp + {registers} + 8 * 7]",
+        "mov rdi, [rsp + {registers} + 8 * 8]",
+        "mov rsi, [rsp + {registers} + 8 * 9]",
+        "mov rbp, [rsp + {registers} + 8 * 10]",
+        "mov rbx, [rsp + {registers} + 8 * 11]",
+        "mov rdx, [rsp + {registers} + 8 * 12]",
+        "mov rax, [rsp + {registers} + 8 * 13]",
+        "mov rcx, [rsp + {registers} + 8 * 14]",
         "iretq",
+        registers = const IN_CONTEXT,
+        pointer = const IN_CONTEXT + 8 * RIP,
+        stack = const IN_CONTEXT + 8 * RSP,
+        flags = const offset_of!(Context, processor_flags),
     )
 }
 
@@ -409,10 +406,10 @@ fn read_around(region: &Region, within: usize) {
     }
 }
 
-type WithInfo = unsafe extern "C" fn(c_int, *mut Info, *mut c_void);
+type WithInfo = unsafe extern "C" fn(c_int, *mut Info, *mut Context);
 
 /// Does what the program wants done on a SIGTRAP that is none of ours.
-fn pass_on(signal: c_int, info: *mut Info, context: *mut c_void) {
+fn pass_on(signal: c_int, info: *mut Info, context: *mut Context) {
     // Nobody is asked who this is as long as there was no guest.
     let place = match GUEST.load(Ordering::Relaxed) {
         0 => &OWN,
@@ -425,8 +422,8 @@ fn pass_on(signal: c_int, info: *mut Info, context: *mut c_void) {
         IGNORE if !forced => {}
         // SAFETY: the kernel's, as the caller was given them.
         DEFAULT | IGNORE => unsafe {
-            origins::show(info, context.cast());
-            end(SIGTRAP, info, context.cast());
+            origins::show(info, context);
+            end(SIGTRAP, info, context);
         },
         handler => {
             if wanted.flags & RESET != 0 {
@@ -436,9 +433,9 @@ fn pass_on(signal: c_int, info: *mut Info, context: *mut c_void) {
             // SAFETY: the program gave this handler for this signal. One that takes fewer
             // arguments does not look at the others. The context is the kernel's, and gone back to behind this alone.
             unsafe {
-                origins::show(info, context.cast());
+                origins::show(info, context);
                 transmute::<usize, WithInfo>(handler)(signal, info, context);
-                origins::forget(context.cast());
+                origins::forget(context);
             }
             system::change_mask(How::Set, before);
         }
@@ -449,7 +446,7 @@ fn pass_on(signal: c_int, info: *mut Info, context: *mut c_void) {
 ///
 /// # Safety
 /// `info` and `context` are what the kernel hands to a handler, and were shown the program's own place.
-pub(crate) unsafe fn end(signal: c_int, info: *const Info, context: *mut u8) {
+pub(crate) unsafe fn end(signal: c_int, info: *const Info, context: *mut Context) {
     let default = Action {
         handler: DEFAULT,
         flags: RESTORER,

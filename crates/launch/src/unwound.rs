@@ -288,9 +288,9 @@ impl<'r> Reading<'r> {
                 continue;
             };
             if signal {
-                // What the handler returns to is on the stack: the context of what was interrupted.
+                // When a handler has returned the stack pointer is at the context of what was interrupted.
                 frames.pop();
-                let start = registers.sp().wrapping_add(CONTEXT);
+                let start = registers.sp().wrapping_add(register::IN_CONTEXT as u64);
                 let word = |number: usize| self.slot.word(start.wrapping_add(8 * number as u64));
                 let Some(Registers(interrupted)) = Registers::read(word) else {
                     return (frames, End::NoStack);
@@ -316,9 +316,6 @@ impl<'r> Reading<'r> {
         (frames, End::TooMany)
     }
 }
-
-/// Where in a context, at which the stack pointer is when a handler has returned, the registers are.
-const CONTEXT: u64 = 40;
 
 /// Registers as the unwinder wants them.
 struct Registers(UnwindRegsX86_64);

@@ -96,6 +96,8 @@ pub mod state {
 pub mod register {
     /// Registers that are kept.
     pub const COUNT: usize = 17;
+    /// Where the first is in a `ucontext_t`, in bytes; each has eight.
+    pub const IN_CONTEXT: usize = 40;
     /// `rdi`.
     pub const RDI: usize = 8;
     /// `rsi`.
