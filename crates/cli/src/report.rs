@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
-use tomo_export::{Paths, Picture, cobertura, drcov, html, json, lcov};
+use tomo_export::{Paths, Picture, Tally, cobertura, drcov, html, json, lcov};
 
 use crate::bar::Bar;
 use crate::session::is_stdout;
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 
     /// List processes instead of files: those that have records of their own, because they were observed
     /// with --fork separate.
-    #[arg(long, conflicts_with_all = ["format", "html", "open", "functions", "files", "fail_under_lines"])]
+    #[arg(long, conflicts_with_all = ["format", "html", "open", "functions", "files", "fail_under_lines", "fail_under_functions", "fail_under_branches"])]
     processes: bool,
 
     /// Where the program, or one of its libraries, is now, if it has moved since.
@@ -89,6 +89,11 @@ pub(crate) struct Show {
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
 
+    /// Leave out lines that the source marks: LCOV_EXCL_LINE, LCOV_EXCL_START to LCOV_EXCL_STOP; their branches alone:
+    /// LCOV_EXCL_BR_LINE, _BR_START, _BR_STOP. GCOV and GCOVR may stand for LCOV.
+    #[arg(long)]
+    exclude_marked: bool,
+
     /// Where source paths start with A, let them start with B instead.
     #[arg(long, value_name = "A:B")]
     replace_src_path: Vec<String>,
@@ -96,6 +101,14 @@ pub(crate) struct Show {
     /// Exit with code 1 if fewer than N percent of the lines ran.
     #[arg(long, value_name = "N", value_parser = percentage)]
     fail_under_lines: Option<f64>,
+
+    /// Exit with code 1 if fewer than N percent of the functions ran.
+    #[arg(long, value_name = "N", value_parser = percentage)]
+    fail_under_functions: Option<f64>,
+
+    /// Exit with code 1 if fewer than N percent of the sides of branches were taken.
+    #[arg(long, value_name = "N", value_parser = percentage)]
+    fail_under_branches: Option<f64>,
 
     /// List functions below their files.
     #[arg(short = 'l', long)]
@@ -127,8 +140,8 @@ table are none, but their lines tell which of them ran.
 genhtml from version 2 on wants --ignore-errors inconsistent: in optimised code
 a line may have run, and none of its branches have been reached.
 
-Exit code: 0; 1 where fewer lines ran than demanded, or something was left out
-under --strict; 2 where nothing could be reported or written.";
+Exit code: 0; 1 where less ran than demanded, or something was left out under
+--strict; 2 where nothing could be reported or written.";
 
 /// How to write what is shown.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -177,7 +190,13 @@ impl Show {
             ("--open", self.open),
             ("--include", !self.include.is_empty()),
             ("--exclude", !self.exclude.is_empty()),
+            ("--exclude-marked", self.exclude_marked),
             ("--fail-under-lines", self.fail_under_lines.is_some()),
+            (
+                "--fail-under-functions",
+                self.fail_under_functions.is_some(),
+            ),
+            ("--fail-under-branches", self.fail_under_branches.is_some()),
         ];
         let flag = given.into_iter().find(|(_, given)| *given);
         flag.map(|(name, _)| name)
@@ -236,7 +255,8 @@ impl Show {
     fn paths(&self) -> Result<Paths> {
         let here = std::env::current_dir().context("the current folder")?;
         let (include, exclude) = (&self.include, &self.exclude);
-        Ok(Paths::new(include, exclude, &self.replace_src_path, &here)?)
+        let paths = Paths::new(include, exclude, &self.replace_src_path, &here)?;
+        Ok(paths.leaving_out_marked(self.exclude_marked))
     }
 
     /// Shows these records.
@@ -360,27 +380,55 @@ impl Show {
         Ok(())
     }
 
-    /// Whether enough lines ran.
+    /// Whether enough ran of all that something is demanded of.
     fn verdict(&self, picture: &Picture) -> ExitCode {
-        let Some(demanded) = self.fail_under_lines else {
-            return ExitCode::SUCCESS;
-        };
-        let lines = picture.totals().lines;
-        if lines.known() == 0 {
-            say!("tomo: no line is known, so it cannot be said how many ran");
-            return ExitCode::from(1);
+        let totals = picture.totals();
+        let demanded = [
+            (self.fail_under_lines, totals.lines, "line", "lines ran"),
+            (
+                self.fail_under_functions,
+                totals.functions,
+                "function",
+                "functions ran",
+            ),
+            (
+                self.fail_under_branches,
+                totals.branches,
+                "branch",
+                "sides of branches were taken",
+            ),
+        ];
+        let mut is_enough = true;
+        for (demanded, tally, one, many) in demanded {
+            if let Some(demanded) = demanded
+                && let Err(why) = enough(demanded, tally, one, many)
+            {
+                say!("tomo: {why}");
+                is_enough = false;
+            }
         }
-        // Without a division, for 29 of 50 times a hundred is less than 58 then.
-        if lines.ran as f64 * 100.0 >= demanded * lines.known() as f64 {
-            return ExitCode::SUCCESS;
-        }
-        // Nor is a share said to be what it has not reached.
-        let tenths = lines.ran * 1000 / lines.known();
-        let (percent, tenth) = (tenths / 10, tenths % 10);
-        let (ran, known) = (lines.ran, lines.known());
-        say!("tomo: {ran} of {known} lines ran ({percent}.{tenth} %), {demanded} % are demanded");
-        ExitCode::from(1)
+        ExitCode::from(u8::from(!is_enough))
     }
+}
+
+/// Whether at least so many percent ran of those of which it is known; else what is to be said.
+fn enough(demanded: f64, tally: Tally, one: &str, many: &str) -> Result<(), String> {
+    let (ran, known) = (tally.ran, tally.known());
+    if known == 0 {
+        return Err(format!(
+            "no {one} is known, so it cannot be said how many {many}"
+        ));
+    }
+    // Without a division, for 29 of 50 times a hundred is less than 58 then.
+    if ran as f64 * 100.0 >= demanded * known as f64 {
+        return Ok(());
+    }
+    // Nor is a share said to be what it has not reached.
+    let tenths = ran * 1000 / known;
+    let (percent, tenth) = (tenths / 10, tenths % 10);
+    Err(format!(
+        "{ran} of {known} {many} ({percent}.{tenth} %), {demanded} % are demanded"
+    ))
 }
 
 /// How the table may look.

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! { "schema", "records", "created": nanoseconds since 1970,
+//!   "left_out": { "lines", "files", "unread" } where lines that the source marks are not shown, else null,
+//!   "unseen": [ path of a module in which no process was observed ],
 //!   "totals": { "lines" | "branches" | "functions" | "blocks": { "ran", "missed", "unknown" } },
 //!   "modules": [ { "path", "build_id", "level", "totals", "remarks": [ … ],
 //!       "unobserved": { "functions" | "blocks" | "bytes": { "part", "whole" }, "inferred" },
@@ -30,7 +32,8 @@ use tomo_program::{BlockView, EdgeView, FunctionView, hexadecimal, text_of};
 
 use crate::words::level_name;
 use crate::{
-    Branch, Brief, Copies, File, Function, Line, Module, Picture, Tally, Totals, Unobserved,
+    Branch, Brief, Copies, File, Function, LeftOut, Line, Module, Picture, Tally, Totals,
+    Unobserved,
 };
 
 /// Writes the document.
@@ -88,6 +91,7 @@ written! {
         "created": it.0.created,
         "totals": it.0.totals(),
         "modules": it.0.modules,
+        "left_out": it.0.left_out,
         "unseen": it.0.unseen.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
         "files": it.0.files,
     }
@@ -113,6 +117,7 @@ written! {
         "bytes": Share(it.bytes),
         "inferred": it.inferred,
     }
+    LeftOut as it: { "lines": it.lines, "files": it.files, "unread": it.unread, }
     Share as it: { "part": it.0.0, "whole": it.0.1, }
     File as it: {
         "path": it.path,

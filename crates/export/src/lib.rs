@@ -7,6 +7,7 @@
 //! | the file of each module found, its model loaded | `module.rs` |
 //! | marks read into what is known of each unit | `findings.rs` |
 //! | units put beside source lines | `picture/` |
+//! | lines left out that the source marks | `marked.rs` |
 //! | addresses in words | `located.rs` |
 //! | predicates beside the source | `predicates.rs` |
 //! | views of the picture | the other files |
@@ -28,6 +29,7 @@ pub mod json;
 pub mod lcov;
 mod lines;
 mod located;
+mod marked;
 pub mod markup;
 mod merged;
 mod module;
@@ -36,6 +38,7 @@ mod paths;
 mod picture;
 pub mod predicates;
 mod protobuf;
+mod source;
 pub mod traced;
 pub mod words;
 
@@ -54,6 +57,6 @@ pub use path_counts::{
 };
 pub use paths::{BadPattern, Paths};
 pub use picture::{
-    Branch, Brief, Copies, File, Function, Line, Module, Observed, Picture, Row, Tally, Totals,
-    Unobserved,
+    Branch, Brief, Copies, File, Function, LeftOut, Line, Module, Observed, Picture, Row, Tally,
+    Totals, Unobserved,
 };

@@ -28,6 +28,7 @@ pub struct Paths {
     include: Option<GlobSet>,
     exclude: Option<GlobSet>,
     replace: Vec<Replacement>,
+    leaves_out_marked: bool,
 }
 
 /// `to` in place of each of `from` at the start of a name.
@@ -88,7 +89,23 @@ impl Paths {
             include: set(include, here)?,
             exclude: set(exclude, here)?,
             replace: replace.collect::<Result<_, _>>()?,
+            leaves_out_marked: false,
         })
+    }
+
+    /// Without the lines that the source marks as lcov and gcovr know it, if `wanted`.
+    #[must_use]
+    pub fn leaving_out_marked(self, wanted: bool) -> Self {
+        Self {
+            leaves_out_marked: wanted,
+            ..self
+        }
+    }
+
+    /// Whether such lines are left out.
+    #[must_use]
+    pub fn leaves_out_marked(&self) -> bool {
+        self.leaves_out_marked
     }
 
     /// What a file is called: `.` and `..` are resolved, and the first replacement that fits the start of its name is

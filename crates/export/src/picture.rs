@@ -40,10 +40,23 @@ pub struct Picture {
     pub files: Vec<File>,
     /// What belongs to no line with code of any file that is known.
     pub elsewhere: Totals,
+    /// What the source itself asked to be left out, if that was to be done.
+    pub left_out: Option<LeftOut>,
     /// Records that were put together.
     pub records: usize,
     /// When the first of them was made, in nanoseconds since 1970.
     pub created: i64,
+}
+
+/// What is not shown since the source marks it ([`Paths::leaving_out_marked`](crate::Paths::leaving_out_marked)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Lines with code.
+    pub lines: u64,
+    /// Files that have some of them.
+    pub files: u64,
+    /// Files of which the source could not be read, so that marks in it are not known.
+    pub unread: u64,
 }
 
 /// A module whose records are to be put into a picture.

@@ -224,6 +224,7 @@ impl Picture {
             remarks.push(format!("{WHOLE} in {} modules.", grouped(whole as u64)));
         }
         remarks.extend(self.unseen_modules());
+        remarks.extend(self.marked());
         remarks
     }
 
@@ -236,7 +237,24 @@ impl Picture {
             remarks
         });
         remarks.extend(self.unseen_modules());
+        remarks.extend(self.marked());
         remarks
+    }
+
+    /// Said of lines that the source leaves out.
+    fn marked(&self) -> Option<String> {
+        let left_out = self.left_out?;
+        let lines = counted(left_out.lines, "line", "lines");
+        let files = counted(left_out.files, "file", "files");
+        let mut words = match left_out.lines {
+            0 => "No line is left out as the source marks it".to_owned(),
+            _ => format!("Left out as the source marks it: {lines} in {files}"),
+        };
+        if left_out.unread > 0 {
+            let unread = counted(left_out.unread, "file", "files");
+            words += &format!("; the source of {unread} cannot be read, so no mark in it is known");
+        }
+        Some(words + ".")
     }
 
     /// Said of modules that are left out.

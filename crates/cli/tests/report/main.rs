@@ -5,6 +5,7 @@ mod bench;
 mod choice;
 mod formats;
 mod hostile;
+mod marked;
 mod merging;
 mod pages;
 mod processes;

@@ -10,10 +10,8 @@ use super::table::{self, row};
 use super::{FOOT, PAGES, head, module_page, summary};
 use crate::markup::Text;
 use crate::picture::shown;
+use crate::source;
 use crate::{Branch, Brief, File, Line, Module, Picture, Totals};
-
-/// Longer files are no source.
-const LONGEST_SOURCE: u64 = 64 << 20;
 
 /// The index: all folders and files, and modules by function.
 pub(super) fn index(picture: &Picture, about: &str, names: &[String]) -> String {
@@ -106,7 +104,8 @@ pub(super) fn source(picture: &Picture, file: &File) -> String {
     row(&mut out, "all", "this file", None, &file.totals);
     out.push_str(table::END);
     function_list(&mut out, file);
-    let text = read(&file.place);
+    let text = source::read(&file.place);
+    let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let lines = match &text {
         Ok(text) => text.lines().collect(),
         Err(why) => {
@@ -136,18 +135,6 @@ fn is_newer(path: &Path, picture: &Picture) -> bool {
     let modules = picture.modules.iter().filter_map(|it| written(it.path()));
     let newest = modules.max();
     newest.is_some_and(|newest| written(path).is_some_and(|source| source > newest))
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    let metadata = fs::metadata(path).map_err(|error| crate::folder::plain(&error))?;
-    if !metadata.is_file() {
-        return Err("it is no file".into());
-    }
-    if metadata.len() > LONGEST_SOURCE {
-        return Err("it is too long".into());
-    }
-    let bytes = fs::read(path).map_err(|error| crate::folder::plain(&error))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn function_list(out: &mut String, file: &File) {

@@ -14,8 +14,12 @@ use super::function::{Read, Source, keep_greatest, read};
 use super::inlined::{self, Bodies};
 use super::sharing;
 use super::unknown::unknown_bytes;
-use super::{Branch, Copies, File, Line, Module, Observed, Picture, Tally, Totals, Unobserved};
+use super::{
+    Branch, Copies, File, LeftOut, Line, Module, Observed, Picture, Tally, Totals, Unobserved,
+};
 use crate::lines::Lines;
+use crate::marked::Marked;
+use crate::source;
 use crate::{Findings, Paths};
 
 impl Picture {
@@ -46,6 +50,8 @@ struct Draft {
     functions: Vec<Named>,
     bodies: Vec<Bodies>,
     lines: Vec<(u32, Finding)>,
+    /// Lines with code that the source leaves out.
+    marked: Vec<u32>,
     /// The same of modules that no process was observed with, of which nothing is known.
     unobserved: Vec<(u32, Finding)>,
     /// Branches of these.
@@ -62,6 +68,9 @@ struct Builder<'a> {
     files: Vec<Vec<Option<u32>>>,
     /// By path.
     numbers: FxHashMap<String, u32>,
+    /// For each draft, what its source leaves out; none at all if that is not asked for.
+    marked: Vec<Marked>,
+    left_out: LeftOut,
 }
 
 impl<'a> Builder<'a> {
@@ -72,6 +81,8 @@ impl<'a> Builder<'a> {
             drafts: Vec::new(),
             files: Vec::new(),
             numbers: FxHashMap::default(),
+            marked: Vec::new(),
+            left_out: LeftOut::default(),
         }
     }
 
@@ -80,9 +91,11 @@ impl<'a> Builder<'a> {
         let graphs = located.model.graphs()?;
         let lines = located.lines();
         let files = self.number(lines);
+        self.read_marks();
         let source = Source {
             lines,
             files: &files,
+            marked: &self.marked,
         };
         let number = self.picture.modules.len() as u32;
         let unknown = self.paths.takes_unknown();
@@ -142,6 +155,20 @@ impl<'a> Builder<'a> {
         lines.files().iter().map(&mut number).collect()
     }
 
+    /// Reads what the sources of new files leave out.
+    fn read_marks(&mut self) {
+        if !self.paths.leaves_out_marked() {
+            return;
+        }
+        let new = self.drafts[self.marked.len()..].par_iter();
+        let read: Vec<_> = new.map(|draft| source::read(&draft.file.place)).collect();
+        for source in read {
+            let marked = source.map(|source| Marked::of(&source));
+            self.left_out.unread += u64::from(marked.is_err());
+            self.marked.push(marked.unwrap_or_default());
+        }
+    }
+
     /// Where only functions were asked for, nothing is known of what is in them.
     fn take_bodies(&mut self, module: &Module, files: &[Option<u32>]) {
         if module.findings.level == Level::Function {
@@ -153,10 +180,16 @@ impl<'a> Builder<'a> {
                 .get(function.declared.file as usize)
                 .copied()
                 .flatten();
+            let line = function.declared.line;
+            let is_marked = |file: &u32| {
+                let marked = self.marked.get(*file as usize);
+                marked.is_some_and(|marked| marked.has_line(line))
+            };
+            let file = file.filter(|file| !is_marked(file));
             if let Some(draft) = file.and_then(|file| self.drafts.get_mut(file as usize)) {
                 draft.bodies.push(Bodies {
                     name: function.name.as_str().into(),
-                    line: function.declared.line,
+                    line,
                     entered,
                     observed: module.findings.observed,
                 });
@@ -198,6 +231,11 @@ impl<'a> Builder<'a> {
                 lines.push((position.line, finding));
             }
         }
+        for position in read.marked {
+            if let Some(draft) = self.drafts.get_mut(position.file as usize) {
+                draft.marked.push(position.line);
+            }
+        }
         for (file, branch) in read.branches {
             if let Some(draft) = self.drafts.get_mut(file as usize) {
                 let branches = match module.findings.observed {
@@ -214,7 +252,9 @@ impl<'a> Builder<'a> {
     fn finish(mut self) -> Picture {
         let by_function_only = self.picture.level() == Level::Function;
         let modules = self.picture.modules.iter().zip(&self.files);
-        let modules: Vec<Within<'_>> = modules.map(|(one, files)| Within::of(one, files)).collect();
+        let modules: Vec<Within<'_>> = modules
+            .map(|(one, files)| Within::of(one, files, &self.marked))
+            .collect();
         self.drafts.par_iter_mut().for_each(|draft| {
             draft.take_functions(&modules);
             draft.finish(by_function_only);
@@ -233,6 +273,12 @@ impl<'a> Builder<'a> {
             let elsewhere = &mut self.picture.elsewhere;
             elsewhere.branches = elsewhere.branches + draft.astray;
         }
+        let marked = self.drafts.iter().map(|draft| draft.marked.len() as u64);
+        for lines in marked.filter(|lines| *lines > 0) {
+            self.left_out.lines += lines;
+            self.left_out.files += 1;
+        }
+        self.picture.left_out = self.paths.leaves_out_marked().then_some(self.left_out);
         let modules = &mut self.picture.modules;
         let mut order: Vec<usize> = (0..self.drafts.len()).collect();
         order.retain(|&index| !self.drafts[index].file.is_empty());
@@ -290,6 +336,8 @@ impl Draft {
                 copies.totals = copies.totals.of_functions();
             }
         }
+        self.marked.sort_unstable();
+        self.marked.dedup();
         keep_greatest(&mut self.lines);
         self.add_unobserved();
         let lines = std::mem::take(&mut self.lines);

@@ -13,6 +13,7 @@ use tomo_wire::checksum;
 
 use super::function::{Source, branch, finding, keep_greatest, read};
 use super::{Copies, Module, Totals};
+use crate::marked::Marked;
 
 /// A function of a file.
 pub(super) struct Named {
@@ -52,13 +53,17 @@ pub(super) struct Within<'m> {
 }
 
 impl<'m> Within<'m> {
-    /// This one, with its files as in [`Source`].
-    pub(super) fn of(module: &'m Module, files: &'m [Option<u32>]) -> Self {
+    /// This one, with its files, and what is marked in all, as in [`Source`].
+    pub(super) fn of(module: &'m Module, files: &'m [Option<u32>], marked: &'m [Marked]) -> Self {
         let lines = module.located.lines();
         Self {
             module,
             graphs: module.located.model.graphs().ok(),
-            source: Source { lines, files },
+            source: Source {
+                lines,
+                files,
+                marked,
+            },
         }
     }
 }

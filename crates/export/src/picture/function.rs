@@ -9,24 +9,46 @@ use super::copies::shape;
 use super::{Branch, Function, Tally, Totals};
 use crate::Findings;
 use crate::lines::Lines;
+use crate::marked::Marked;
 
 /// Where the blocks of a module come from.
 pub(super) struct Source<'a> {
     pub(super) lines: &'a Lines,
     /// For each file of `lines`, the one in the picture, unless it is not shown.
     pub(super) files: &'a [Option<u32>],
+    /// For each file of the picture, what its source leaves out; nothing where that is not asked for.
+    pub(super) marked: &'a [Marked],
 }
 
 impl Source<'_> {
     /// The lines that belong to a block, in files that are shown.
     fn statements(&self, block: BlockView<'_>) -> impl Iterator<Item = Position> {
         let all = self.lines.statements(block).iter();
-        all.filter_map(|position| self.shown(*position))
+        all.filter_map(|position| self.in_file(*position))
     }
 
     fn shown(&self, position: Position) -> Option<Position> {
+        self.in_file(position).filter(|it| !self.is_marked(*it))
+    }
+
+    /// The position in a file that is shown, though not all of it may be.
+    fn in_file(&self, position: Position) -> Option<Position> {
         let file = *self.files.get(position.file as usize)?;
         file.map(|file| Position { file, ..position })
+    }
+
+    fn is_marked(&self, position: Position) -> bool {
+        let marked = self.marked.get(position.file as usize);
+        marked.is_some_and(|marked| marked.has_line(position.line))
+    }
+
+    /// Whether a branch at this position, of which the file is the module's, is left out as the source marks it.
+    fn leaves_out_branch(&self, position: Position) -> bool {
+        let position = self.in_file(position);
+        position.is_some_and(|position| {
+            let marked = self.marked.get(position.file as usize);
+            marked.is_some_and(|marked| marked.has_branches(position.line))
+        })
     }
 }
 
@@ -37,6 +59,8 @@ pub(super) struct Read {
     pub(super) name: Option<Box<str>>,
     /// Lines of files that are shown, each once.
     pub(super) lines: Vec<(Position, Finding)>,
+    /// Lines of these files that their source leaves out.
+    pub(super) marked: Vec<Position>,
     /// Branches, with their files.
     pub(super) branches: Vec<(u32, Branch)>,
     /// Sides of branches that come from no known file.
@@ -52,9 +76,15 @@ pub(super) fn read(
 ) -> Read {
     let of_block = |block: BlockView<'_>| finding(&findings.blocks, block.id().index());
     let mut lines: Vec<(Position, Finding)> = Vec::new();
+    let mut marked = Vec::new();
     for block in function.blocks() {
         let found = of_block(block);
-        lines.extend(source.statements(block).map(|position| (position, found)));
+        for position in source.statements(block) {
+            match source.is_marked(position) {
+                true => marked.push(position),
+                false => lines.push((position, found)),
+            }
+        }
     }
     keep_greatest(&mut lines);
     lift(&mut lines, function, source, of_block);
@@ -84,6 +114,7 @@ pub(super) fn read(
         },
         name: function.name().map(Box::from),
         lines,
+        marked,
         branches: Vec::new(),
         nowhere: Tally::default(),
     };
@@ -132,6 +163,9 @@ impl Read {
     }
 
     fn add_branch(&mut self, mut branch: Branch, place: Option<Position>, source: &Source<'_>) {
+        if place.is_some_and(|place| source.leaves_out_branch(place)) {
+            return;
+        }
         let sides: Tally = branch.sides().into_iter().collect();
         self.function.totals.branches = self.function.totals.branches + sides;
         match place {
