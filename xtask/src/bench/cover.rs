@@ -16,6 +16,9 @@ pub(crate) struct Cover {
     /// Measure only whole processes, of cases whose name contains this; other rows stay
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
+    /// Measure only its parts; the rows of whole processes stay
+    #[arg(long, conflicts_with = "only")]
+    parts: bool,
     /// Print the table, but leave the page alone
     #[arg(long)]
     no_write: bool,
@@ -23,12 +26,15 @@ pub(crate) struct Cover {
 
 impl Cover {
     pub(crate) fn run(self) -> Result<()> {
+        let parts = || ratios::bench_as("probe", None, !self.no_write, figures::table);
+        if self.parts {
+            return parts();
+        }
         let processes = ratios::bench("cover", self.only.as_deref(), !self.no_write);
         if self.only.is_some() {
             return processes;
         }
         // Measured whatever came of the others: a promise that is not kept hides no other.
-        let parts = ratios::bench_as("probe", None, !self.no_write, figures::table);
-        processes.and(parts)
+        processes.and(parts())
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn bench_as<Row: DeserializeOwned>(
     Ok(())
 }
 
-/// The table `before`, with the rows of those cases anew that `now` has, each where its case stood.
+/// The table `before`, with the rows of those cases anew that `now` has, each where its case stood, or below where none did.
 fn merged(before: &str, now: &str) -> String {
     let case = |line: &str| {
         let cells = line.strip_prefix("| ")?;
@@ -85,6 +85,11 @@ fn merged(before: &str, now: &str) -> String {
         }
         last = name;
     }
+    let stood: Vec<Option<String>> = before.lines().map(case).collect();
+    let added = anew
+        .iter()
+        .filter(|(of, row)| is_row(row) && !stood.contains(of));
+    lines.extend(added.map(|(_, row)| *row));
     let kept = lines.join("\n");
     let broken = kept.matches("**not kept**").count() + kept.matches("not armed**").count();
     format!("\n{}\n\n{}\n", kept.trim(), verdict(broken))
@@ -130,7 +135,7 @@ mod tests {
     use super::{Measured, merged, read, table};
 
     #[test]
-    fn rows_of_other_cases_stay() {
+    fn rows_of_other_cases_stay_and_new_ones_follow() {
         let row = |case: &str, way: &str, value: &str| format!("| {case} | {way} | {value} |\n");
         let head = "| case | way | promised |\n|---|---|---|\n";
         let broken = "**not kept**: at most 1";
@@ -147,6 +152,12 @@ mod tests {
         assert_eq!(
             after,
             format!("\n{head}{now}{rest}\n1 promise is not kept.\n")
+        );
+        let new = [row("c", "alone", "4"), row("c", "cold", broken)].concat();
+        let after = merged(&after, &format!("\n{head}{new}\n1 promise is not kept.\n"));
+        assert_eq!(
+            after,
+            format!("\n{head}{now}{rest}{new}\n2 promises are not kept.\n")
         );
     }
 
