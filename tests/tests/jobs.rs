@@ -244,7 +244,7 @@ fn without_a_terminal_what_stops_jobs_reaches_the_program() {
         // What it stops itself by.
         input.write_all(b"STOP\n").expect("written");
         while !is_stopped(process) {
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::yield_now();
         }
         kill(process, Signal::SIGCONT).expect("sent");
         let said: Vec<String> = lines.by_ref().take(2).collect();
