@@ -33,6 +33,13 @@ static void handler(int number) {
     handled += number;
 }
 
+/* On some virtual machines `int1` is executed again when its handler has returned, for ever. */
+static void bounded_handler(int number) {
+    handled += number;
+    if (handled > 1000 * SIGTRAP)
+        _exit(3);
+}
+
 /* A debugger's instruction, `int1`, is where it begins. */
 __attribute__((noinline)) static void stops(unsigned seed) {
     __asm__ volatile(".byte 0xf1");
@@ -93,10 +100,15 @@ int main(int count, char **words) {
         signal(SIGUSR1, handler);
         for (int at = 0; at < 20; at++)
             raise(at & 1 ? SIGUSR1 : SIGTRAP);
+        all((void *)&results[0]);
+        if (handled != 10 * SIGUSR1 + 10 * SIGTRAP)
+            return 1;
+    } else if (strcmp(scenario, "stops") == 0) {
+        signal(SIGTRAP, bounded_handler);
         for (int at = 0; at < 10; at++)
             stops(at);
         all((void *)&results[0]);
-        if (handled != 10 * SIGUSR1 + (10 + 10 + 45) * SIGTRAP)
+        if (handled != (10 + 45) * SIGTRAP)
             return 1;
     } else
         all((void *)&results[0]);

@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Status(Status),
-    Report(Report),
+    Report(Box<Report>),
     Growth(GrowthOf),
     Isolate(isolate::Isolate),
 }

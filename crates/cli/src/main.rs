@@ -14,6 +14,7 @@ mod bar;
 mod calibrate;
 mod campaign;
 mod chains;
+mod completions;
 mod count;
 mod cover;
 mod crashes;
@@ -92,6 +93,7 @@ enum Command {
     Fleet(fleet::Arguments),
     #[command(subcommand)]
     Study(study::Study),
+    Completions(completions::Arguments),
     /// Pass standard input on; `tomo run` calls this for what outlives its program.
     #[command(name = tomo_instance::PASS_ON, hide = true)]
     PassOn,
@@ -129,6 +131,7 @@ fn complete() -> ExitCode {
         Command::Cover(arguments) => cover::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Calibrate(arguments) => calibrate::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Completions(arguments) => completions::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Demo(arguments) => demo::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Env(arguments) => cover::environment::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Count(arguments) => count::run(&arguments),

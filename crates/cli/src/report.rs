@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 
     /// List processes instead of files: those that have records of their own, because they were observed
     /// with --fork separate.
-    #[arg(long, conflicts_with_all = ["format", "html", "open", "functions", "files", "fail_under_lines", "fail_under_functions", "fail_under_branches"])]
+    #[arg(long, conflicts_with_all = ["format", "html", "open", "functions", "files", "show_missing_lines", "fail_under_lines", "fail_under_functions", "fail_under_branches"])]
     processes: bool,
 
     /// Where the program, or one of its libraries, is now, if it has moved since.
@@ -100,19 +100,24 @@ pub(crate) struct Show {
 
     /// Exit with code 1 if fewer than N percent of the lines ran.
     #[arg(long, value_name = "N", value_parser = percentage)]
-    fail_under_lines: Option<f64>,
+    fail_under_lines: Option<Percent>,
 
-    /// Exit with code 1 if fewer than N percent of the functions ran.
+    /// Exit with code 1 if fewer than N percent of the functions ran. Where the source of any is known, those of others, as the
+    /// C library's that start a program, do not count.
     #[arg(long, value_name = "N", value_parser = percentage)]
-    fail_under_functions: Option<f64>,
+    fail_under_functions: Option<Percent>,
 
-    /// Exit with code 1 if fewer than N percent of the sides of branches were taken.
+    /// Exit with code 1 if fewer than N percent of the sides of branches were taken, of those that count for functions.
     #[arg(long, value_name = "N", value_parser = percentage)]
-    fail_under_branches: Option<f64>,
+    fail_under_branches: Option<Percent>,
 
     /// List functions below their files.
     #[arg(short = 'l', long)]
     functions: bool,
+
+    /// List below each file the lines that did not run; in ranges there are lines without code, too.
+    #[arg(long)]
+    show_missing_lines: bool,
 
     /// List all files, however many there are; folders alone beyond a hundred otherwise.
     #[arg(long)]
@@ -127,6 +132,7 @@ Examples:
   tomo report --format lcov -o cov.info        for genhtml, codecov and the like
   tomo report --processes                      what each ran (--fork separate)
   tomo report tomo-out/run-*/*.4711.record     that, and no more, in full
+  tomo report --show-missing-lines             what is left to be tested
   tomo report --fail-under-lines 80            exit code 1 if fewer ran
 
 A line ran if a block of machine code ran that begins a statement of it, or that
@@ -203,14 +209,40 @@ impl Show {
     }
 }
 
-fn percentage(text: &str) -> Result<f64, String> {
-    let number: f64 = text
-        .trim_end_matches('%')
-        .parse()
-        .map_err(|_| "no number")?;
-    match (0.0..=100.0).contains(&number) {
-        true => Ok(number),
-        false => Err("not between 0 and 100".into()),
+/// A share in percent, as it was said: 8.8 of a hundred are 88 of a thousand, whatever binary fractions make of it.
+#[derive(Clone)]
+struct Percent {
+    text: Box<str>,
+    digits: u64,
+    scale: u64,
+}
+
+impl Percent {
+    /// Whether at least this share are `part` of `whole`.
+    fn is_reached(&self, part: u64, whole: u64) -> bool {
+        u128::from(part) * 100 * u128::from(self.scale)
+            >= u128::from(self.digits) * u128::from(whole)
+    }
+}
+
+fn percentage(text: &str) -> Result<Percent, String> {
+    /// Digits behind the point, at most.
+    const PLACES: usize = 15;
+    let text = text.trim_end_matches('%');
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = format!("{whole}{part}");
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number || digits.is_empty() {
+        return Err("no number".into());
+    }
+    let scale = 10_u64.pow(part.len().min(PLACES) as u32);
+    match digits.parse::<u64>() {
+        Ok(digits) if part.len() <= PLACES && digits <= 100 * scale => Ok(Percent {
+            text: text.into(),
+            digits,
+            scale,
+        }),
+        _ => Err("not between 0 and 100, or of more than 15 places".into()),
     }
 }
 
@@ -271,7 +303,8 @@ impl Show {
         }
         let mut gatherer = Gatherer::new(source, &paths, &bar);
         let picture = gatherer.gather(source.folders)?;
-        if !paths.takes_unknown() && picture.files.is_empty() {
+        let is_left_out = picture.left_out.is_some_and(|it| it.lines > 0);
+        if !paths.takes_unknown() && picture.files.is_empty() && !is_left_out {
             say!("tomo: no source file matches --include");
         }
         for program in gatherer.unused_programs() {
@@ -368,7 +401,8 @@ impl Show {
             Format::Text | Format::Html => {
                 let detail = text::Detail {
                     functions: self.functions,
-                    files: self.files || self.functions,
+                    missed: self.show_missing_lines,
+                    files: self.files || self.functions || self.show_missing_lines,
                 };
                 text::write(out, picture, detail, look)?;
             }
@@ -382,17 +416,17 @@ impl Show {
 
     /// Whether enough ran of all that something is demanded of.
     fn verdict(&self, picture: &Picture) -> ExitCode {
-        let totals = picture.totals();
+        let totals = picture.totals_of_source();
         let demanded = [
-            (self.fail_under_lines, totals.lines, "line", "lines ran"),
+            (&self.fail_under_lines, totals.lines, "line", "lines ran"),
             (
-                self.fail_under_functions,
+                &self.fail_under_functions,
                 totals.functions,
                 "function",
                 "functions ran",
             ),
             (
-                self.fail_under_branches,
+                &self.fail_under_branches,
                 totals.branches,
                 "branch",
                 "sides of branches were taken",
@@ -412,22 +446,22 @@ impl Show {
 }
 
 /// Whether at least so many percent ran of those of which it is known; else what is to be said.
-fn enough(demanded: f64, tally: Tally, one: &str, many: &str) -> Result<(), String> {
+fn enough(demanded: &Percent, tally: Tally, one: &str, many: &str) -> Result<(), String> {
     let (ran, known) = (tally.ran, tally.known());
     if known == 0 {
         return Err(format!(
             "no {one} is known, so it cannot be said how many {many}"
         ));
     }
-    // Without a division, for 29 of 50 times a hundred is less than 58 then.
-    if ran as f64 * 100.0 >= demanded * known as f64 {
+    if demanded.is_reached(ran, known) {
         return Ok(());
     }
     // Nor is a share said to be what it has not reached.
     let tenths = ran * 1000 / known;
     let (percent, tenth) = (tenths / 10, tenths % 10);
     Err(format!(
-        "{ran} of {known} {many} ({percent}.{tenth} %), {demanded} % are demanded"
+        "{ran} of {known} {many} ({percent}.{tenth} %), {} % are demanded",
+        demanded.text
     ))
 }
 
@@ -481,5 +515,38 @@ fn open(index: &Path) -> Result<()> {
             "xdg-open shows no pages here; they are in {}",
             index.display()
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percentage;
+
+    #[test]
+    fn a_share_is_reached_exactly() {
+        let reached =
+            |text: &str, part, whole| percentage(text).map(|it| it.is_reached(part, whole));
+        for (text, part, whole, expected) in [
+            ("8.8", 33, 375, true),
+            ("8.81", 33, 375, false),
+            ("58", 29, 50, true),
+            ("100%", 7, 7, true),
+            ("100", u64::MAX - 1, u64::MAX, false),
+            ("0", 0, 9, true),
+        ] {
+            assert_eq!(reached(text, part, whole), Ok(expected), "{text}");
+        }
+        for bad in [
+            "",
+            ".",
+            "-1",
+            "100.1",
+            "101",
+            "1e1",
+            "nan",
+            "0.0000000000000001",
+        ] {
+            assert!(percentage(bad).is_err(), "{bad}");
+        }
     }
 }

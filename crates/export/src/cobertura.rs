@@ -59,8 +59,17 @@ pub fn write(out: &mut dyn Write, picture: &Picture) -> io::Result<()> {
 }
 
 fn rates(totals: &Totals) -> String {
-    let (lines, branches) = (totals.lines.share(), totals.branches.share());
+    let (lines, branches) = (rate(totals.lines), rate(totals.branches));
     format!("line-rate=\"{lines:.4}\" branch-rate=\"{branches:.4}\"")
+}
+
+/// A share of which only all is 1, and only nothing is 0, with four places.
+fn rate(tally: Tally) -> f64 {
+    let share = tally.share();
+    match (tally.ran, tally.missed) {
+        (0, _) | (_, 0) => share,
+        _ => share.clamp(0.0001, 0.9999),
+    }
 }
 
 /// The folder that all files are in, with its `/`; empty where there is none.

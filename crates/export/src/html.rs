@@ -21,10 +21,16 @@ use crate::markup::Text;
 use crate::words::{counted, level_name};
 use crate::{File, Picture};
 
-/// A file that cannot be written.
+/// Pages that cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {}", .0.display(), plain(.1))]
-pub struct HtmlError(PathBuf, io::Error);
+pub enum HtmlError {
+    /// A file that cannot be written, and why.
+    #[error("{}: {}", .0.display(), plain(.1))]
+    Unwritten(PathBuf, io::Error),
+    /// What is there is somebody else's.
+    #[error("{} is no page of an earlier report; name another folder", .0.display())]
+    Foreign(PathBuf),
+}
 
 /// Where the folder of pages is, in the folder that is written.
 const PAGES: &str = "files";
@@ -33,15 +39,19 @@ const PAGES: &str = "files";
 /// is said `about` the whole, lines of text, if anything is.
 ///
 /// # Errors
-/// Where a file cannot be written.
+/// Where a file cannot be written, or an `index.html` is there that is of no report; then nothing is.
 pub fn write(
     folder: &Path,
     picture: &Picture,
     about: &str,
     progress: &dyn Progress,
 ) -> Result<PathBuf, HtmlError> {
+    let index = folder.join("index.html");
+    if index.exists() && !is_page(&index) {
+        return Err(HtmlError::Foreign(index));
+    }
     let pages = folder.join(PAGES);
-    fs::create_dir_all(&pages).map_err(|error| HtmlError(pages.clone(), error))?;
+    fs::create_dir_all(&pages).map_err(|error| HtmlError::Unwritten(pages.clone(), error))?;
     let names = names(picture);
     progress.stage("writing pages", picture.files.len() as u64);
     picture
@@ -61,31 +71,37 @@ pub fn write(
     }
     let modules = (0..picture.modules.len()).map(module_page);
     remove_others(&pages, &names.iter().cloned().chain(modules).collect())?;
-    let index = folder.join("index.html");
     put(index.clone(), &page::index(picture, about, &names))?;
     Ok(index)
 }
 
 fn put(path: PathBuf, text: &str) -> Result<(), HtmlError> {
-    fs::write(&path, text).map_err(|error| HtmlError(path, error))
+    fs::write(&path, text).map_err(|error| HtmlError::Unwritten(path, error))
+}
+
+/// Whether a file begins as pages do, as far as it goes: a full disk may have cut it.
+fn is_page(path: &Path) -> bool {
+    let head = head("");
+    let start = head.split("<title>").next().unwrap_or_default();
+    let mut bytes = Vec::new();
+    let read =
+        open_regular(path).and_then(|file| file.take(start.len() as u64).read_to_end(&mut bytes));
+    read.is_ok() && start.as_bytes().starts_with(&bytes)
 }
 
 /// Removes pages of an earlier report that are not among `written`: what has the name of one, and begins as one does.
 fn remove_others(pages: &Path, written: &BTreeSet<String>) -> Result<(), HtmlError> {
-    let head = head("");
-    let start = head.split("<title>").next().unwrap_or_default();
     let is_other = |name: &str| {
-        let is_page = name.starts_with("s-") || name.starts_with("module-");
-        is_page && name.ends_with(".html") && !written.contains(name)
+        let is_named = name.starts_with("s-") || name.starts_with("module-");
+        is_named && name.ends_with(".html") && !written.contains(name)
     };
-    let begins = |path: &Path| {
-        let mut bytes = vec![0; start.len()];
-        let read = open_regular(path).and_then(|mut file| file.read_exact(&mut bytes));
-        read.is_ok() && bytes == start.as_bytes()
+    let unwritten = |path: &Path| {
+        let path = path.to_owned();
+        move |error| HtmlError::Unwritten(path, error)
     };
-    let others = files(pages, is_other).map_err(|error| HtmlError(pages.into(), error))?;
-    for path in others.into_iter().filter(|path| begins(path)) {
-        fs::remove_file(&path).map_err(|error| HtmlError(path, error))?;
+    let others = files(pages, is_other).map_err(unwritten(pages))?;
+    for path in others.into_iter().filter(|path| is_page(path)) {
+        fs::remove_file(&path).map_err(unwritten(&path))?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! { "schema", "records", "created": nanoseconds since 1970,
-//!   "left_out": { "lines", "files", "unread" } where lines that the source marks are not shown, else null,
+//!   "left_out": { "lines", "files", "newer", "open", "unread" } where lines that the source marks are not shown, else null,
 //!   "unseen": [ path of a module in which no process was observed ],
 //!   "totals": { "lines" | "branches" | "functions" | "blocks": { "ran", "missed", "unknown" } },
 //!   "modules": [ { "path", "build_id", "level", "totals", "remarks": [ … ],
@@ -117,7 +117,7 @@ written! {
         "bytes": Share(it.bytes),
         "inferred": it.inferred,
     }
-    LeftOut as it: { "lines": it.lines, "files": it.files, "unread": it.unread, }
+    LeftOut as it: { "lines": it.lines, "files": it.files, "newer": it.newer, "open": it.open, "unread": it.unread, }
     Share as it: { "part": it.0.0, "whole": it.0.1, }
     File as it: {
         "path": it.path,

@@ -82,7 +82,7 @@ fn write_branches(out: &mut dyn Write, file: &File) -> io::Result<()> {
     let (mut found, mut hit) = (0, 0);
     for branches in file.branches.chunk_by(|one, next| one.line == next.line) {
         for (block, branch) in branches.iter().enumerate() {
-            let sides = file.sides(branch).into_iter().enumerate();
+            let sides = branch.sides().into_iter().enumerate();
             for (side, finding) in sides.filter(|(_, finding)| *finding != Finding::Unknown) {
                 let taken = sign(branch, finding);
                 writeln!(out, "BRDA:{},{block},{side},{taken}", branch.line)?;

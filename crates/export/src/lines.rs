@@ -3,10 +3,11 @@
 //! Reading them takes longer than all the rest of a report, so a module reads them once, when they are first
 //! asked for ([`Located::lines`](crate::Located::lines)). Blocks that overlap have none. O(m log m).
 
+use crate::paths::normal;
 use rayon::prelude::*;
 use tomo_profile::merge::Finding;
 use tomo_program::dwarf::{Apart, BlockLines, Inlined, Position, Sections, block_lines_with};
-use tomo_program::{BlockView, Graphs, Range};
+use tomo_program::{BlockView, Graphs, Range, Warning};
 
 /// The lines of all blocks.
 #[derive(Debug, Default)]
@@ -33,10 +34,17 @@ impl Lines {
                 ranges.push(range);
             }
         }
-        Self {
-            found: block_lines_with(sections, apart, &ranges),
-            rank,
+        let mut found = block_lines_with(sections, apart, &ranges);
+        // Units in different folders name the same file by different ways.
+        for file in &mut found.files {
+            *file = normal(file);
         }
+        Self { found, rank }
+    }
+
+    /// What of the debug information could not be read.
+    pub(crate) fn warnings(&self) -> &[Warning] {
+        &self.found.warnings
     }
 
     fn rank_of(&self, block: BlockView<'_>) -> usize {

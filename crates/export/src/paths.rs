@@ -145,7 +145,7 @@ impl Paths {
 }
 
 /// A path without `.`, doubled `/`, and `..` behind a name.
-fn normal(path: &str) -> String {
+pub(crate) fn normal(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {

@@ -25,6 +25,7 @@ use tomo_wire::plan::Level;
 
 use crate::Findings;
 use crate::module::Located;
+use crate::source;
 
 pub(crate) use tally::shown;
 pub use tally::{Row, Tally, Totals};
@@ -55,6 +56,10 @@ pub struct LeftOut {
     pub lines: u64,
     /// Files that have some of them.
     pub files: u64,
+    /// Of these, such as were written after the program, so that marks may stand at other lines.
+    pub newer: u64,
+    /// Of these, such as nothing stops what a mark has started, so that all behind it is left out.
+    pub open: u64,
     /// Files of which the source could not be read, so that marks in it are not known.
     pub unread: u64,
 }
@@ -240,6 +245,25 @@ impl Picture {
     pub fn totals(&self) -> Totals {
         let files = self.files.iter().map(|file| file.totals);
         files.fold(self.elsewhere, |all, file| all + file)
+    }
+
+    /// What comes from source files that are known; everything, where none is.
+    #[must_use]
+    pub fn totals_of_source(&self) -> Totals {
+        match self.files.is_empty() {
+            true => self.totals(),
+            false => self
+                .files
+                .iter()
+                .fold(Totals::default(), |all, file| all + file.totals),
+        }
+    }
+
+    /// Whether a source file was written after all of the modules were that are there.
+    pub(crate) fn is_newer(&self, place: &Path) -> bool {
+        let modules = self.modules.iter();
+        let newest = modules.filter_map(|it| source::written(it.path())).max();
+        newest.is_some_and(|newest| source::written(place).is_some_and(|it| it > newest))
     }
 
     /// The finest level that was asked for in any module.

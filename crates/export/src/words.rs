@@ -2,6 +2,7 @@
 
 use crate::{Module, Picture, Tally};
 use std::path::{Path, PathBuf};
+use tomo_program::Warning;
 use tomo_wire::plan::Level;
 
 /// With a comma after every three digits: `1,234,567`.
@@ -128,6 +129,7 @@ impl Module {
             remarks.push(without_lines(self.located.missed()));
         }
         remarks.extend(self.located.apart().missing().map(apart));
+        remarks.extend(unread(self.located.lines().warnings()));
         if self.findings.loose {
             remarks.push(LOOSE.into());
         }
@@ -198,6 +200,21 @@ fn without_lines(missed: &[PathBuf]) -> String {
     format!("It has no line tables{place}: shown by function.")
 }
 
+/// Said of debug information that cannot be read.
+fn unread(troubles: &[Warning]) -> Option<String> {
+    let first = troubles.first()?;
+    let more = match troubles.len() - 1 {
+        0 => String::new(),
+        more => format!(
+            " and {}",
+            counted(more as u64, "other place", "other places")
+        ),
+    };
+    Some(format!(
+        "Not all of its debug information can be read, so lines or functions may be missing: {first}{more}."
+    ))
+}
+
 /// Said where files with debug information of so many units, of so many that have one, are missing.
 fn apart((missing, all, first): (usize, usize, &Path)) -> String {
     let units = counted(all as u64, "unit", "units");
@@ -247,12 +264,24 @@ impl Picture {
         let lines = counted(left_out.lines, "line", "lines");
         let files = counted(left_out.files, "file", "files");
         let mut words = match left_out.lines {
-            0 => "No line is left out as the source marks it".to_owned(),
+            0 => "No line with code is left out as the source marks it".to_owned(),
             _ => format!("Left out as the source marks it: {lines} in {files}"),
         };
-        if left_out.unread > 0 {
-            let unread = counted(left_out.unread, "file", "files");
-            words += &format!("; the source of {unread} cannot be read, so no mark in it is known");
+        for (count, why) in [
+            (
+                left_out.newer,
+                "was written after the program, so marks may stand at other lines",
+            ),
+            (
+                left_out.open,
+                "has a START without a STOP, so all behind it is left out",
+            ),
+            (left_out.unread, "cannot be read, so no mark in it is known"),
+        ] {
+            if count > 0 {
+                let files = counted(count, "file", "files");
+                words += &format!("; the source of {files} {why}");
+            }
         }
         Some(words + ".")
     }

@@ -107,9 +107,25 @@ fn breakpoints_are_met_by_all_processes() {
         ("signals", 1, 150),
     ];
     all_are_met(&scenarios, folder.path());
+    match goes_on_behind_int1() {
+        true => all_are_met(&[("stops", 1, 150)], folder.path()),
+        false => eprintln!("not tested: this machine executes int1 over and over"),
+    }
     let trace = counting("leaps", &ATTENDED, folder.path());
     assert_eq!(entered(&trace, "work"), 100);
     assert_eq!(entered(&trace, "handler"), 100);
+}
+
+/// Whether the machine does so, as it should: virtual ones on AMD's processors may not.
+fn goes_on_behind_int1() -> bool {
+    let program = compiled("gcc", "attended.c", &["-O2", "-pthread"]).expect("built");
+    let code = Command::new(program)
+        .arg("stops")
+        .status()
+        .expect("run")
+        .code();
+    assert!(matches!(code, Some(3 | 7)), "{code:?}");
+    code == Some(7)
 }
 
 /// Where many threads end at once nobody waits for anybody.

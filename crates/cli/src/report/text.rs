@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use console::{Style, measure_text_width};
 use tomo_export::words::{grouped, level_name};
-use tomo_export::{Function, Module, Picture, Tally, Totals};
+use tomo_export::{File, Function, Module, Picture, Tally, Totals};
 use tomo_wire::plan::Level;
 
 use super::Look;
@@ -19,6 +19,8 @@ use crate::saying;
 pub(super) struct Detail {
     /// Functions below their files.
     pub(super) functions: bool,
+    /// The lines that did not run, below their files.
+    pub(super) missed: bool,
     /// All files, however many.
     pub(super) files: bool,
 }
@@ -47,7 +49,7 @@ pub(super) fn write(
         let notes = [why.to_owned()].into_iter().chain(picture.remarks());
         return notes
             .into_iter()
-            .try_for_each(|note| wrapped(out, &note, look.width));
+            .try_for_each(|note| wrapped(out, &note, 0, look.width));
     }
     let (mut table, mut notes) = (Table::default(), Vec::new());
     if !picture.files.is_empty() {
@@ -71,7 +73,7 @@ pub(super) fn write(
     notes.extend(picture.remarks());
     notes
         .iter()
-        .try_for_each(|note| wrapped(out, note, look.width))
+        .try_for_each(|note| wrapped(out, note, 0, look.width))
 }
 
 fn write_title(out: &mut dyn Write, picture: &Picture) -> io::Result<()> {
@@ -128,6 +130,10 @@ fn fill_with_files(table: &mut Table, picture: &Picture, detail: Detail, notes: 
             if all {
                 table.push(Kind::File, &row.name, row.totals);
             }
+            let missed = file.map(File::missed).unwrap_or_default();
+            if detail.missed && !missed.is_empty() {
+                table.push_note(&format!("not run: {}", ranges(&missed)));
+            }
             let functions = file.iter().flat_map(|file| &file.functions);
             for function in functions.filter(|_| detail.functions) {
                 table.push(Kind::Function, &function.title, function.totals);
@@ -140,6 +146,15 @@ fn fill_with_files(table: &mut Table, picture: &Picture, detail: Detail, notes: 
             "Folders alone are shown; --files lists all {count} files."
         ));
     }
+}
+
+/// Lines in words: `3, 7-9`.
+fn ranges(lines: &[(u32, u32)]) -> String {
+    let words = lines.iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// The functions of a module whose lines are not known: those that ran most of their blocks first.
@@ -185,6 +200,7 @@ pub(super) enum Kind {
     Title,
     Folder,
     File,
+    Note,
     Function,
     All,
 }
@@ -194,8 +210,12 @@ impl Kind {
         match self {
             Self::Title | Self::Folder | Self::All => 0,
             Self::File => 2,
-            Self::Function => 4,
+            Self::Note | Self::Function => 4,
         }
+    }
+
+    fn has_numbers(self) -> bool {
+        !matches!(self, Self::Title | Self::Note)
     }
 }
 
@@ -247,13 +267,18 @@ impl Table {
         self.push(Kind::Title, name, Totals::default());
     }
 
+    /// What is said of the file above.
+    fn push_note(&mut self, text: &str) {
+        self.push(Kind::Note, text, Totals::default());
+    }
+
     pub(super) fn push(&mut self, kind: Kind, name: &str, totals: Totals) {
         self.rows.push((kind, saying::name(name), totals));
     }
 
-    /// Columns of the longest name, titles left out.
+    /// Columns of the longest name that has numbers beside it.
     fn longest_name(&self) -> usize {
-        let rows = self.rows.iter().filter(|row| row.0 != Kind::Title);
+        let rows = self.rows.iter().filter(|row| row.0.has_numbers());
         let names = rows.map(|(kind, name, _)| kind.indent() + measure_text_width(name));
         names.max().unwrap_or(0)
     }
@@ -308,6 +333,10 @@ impl Table {
                 continue;
             }
             let indent = kind.indent();
+            if *kind == Kind::Note {
+                wrapped(out, name, indent, look.width)?;
+                continue;
+            }
             let room = names.saturating_sub(indent);
             let name = match look.cuts {
                 true => cut(name, room),
@@ -379,15 +408,16 @@ fn cut(name: &str, width: usize) -> String {
     start.iter().chain(&['…']).chain(end).collect()
 }
 
-/// A sentence, its further lines indented. A number stays with its sign of percent.
-fn wrapped(out: &mut dyn Write, text: &str, width: usize) -> io::Result<()> {
+/// A sentence behind so many columns, its further lines indented. A number stays with its sign of percent.
+fn wrapped(out: &mut dyn Write, text: &str, indent: usize, width: usize) -> io::Result<()> {
     let text = saying::name(text).replace(" %", "\u{a0}%");
-    let mut line = String::new();
+    let further = indent + 2;
+    let mut line = " ".repeat(indent);
     for word in text.split(' ') {
         let used = measure_text_width(&line);
-        if used > 2 && used + 1 + measure_text_width(word) > width {
+        if used > further && used + 1 + measure_text_width(word) > width {
             writeln!(out, "{}", line.replace('\u{a0}', " "))?;
-            line = "  ".into();
+            line = " ".repeat(further);
         }
         if !line.trim().is_empty() {
             line.push(' ');

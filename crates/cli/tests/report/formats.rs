@@ -15,6 +15,8 @@ fn the_table() {
     let shown = bench.tomo(&["report", "--functions"]).well();
     insta::assert_snapshot!("table_with_functions", bench.table(&shown));
     assert!(shown.lines().all(|line| line.chars().count() <= 80));
+    let missing = bench.tomo(&["report", "--show-missing-lines"]).well();
+    insta::assert_snapshot!("table_with_missing_lines", bench.table(&missing));
     assert!(
         !shown.contains('\u{1b}'),
         "no colours where it is no terminal"

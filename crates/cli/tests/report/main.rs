@@ -3,6 +3,7 @@
 mod again;
 mod bench;
 mod choice;
+mod completed;
 mod formats;
 mod hostile;
 mod marked;

@@ -74,7 +74,8 @@ fn what_was_left_out_is_said_in_every_view() {
     assert!(text.contains(told) && !text.contains("never"), "{text}");
     let document = bench.tomo(&[&report[..], &["--format", "json"]].concat());
     let document: serde_json::Value = serde_json::from_str(&document.well()).expect("json");
-    let left_out = serde_json::json!({ "lines": 4, "files": 1, "unread": 0 });
+    let left_out =
+        serde_json::json!({ "lines": 4, "files": 1, "newer": 0, "open": 0, "unread": 0 });
     assert_eq!(document["left_out"], left_out);
     let lines = &document["totals"]["lines"];
     assert_eq!(document["modules"][0]["totals"]["lines"], *lines);
@@ -88,7 +89,7 @@ fn what_was_left_out_is_said_in_every_view() {
     // Without its source nothing is known of marks.
     std::fs::remove_file(bench.path("prog.c")).expect("removed");
     let text = bench.tomo(&report).well();
-    let told = "No line is left out as the source marks it; the source of 1 file cannot be read, so no mark in it is known.";
+    let told = "No line with code is left out as the source marks it; the source of 1 file cannot be read, so no mark in it is known.";
     let words: Vec<&str> = text.split_whitespace().collect();
     assert!(words.join(" ").contains(told), "{text}");
     let whole = bench.tomo(&["report", "out", "--format", "json"]).well();
@@ -130,4 +131,63 @@ tomo: no source file matches --include
 tomo: no branch is known, so it cannot be said how many sides of branches were taken
 ";
     assert_eq!(nothing, (Some(1), words.to_owned()));
+}
+
+/// Where marks hide the line that a function in several units begins at, its copies are one as ever.
+#[test]
+fn copies_of_a_function_are_one_whatever_is_marked() {
+    let bench = Bench::new();
+    let header = "\
+static int held(int n) // LCOV_EXCL_LINE
+{
+    if (n > 3) // LCOV_EXCL_BR_LINE
+        n++;
+    if (n > 4)
+        n++;
+    return n;
+}
+";
+    std::fs::write(bench.path("held.h"), header).expect("written");
+    let other = "#include \"held.h\"\nint other(int n) { return held(n) - 1; }\n";
+    std::fs::write(bench.path("other.c"), other).expect("written");
+    let source = "\
+#include \"held.h\"
+int other(int n);
+int main(int argc, char **argv) { return other(argc) + held(argc) - 1; }
+";
+    bench.build("prog", "prog.c", source, &["-g", "-O0", "other.c"]);
+    let run = bench.tomo(&["cover", "--level", "edge", "-o", "out", "--", "./prog"]);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    let report = |flags: &[&str]| {
+        let shown = ["report", "out", "--include", "held.h", "--format", "lcov"];
+        bench.tomo(&[&shown[..], flags].concat()).out
+    };
+    let branches = |tracefile: &str| {
+        let all = lcov(tracefile).into_values().flatten();
+        let all = all.filter(|(tag, _)| tag == "BRDA");
+        all.map(|(_, fields)| fields).collect::<BTreeSet<_>>()
+    };
+    let all = branches(&report(&[]));
+    let rest = branches(&report(&["--exclude-marked"]));
+    let expected: BTreeSet<_> = all.iter().filter(|it| it[0] != "3").cloned().collect();
+    assert_eq!((all.len(), rest.len()), (4, 2), "{all:?}");
+    assert_eq!(rest, expected);
+}
+
+/// What is demanded is demanded of what has a source, as lcov and gcovr know it, and exactly.
+#[test]
+fn what_the_c_library_brings_along_counts_for_nothing() {
+    let bench = Bench::new();
+    let source = "\
+int f(int x) { if (x) return 1; return 2; }
+int never(int x) { return x; }
+int main(void) { return f(0) + f(1) - 3; }
+";
+    bench.build("prog", "prog.c", source, &["-g", "-O0"]);
+    let run = bench.tomo(&["cover", "--level", "edge", "-o", "out", "--", "./prog"]);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    let report = |flag: &str| bench.tomo(&["report", "out", flag]).code;
+    assert_eq!(report("--fail-under-branches=100"), Some(0));
+    assert_eq!(report("--fail-under-functions=66.66"), Some(0));
+    assert_eq!(report("--fail-under-functions=66.67"), Some(1));
 }

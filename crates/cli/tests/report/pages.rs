@@ -154,3 +154,30 @@ fn pages_of_an_earlier_report_are_removed() {
     });
     assert_eq!(left.len(), names.len(), "{left:?}");
 }
+
+/// Whoever names a folder with pages of their own keeps them.
+#[test]
+fn an_index_of_somebody_elses_is_left_alone() {
+    let bench = Bench::with_a_run();
+    let report = |folder: &str| bench.tomo(&["report", "--html", folder]);
+    fs::create_dir(bench.path("site")).expect("made");
+    let index = bench.path("site/index.html");
+    let own = "<!DOCTYPE html>\n<html><body>mine</body></html>\n";
+    fs::write(&index, own).expect("written");
+    let said = report("site");
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
+    let words = "tomo: site/index.html is no page of an earlier report; name another folder\n";
+    assert_eq!(said.err, words);
+    assert_eq!(fs::read_to_string(&index).expect("there"), own);
+    assert!(!bench.path("site/files").exists());
+    // What a full disk left of an earlier report is made anew.
+    for left in ["", "<!DOCTYPE html>\n<html lang"] {
+        fs::write(&index, left).expect("written");
+        assert_eq!(report("site").code, Some(0), "{left}");
+        assert!(
+            fs::read_to_string(&index)
+                .expect("there")
+                .ends_with("</html>\n")
+        );
+    }
+}

@@ -1,12 +1,12 @@
 //! The source with a count before each line, as gcov shows it: `-` where there is no code, `#####` where it
 //! did not run, and `?` where it is not known.
 
-use std::fs;
 use std::io::{self, Write};
 
 use tomo_program::path_of;
 
 use super::Counted;
+use crate::source;
 
 /// Writes all files of which a line ran, one after the other; those that cannot be read by name only.
 ///
@@ -19,10 +19,10 @@ pub fn write(out: &mut dyn Write, counted: &Counted) -> io::Result<()> {
         }
         let place = path_of(path);
         let path = place.display();
-        let bytes = match fs::read(&place) {
+        let bytes = match source::read(&place) {
             Ok(bytes) => bytes,
-            Err(error) => {
-                writeln!(out, "{:>12}:{:>5}:Source:{path} ({error})", "-", 0)?;
+            Err(why) => {
+                writeln!(out, "{:>12}:{:>5}:Source:{path} ({why})", "-", 0)?;
                 for (line, count) in &lines {
                     writeln!(out, "{:>12}:{line:>5}:", shown(Some(*count)))?;
                 }
@@ -30,9 +30,15 @@ pub fn write(out: &mut dyn Write, counted: &Counted) -> io::Result<()> {
             }
         };
         writeln!(out, "{:>12}:{:>5}:Source:{path}", "-", 0)?;
+        let mut behind = 1;
         for (number, text) in (1u32..).zip(String::from_utf8_lossy(&bytes).lines()) {
             let count = lines.get(&number).copied();
             writeln!(out, "{:>12}:{number:>5}:{text}", shown(count))?;
+            behind = number + 1;
+        }
+        // Of a source that has become shorter.
+        for (line, count) in lines.range(behind..) {
+            writeln!(out, "{:>12}:{line:>5}:", shown(Some(*count)))?;
         }
     }
     Ok(())

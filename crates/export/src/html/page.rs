@@ -1,8 +1,6 @@
 //! The pages.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 
 use tomo_profile::merge::Finding;
 
@@ -119,7 +117,7 @@ pub(super) fn source(picture: &Picture, file: &File) -> String {
             "<p>The source has changed: it has fewer lines than the program knows of.</p>\n",
         );
     }
-    if text.is_ok() && is_newer(&file.place, picture) {
+    if text.is_ok() && picture.is_newer(&file.place) {
         out.push_str(
             "<p>The source was written after the program: where it has changed, lines are told of others.</p>\n",
         );
@@ -127,14 +125,6 @@ pub(super) fn source(picture: &Picture, file: &File) -> String {
     out.push_str(LEGEND);
     code(&mut out, file, &lines);
     out + FOOT
-}
-
-/// Whether a file was written after all of the modules were that are there.
-fn is_newer(path: &Path, picture: &Picture) -> bool {
-    let written = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
-    let modules = picture.modules.iter().filter_map(|it| written(it.path()));
-    let newest = modules.max();
-    newest.is_some_and(|newest| written(path).is_some_and(|source| source > newest))
 }
 
 fn function_list(out: &mut String, file: &File) {

@@ -7,10 +7,11 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tomo_profile::merge::Finding;
 use tomo_program::{FunctionView, Model, ModelError, Progress, path_of};
+use tomo_wire::checksum;
 use tomo_wire::plan::Level;
 
 use super::copies::{Named, Within, together};
-use super::function::{Read, Source, keep_greatest, read};
+use super::function::{Read, Source, SourceFile, keep_greatest, read};
 use super::inlined::{self, Bodies};
 use super::sharing;
 use super::unknown::unknown_bytes;
@@ -52,6 +53,8 @@ struct Draft {
     lines: Vec<(u32, Finding)>,
     /// Lines with code that the source leaves out.
     marked: Vec<u32>,
+    /// Whether the source was to be read, and could not be.
+    is_unread: bool,
     /// The same of modules that no process was observed with, of which nothing is known.
     unobserved: Vec<(u32, Finding)>,
     /// Branches of these.
@@ -65,12 +68,11 @@ struct Builder<'a> {
     picture: Picture,
     drafts: Vec<Draft>,
     /// For each module, for each of its files, the number of the draft.
-    files: Vec<Vec<Option<u32>>>,
+    files: Vec<Vec<SourceFile>>,
     /// By path.
     numbers: FxHashMap<String, u32>,
     /// For each draft, what its source leaves out; none at all if that is not asked for.
     marked: Vec<Marked>,
-    left_out: LeftOut,
 }
 
 impl<'a> Builder<'a> {
@@ -82,7 +84,6 @@ impl<'a> Builder<'a> {
             files: Vec::new(),
             numbers: FxHashMap::default(),
             marked: Vec::new(),
-            left_out: LeftOut::default(),
         }
     }
 
@@ -135,24 +136,32 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// For each file of a module, its number here; nothing if it is not shown.
-    fn number(&mut self, lines: &Lines) -> Vec<Option<u32>> {
-        let mut number = |path: &String| {
+    /// The files of a module, with their numbers here.
+    fn number(&mut self, lines: &Lines) -> Vec<SourceFile> {
+        let mut named = |path: &String| {
             let path = self.paths.renamed(path);
-            if !self.paths.takes(&path) {
-                return None;
+            SourceFile {
+                identity: checksum(path.as_bytes()),
+                shown: self.number_of(path),
             }
-            let next = u32::try_from(self.drafts.len()).ok()?;
-            let number = *self.numbers.entry(path.clone()).or_insert(next);
-            if number == next {
-                self.drafts.push(Draft::default());
-                let file = &mut self.drafts[number as usize].file;
-                file.place = path_of(&path);
-                file.path = path;
-            }
-            Some(number)
         };
-        lines.files().iter().map(&mut number).collect()
+        lines.files().iter().map(&mut named).collect()
+    }
+
+    /// The number of the file of this name; nothing if it is not shown.
+    fn number_of(&mut self, path: String) -> Option<u32> {
+        if !self.paths.takes(&path) {
+            return None;
+        }
+        let next = u32::try_from(self.drafts.len()).ok()?;
+        let number = *self.numbers.entry(path.clone()).or_insert(next);
+        if number == next {
+            self.drafts.push(Draft::default());
+            let file = &mut self.drafts[number as usize].file;
+            file.place = path_of(&path);
+            file.path = path;
+        }
+        Some(number)
     }
 
     /// Reads what the sources of new files leave out.
@@ -160,31 +169,27 @@ impl<'a> Builder<'a> {
         if !self.paths.leaves_out_marked() {
             return;
         }
-        let new = self.drafts[self.marked.len()..].par_iter();
-        let read: Vec<_> = new.map(|draft| source::read(&draft.file.place)).collect();
-        for source in read {
-            let marked = source.map(|source| Marked::of(&source));
-            self.left_out.unread += u64::from(marked.is_err());
-            self.marked.push(marked.unwrap_or_default());
-        }
+        let new = self.drafts[self.marked.len()..].par_iter_mut();
+        let read = new.map(|draft| {
+            let source = source::read(&draft.file.place);
+            draft.is_unread = source.is_err();
+            source.map_or_else(|_| Marked::default(), |source| Marked::of(&source))
+        });
+        self.marked.par_extend(read);
     }
 
     /// Where only functions were asked for, nothing is known of what is in them.
-    fn take_bodies(&mut self, module: &Module, files: &[Option<u32>]) {
+    fn take_bodies(&mut self, module: &Module, files: &[SourceFile]) {
         if module.findings.level == Level::Function {
             return;
         }
         let lines = module.located.lines();
         for (function, entered) in lines.inlined(&module.findings.blocks) {
-            let file = files
-                .get(function.declared.file as usize)
-                .copied()
-                .flatten();
+            let file = files.get(function.declared.file as usize);
+            let file = file.and_then(|file| file.shown);
             let line = function.declared.line;
-            let is_marked = |file: &u32| {
-                let marked = self.marked.get(*file as usize);
-                marked.is_some_and(|marked| marked.has_line(line))
-            };
+            let marked = |file: &u32| self.marked.get(*file as usize);
+            let is_marked = |file: &u32| marked(file).is_some_and(|it| it.has_line(line));
             let file = file.filter(|file| !is_marked(file));
             if let Some(draft) = file.and_then(|file| self.drafts.get_mut(file as usize)) {
                 draft.bodies.push(Bodies {
@@ -273,12 +278,7 @@ impl<'a> Builder<'a> {
             let elsewhere = &mut self.picture.elsewhere;
             elsewhere.branches = elsewhere.branches + draft.astray;
         }
-        let marked = self.drafts.iter().map(|draft| draft.marked.len() as u64);
-        for lines in marked.filter(|lines| *lines > 0) {
-            self.left_out.lines += lines;
-            self.left_out.files += 1;
-        }
-        self.picture.left_out = self.paths.leaves_out_marked().then_some(self.left_out);
+        self.picture.left_out = self.left_out();
         let modules = &mut self.picture.modules;
         let mut order: Vec<usize> = (0..self.drafts.len()).collect();
         order.retain(|&index| !self.drafts[index].file.is_empty());
@@ -304,6 +304,22 @@ impl<'a> Builder<'a> {
             file.functions.sort_by_key(place);
         }
         self.picture
+    }
+}
+
+impl Builder<'_> {
+    /// What was left out as sources mark it.
+    fn left_out(&self) -> Option<LeftOut> {
+        let mut all = LeftOut::default();
+        for (draft, marked) in self.drafts.iter().zip(&self.marked) {
+            let has_some = !draft.marked.is_empty();
+            all.lines += draft.marked.len() as u64;
+            all.files += u64::from(has_some);
+            all.open += u64::from(has_some && marked.is_open());
+            all.newer += u64::from(has_some && self.picture.is_newer(&draft.file.place));
+            all.unread += u64::from(draft.is_unread && !draft.file.is_empty());
+        }
+        self.paths.leaves_out_marked().then_some(all)
     }
 }
 
@@ -347,13 +363,22 @@ impl Draft {
         inlined::place(&mut self.file.functions, &self.file.lines);
         // Optimised code branches at lines that have no code of their own: those have no place in any format.
         let branches = std::mem::take(&mut self.file.branches).into_iter();
-        let (mut here, astray): (Vec<_>, Vec<_>) =
+        let (mut here, mut astray): (Vec<_>, Vec<_>) =
             branches.partition(|branch| self.file.line(branch.line).is_some());
         keep_once(&mut here);
+        keep_once(&mut astray);
+        // At a line of which nothing is known nothing is known of them.
+        let is_unknown = |branch: &&mut Branch| {
+            let line = self.file.line(branch.line);
+            line.is_none_or(|line| line.finding.ran().is_none())
+        };
+        for branch in here.iter_mut().filter(is_unknown) {
+            (branch.taken, branch.not_taken) = (Finding::Unknown, Finding::Unknown);
+        }
         let place = |branch: &Branch| (branch.line, branch.module, branch.address);
         here.sort_unstable_by_key(place);
         self.astray = astray.iter().flat_map(Branch::sides).collect();
-        self.file.totals.branches = here.iter().flat_map(|it| self.file.sides(it)).collect();
+        self.file.totals.branches = here.iter().flat_map(Branch::sides).collect();
         self.file.branches = here;
     }
 }
@@ -407,11 +432,21 @@ impl File {
         self.lines.get(at.ok()?)
     }
 
-    /// The sides of a branch as they count: at a line of which nothing is known nothing is known of them.
+    /// The lines that did not run, as first and last of such as no other line with code is in between.
     #[must_use]
-    pub fn sides(&self, branch: &Branch) -> [Finding; 2] {
-        let line = self.line(branch.line).and_then(|line| line.finding.ran());
-        line.map_or([Finding::Unknown; 2], |_| branch.sides())
+    pub fn missed(&self) -> Vec<(u32, u32)> {
+        let mut missed: Vec<(u32, u32)> = Vec::new();
+        let mut goes_on = false;
+        for line in &self.lines {
+            let is_missed = line.finding.ran() == Some(false);
+            match missed.last_mut().filter(|_| goes_on) {
+                Some(last) if is_missed => last.1 = line.number,
+                _ if is_missed => missed.push((line.number, line.number)),
+                _ => {}
+            }
+            goes_on = is_missed;
+        }
+        missed
     }
 
     fn is_empty(&self) -> bool {
@@ -456,4 +491,29 @@ fn extent(bytes: &[u8]) -> (u64, u64) {
     let segments = (0..count).filter_map(segment);
     let whole = segments.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
     whole.map_or((0, 0), |(start, end)| (start & !0xfff, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{File, Finding, Line};
+
+    #[test]
+    fn missed_lines_are_ranges_without_others_in_between() {
+        let lines = [
+            (1, Finding::Ran),
+            (3, Finding::NotRun),
+            (5, Finding::NotRunInferred),
+            (6, Finding::Unknown),
+            (9, Finding::NotRun),
+            (10, Finding::RanInferred),
+            (12, Finding::NotRunIfWhole),
+        ];
+        let lines = lines.map(|(number, finding)| Line { number, finding });
+        let file = File {
+            lines: lines.to_vec(),
+            ..File::default()
+        };
+        assert_eq!(file.missed(), [(3, 5), (9, 9), (12, 12)]);
+        assert_eq!(File::default().missed(), []);
+    }
 }

@@ -11,7 +11,7 @@ use tomo_program::{
 };
 use tomo_wire::checksum;
 
-use super::function::{Source, branch, finding, keep_greatest, read};
+use super::function::{Source, SourceFile, branch, finding, keep_greatest, read};
 use super::{Copies, Module, Totals};
 use crate::marked::Marked;
 
@@ -54,7 +54,7 @@ pub(super) struct Within<'m> {
 
 impl<'m> Within<'m> {
     /// This one, with its files, and what is marked in all, as in [`Source`].
-    pub(super) fn of(module: &'m Module, files: &'m [Option<u32>], marked: &'m [Marked]) -> Self {
+    pub(super) fn of(module: &'m Module, files: &'m [SourceFile], marked: &'m [Marked]) -> Self {
         let lines = module.located.lines();
         Self {
             module,
@@ -133,7 +133,10 @@ fn merged(of: &[(u32, FunctionId)], modules: &[Within<'_>]) -> (Finding, Totals)
         for block in function.blocks() {
             let place = (shape, block.address().0.wrapping_sub(function.entry().0));
             blocks.push((place, finding(&module.findings.blocks, block.id().index())));
-            if let Some(branch) = branch(block, *number, &module.findings) {
+            let is_left_out = || source.leaves_out_branch_of(block);
+            if let Some(branch) =
+                branch(block, *number, &module.findings).filter(|_| !is_left_out())
+            {
                 let sides = (0..).zip(branch.sides());
                 branches.extend(sides.map(|(side, found): (u8, _)| ((place, side), found)));
             }

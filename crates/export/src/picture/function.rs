@@ -14,10 +14,18 @@ use crate::marked::Marked;
 /// Where the blocks of a module come from.
 pub(super) struct Source<'a> {
     pub(super) lines: &'a Lines,
-    /// For each file of `lines`, the one in the picture, unless it is not shown.
-    pub(super) files: &'a [Option<u32>],
+    /// The files of `lines`.
+    pub(super) files: &'a [SourceFile],
     /// For each file of the picture, what its source leaves out; nothing where that is not asked for.
     pub(super) marked: &'a [Marked],
+}
+
+/// A file of a module.
+pub(super) struct SourceFile {
+    /// The one in the picture, unless it is not shown.
+    pub(super) shown: Option<u32>,
+    /// A checksum of its name, the same in all modules.
+    pub(super) identity: u64,
 }
 
 impl Source<'_> {
@@ -31,9 +39,15 @@ impl Source<'_> {
         self.in_file(position).filter(|it| !self.is_marked(*it))
     }
 
+    /// A position as all modules have it.
+    fn place_of(&self, position: Position) -> Option<(u64, u32)> {
+        let file = self.files.get(position.file as usize)?;
+        Some((file.identity, position.line))
+    }
+
     /// The position in a file that is shown, though not all of it may be.
     fn in_file(&self, position: Position) -> Option<Position> {
-        let file = *self.files.get(position.file as usize)?;
+        let file = self.files.get(position.file as usize)?.shown;
         file.map(|file| Position { file, ..position })
     }
 
@@ -42,12 +56,12 @@ impl Source<'_> {
         marked.is_some_and(|marked| marked.has_line(position.line))
     }
 
-    /// Whether a branch at this position, of which the file is the module's, is left out as the source marks it.
-    fn leaves_out_branch(&self, position: Position) -> bool {
-        let position = self.in_file(position);
-        position.is_some_and(|position| {
-            let marked = self.marked.get(position.file as usize);
-            marked.is_some_and(|marked| marked.has_branches(position.line))
+    /// Whether the branch that ends a block is left out as the source marks it.
+    pub(super) fn leaves_out_branch_of(&self, block: BlockView<'_>) -> bool {
+        let place = self.lines.last(block).and_then(|place| self.in_file(place));
+        place.is_some_and(|place| {
+            let marked = self.marked.get(place.file as usize);
+            marked.is_some_and(|marked| marked.has_branches(place.line))
         })
     }
 }
@@ -118,8 +132,15 @@ pub(super) fn read(
         branches: Vec::new(),
         nowhere: Tally::default(),
     };
-    let whose = read.whose(module, shape(function));
-    for block in function.blocks() {
+    let whose = read.whose(
+        module,
+        start.and_then(|start| source.place_of(start)),
+        shape(function),
+    );
+    for block in function
+        .blocks()
+        .filter(|block| !source.leaves_out_branch_of(*block))
+    {
         if let Some(mut branch) = branch(block, module, findings) {
             let offset = branch.address.0.wrapping_sub(function.entry().0);
             branch.copy = checksum(&[whose, offset].map(u64::to_le_bytes).concat());
@@ -150,22 +171,17 @@ fn lift(
 }
 
 impl Read {
-    /// A checksum of what the function shares with its copies of the same shape, and with no other one: name and place.
-    fn whose(&self, module: u32, shape: u64) -> u64 {
-        let function = &self.function;
-        let [file, line, name] = match (function.file, &self.name) {
-            (Some(file), Some(name)) => {
-                [file.into(), function.line.into(), checksum(name.as_bytes())]
-            }
-            _ => [u64::MAX, module.into(), function.entry.0],
+    /// A checksum of what the function shares with its copies of the same shape, and with no other one: name and place, whether that is
+    /// shown or not.
+    fn whose(&self, module: u32, place: Option<(u64, u32)>, shape: u64) -> u64 {
+        let [file, line, name] = match (place, &self.name) {
+            (Some((file, line)), Some(name)) => [file, line.into(), checksum(name.as_bytes())],
+            _ => [u64::MAX, module.into(), self.function.entry.0],
         };
         checksum(&[file, line, name, shape].map(u64::to_le_bytes).concat())
     }
 
     fn add_branch(&mut self, mut branch: Branch, place: Option<Position>, source: &Source<'_>) {
-        if place.is_some_and(|place| source.leaves_out_branch(place)) {
-            return;
-        }
         let sides: Tally = branch.sides().into_iter().collect();
         self.function.totals.branches = self.function.totals.branches + sides;
         match place {

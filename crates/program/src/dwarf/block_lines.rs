@@ -12,9 +12,10 @@
 //! and is written in another file, the block begins with the line of the call.
 //!
 //! A block *goes on* with the line of its first byte where the row before has it too, or no row begins there: LLVM states a
-//! line once for all code of it that follows, also behind code of no line. GCC's blocks go on with nothing: it has rows, without
-//! `is_stmt`, for single instructions that it has moved to before or behind where their statement is; that these are executed says nothing
-//! of it.
+//! line once for all code of it that follows, also behind code of no line. Where GCC optimises, blocks go on with nothing: it has rows,
+//! without `is_stmt`, for single instructions that it has moved to before or behind where their statement is; that these are executed
+//! says nothing of it. Where it does not, all of them do: nothing was moved, and of a line's rows it marks only the first as a statement,
+//! whatever is jumped to behind it.
 //!
 //! The line programs are run once each, several at a time, like those of [`lines()`](super::lines()).
 //! Linear in the sections, plus sorting what is found.
@@ -50,8 +51,8 @@ pub struct BlockLines {
     pub last: Vec<Option<Position>>,
     /// What blocks begin with, by block, where that is not what their first byte comes from.
     begun: Vec<(u32, Position)>,
-    /// Blocks that go on with nothing, since they begin with a row of another line than the row before, or GCC wrote their rows; ascending,
-    /// and apart.
+    /// Blocks that go on with nothing, since they begin with a row of another line than the row before, or GCC wrote their rows when it
+    /// optimised; ascending, and apart.
     turned: Vec<Blocks>,
     /// Functions whose bodies were put in place of calls, each once.
     pub inlined: Vec<Inlined>,
@@ -267,6 +268,8 @@ fn read<'a>(
     let (sink, path) = drive(context, &program.open, program.offset, sink)?;
     let Both(covered, mut statements) = sink;
     statements.by_gnu = program.open.is_gnu;
+    statements.is_plain = program.open.is_plain;
+    statements.sort();
     let mut bodies = Vec::new();
     let bearer = Bearer {
         context,
@@ -283,6 +286,7 @@ fn read<'a>(
             others: None,
         };
         statements.by_gnu |= open.is_gnu;
+        statements.is_plain |= open.is_plain;
         enter(&bearer, &mut statements, &mut bodies)
     });
     if let Some(other) = other {
@@ -316,10 +320,10 @@ fn enter(
         let entry = entry.map(|block| (block..block + 1, true));
         let is_whole = !(statements.by_gnu && call.is_stated);
         let within = call.ranges.iter();
-        let within = within.map(|range| (statements.within(*range), is_whole));
-        let blocks = entry.into_iter().chain(within);
+        let within = within.flat_map(|range| statements.pieces(*range, is_whole));
+        let blocks: Vec<_> = entry.into_iter().chain(within).collect();
         if let Some(function) = call.function {
-            let blocks = blocks.filter(|(blocks, _)| !blocks.is_empty());
+            let blocks = blocks.into_iter().filter(|(blocks, _)| !blocks.is_empty());
             bodies.extend(blocks.map(|(blocks, is_sure)| Body {
                 blocks,
                 function,
@@ -372,14 +376,27 @@ struct Statements<'q> {
     entered: Vec<Stating>,
     /// File and line of the last row that has a line.
     before: Option<(u64, u64)>,
-    /// Whether GCC wrote the rows, which do not tell what goes on.
+    /// Whether GCC wrote the rows, and whether it did not optimise: else they do not tell what goes on.
     by_gnu: bool,
+    is_plain: bool,
     /// Where the sequence that is being read starts.
     start: Option<u64>,
     /// Those that have been read.
     sequences: Vec<Range>,
     /// Blocks with a row at their first byte, and whether the row before the last of these has another line.
     turned: Vec<(u32, bool)>,
+    /// Where statements are.
+    stated: Vec<u64>,
+    /// Where code of no line begins.
+    unstated: Vec<u64>,
+    /// Blocks that have such, and no statement: compilers made them common to several places.
+    common: Vec<u32>,
+}
+
+/// Whether any of these, which ascend, is in a range.
+fn has_any(all: &[u64], range: Range) -> bool {
+    let first = all.partition_point(|it| *it < range.start().0);
+    all.get(first).is_some_and(|it| *it < range.end().0)
 }
 
 /// Block, file as the program numbers it, line.
@@ -396,9 +413,13 @@ impl<'q> Statements<'q> {
             entered: Vec::new(),
             before: None,
             by_gnu: false,
+            is_plain: false,
             start: None,
             sequences: Vec::new(),
             turned: Vec::new(),
+            stated: Vec::new(),
+            unstated: Vec::new(),
+            common: Vec::new(),
         }
     }
 
@@ -415,6 +436,24 @@ impl<'q> Statements<'q> {
         }
         self.turn(address, row);
         self.start.get_or_insert(address);
+        if row.line == 0 {
+            self.unstated.push(address);
+        } else if row.is_statement {
+            self.stated.push(address);
+        }
+    }
+
+    /// All rows have been read.
+    fn sort(&mut self) {
+        self.stated.sort_unstable();
+        let unstated = std::mem::take(&mut self.unstated).into_iter();
+        let blocks = unstated.filter_map(|address| self.find(Address(address)));
+        self.common = blocks.collect();
+        self.common.sort_unstable();
+        self.common.dedup();
+        let (stated, blocks) = (&self.stated, self.blocks);
+        self.common
+            .retain(|block| !has_any(stated, blocks[*block as usize]));
     }
 
     /// A sequence ends.
@@ -475,6 +514,36 @@ impl<'q> Statements<'q> {
         (start.0 == address).then_some(block)
     }
 
+    /// The blocks in which there is code of a body that has this range, and whether they are sure to run only if that does. One that
+    /// begins before it runs it as well, if something of it is stated there.
+    fn pieces(&self, range: Range, is_whole: bool) -> Vec<(Blocks, bool)> {
+        let within = self.within(range);
+        let mut pieces = Vec::new();
+        if range.is_empty() {
+            return pieces;
+        }
+        let before = within.start.checked_sub(1);
+        let before = before.zip(before.and_then(|at| self.blocks.get(at as usize)));
+        if let Some((at, block)) = before.filter(|(_, block)| block.end() > range.start()) {
+            let end = block.end().min(range.end());
+            let shared = Range::new(range.start(), end);
+            let is_stated = shared.is_some_and(|shared| has_any(&self.stated, shared));
+            pieces.push((at..at + 1, is_stated));
+        }
+        let first = self.common.partition_point(|block| *block < within.start);
+        let mut start = within.start;
+        for &block in self.common[first..]
+            .iter()
+            .take_while(|it| within.contains(it))
+        {
+            pieces.push((start..block, is_whole));
+            pieces.push((block..block + 1, false));
+            start = block + 1;
+        }
+        pieces.push((start..within.end, is_whole));
+        pieces
+    }
+
     /// The blocks that begin in a range.
     fn within(&self, range: Range) -> Blocks {
         let number = |address: Address| {
@@ -504,6 +573,7 @@ impl<'q> Statements<'q> {
         files.sort_unstable();
         files.dedup();
         let turned = match self.by_gnu {
+            true if self.is_plain => Vec::new(),
             true => {
                 let all = self.sequences.iter();
                 all.map(|sequence| self.within(*sequence)).collect()

@@ -61,21 +61,24 @@ pub(super) struct AllBodies {
 
 impl Bodies {
     pub(super) fn new(sections: &Sections<'_>) -> Self {
-        let ids = [SectionId::DebugInfo, SectionId::DebugStr];
-        let room = ids.iter().map(|&id| sections.get(id).len());
+        let names = sections.get(SectionId::DebugStr).len();
         Self {
             inlined: Vec::new(),
             numbers: FxHashMap::default(),
             bodies: Vec::new(),
             own: Vec::new(),
-            budget: room.sum::<usize>().saturating_mul(4),
+            budget: names.saturating_mul(4),
             left_out: 0,
         }
     }
 
     /// Adds those of a unit.
     pub(super) fn add(&mut self, unit: OfOne, files: &mut Files) {
+        /// Bytes of names for each byte of a unit, wherever that is: their text may be in another section, or file.
+        const ROOM: usize = 16;
         self.left_out += unit.called.left_out;
+        let room = unit.called.size.saturating_mul(ROOM);
+        self.budget = self.budget.saturating_add(room);
         let functions = unit.called.functions.into_iter();
         let functions = functions.map(|Declared { name, file, line }| {
             let file = files.number(&file)?;

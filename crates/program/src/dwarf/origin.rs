@@ -104,6 +104,8 @@ pub(super) struct Found {
     pub(super) functions: Vec<Declared>,
     /// Those for whose names there was no room.
     pub(super) left_out: usize,
+    /// Bytes of the unit.
+    pub(super) size: usize,
 }
 
 /// What entries say, of which the first counts.
@@ -123,7 +125,10 @@ impl<'u, 'a> Origins<'u, 'a> {
         Self {
             bearer,
             known: FxHashMap::default(),
-            found: Found::default(),
+            found: Found {
+                size: unit,
+                ..Found::default()
+            },
             room: unit.saturating_mul(ROOM).saturating_add(LEAST_ROOM),
         }
     }

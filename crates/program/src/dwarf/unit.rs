@@ -51,6 +51,19 @@ pub(super) struct OpenUnit<'a> {
     pub(super) is_whole: bool,
     /// Whether GCC wrote it, or GNU as.
     pub(super) is_gnu: bool,
+    /// Whether the compiler says that it did not optimise.
+    pub(super) is_plain: bool,
+}
+
+/// Whether the flags that GCC says it was given, of which some always are, have it not optimise: the last counts.
+fn is_plain(producer: &[u8]) -> bool {
+    let mut flags = producer
+        .split(|byte| *byte == b' ')
+        .filter(|it| it.starts_with(b"-"));
+    let any = flags.clone().next().is_some();
+    any && flags
+        .rfind(|it| it.starts_with(b"-O"))
+        .is_none_or(|it| it == b"-O0")
 }
 
 impl<'a> Context<'a> {
@@ -100,7 +113,9 @@ impl<'a> Context<'a> {
                 gimli::DW_AT_name => open.unit.name = self.text(&open.unit, value),
                 gimli::DW_AT_producer => {
                     let producer = self.text(&open.unit, value);
-                    open.is_gnu = producer.is_some_and(|it| it.slice().starts_with(b"GNU "));
+                    let producer = producer.as_ref().map_or(&[][..], |it| it.slice());
+                    open.is_gnu = producer.starts_with(b"GNU ");
+                    open.is_plain = open.is_gnu && is_plain(producer);
                 }
                 gimli::DW_AT_dwo_name | gimli::DW_AT_GNU_dwo_name => {
                     open.apart = self.text(&open.unit, value);
@@ -182,6 +197,7 @@ impl<'a> OpenUnit<'a> {
             apart: None,
             is_whole: false,
             is_gnu: false,
+            is_plain: false,
         }
     }
 
@@ -267,4 +283,26 @@ fn tables<'a>(section: &'a [u8], headers: &[UnitHeader<'_>]) -> FxHashMap<usize,
         ))
     };
     starts.iter().zip(ends).filter_map(table).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_plain;
+
+    #[test]
+    fn who_does_not_optimise_is_known_by_its_flags() {
+        for (producer, expected) in [
+            ("GNU C17 12.2.0 -mtune=generic -g -O0 -fPIC", true),
+            ("GNU C++17 12.2.0 -mtune=generic -g", true),
+            ("GNU C17 12.2.0 -g -O2 -O0", true),
+            ("GNU C17 12.2.0 -g -O0 -O2", false),
+            ("GNU C17 12.2.0 -g -Og", false),
+            ("GNU C17 12.2.0 -O", false),
+            ("GNU AS 2.40", false),
+            ("GNU C17 12.2.0", false),
+            ("", false),
+        ] {
+            assert_eq!(is_plain(producer.as_bytes()), expected, "{producer}");
+        }
+    }
 }
