@@ -2,7 +2,7 @@
 //!
 //! One directory, `$TOMO_CACHE_DIR`, else `$XDG_CACHE_HOME/tomograph`, else for root `/var/cache/tomograph` and for everybody
 //! else `~/.cache/tomograph`, with one file a program, `models/<build id or content hash>-<fingerprint>-v<format>.<analysis>.model`
-//! (see [`Identity`]), and beside them what files without a build id contain. Any number of processes may read and write at once: a file is written under a
+//! (see [`Identity`]), and beside them what bytes of files hash to. Any number of processes may read and write at once: a file is written under a
 //! temporary name in the same directory and renamed, so whoever opens a model finds a whole one. It is not
 //! forced to the disk; what a crash of the machine leaves half-written its checksums refuse.
 //!
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::contents::{self, Stamp};
-use crate::identity::{Headers, Identity, Key};
+use crate::identity::Identity;
 use crate::model::{ANALYSIS_VERSION, FORMAT_VERSION};
 use crate::{Model, ModelError};
 
@@ -84,19 +84,15 @@ impl Cache {
         &self.directory
     }
 
-    /// The identity of the file with these headers, if its content is remembered.
-    pub(crate) fn recall(&self, headers: &Headers, file: &Metadata) -> Option<Identity> {
-        let content = contents::recall(&self.contents(), &Stamp::of(file))?;
-        Some(headers.identity_by(content))
+    /// What the bytes of a file hash to, if that is remembered.
+    pub(crate) fn recall(&self, file: &Metadata) -> Option<u128> {
+        contents::recall(&self.contents(), &Stamp::of(file))
     }
 
-    /// Remembers what a file contains, if that is what it is known by, unless it has changed between
-    /// `before` and `after`. Where that cannot be written, only time is lost.
-    pub(crate) fn remember(&self, identity: &Identity, before: &Metadata, after: &Metadata) {
+    /// Remembers that, unless the file has changed between `before` and `after`. Where it cannot be written, only time is lost.
+    pub(crate) fn remember(&self, content: u128, before: &Metadata, after: &Metadata) {
         let stamp = Stamp::of(before);
-        if let Key::Content(content) = identity.key
-            && stamp == Stamp::of(after)
-        {
+        if stamp == Stamp::of(after) {
             let _ = contents::remember(&self.contents(), &stamp, content);
         }
     }

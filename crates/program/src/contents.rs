@@ -1,5 +1,5 @@
-//! What files without a build id contain, remembered: to tell such a file all of its bytes must be
-//! hashed, which for a large one takes longer than everything else that is done with a model at hand.
+//! What the bytes of files hash to, remembered: to hash all those of a large one takes longer than everything else that is done
+//! with a model at hand.
 //!
 //! A file is taken for unchanged as git takes those of its index: same device, inode, length, and
 //! times of change of content and of inode. As there, what was changed a moment before it was looked

@@ -15,6 +15,8 @@ pub struct Facts {
     pub file_size: u64,
     /// Hash of its ELF header, program headers and section headers (see [`crate::Identity`]).
     pub fingerprint: u64,
+    /// Hash (xxh3, 128 bits) of the whole file.
+    pub content: u128,
     /// Bytes of code: those in executable sections, without filler and without the linker's stubs.
     pub text_bytes: u64,
     /// Those of them that lie in blocks of exact functions.
@@ -45,6 +47,7 @@ impl Default for Facts {
             kind: FileKind::Executable,
             file_size: 0,
             fingerprint: 0,
+            content: 0,
             text_bytes: 0,
             text_bytes_exact: 0,
             padding_bytes: 0,

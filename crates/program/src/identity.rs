@@ -4,8 +4,11 @@
 //! build id and other symbols, a truncated copy has the same headers. So what names a cached model is
 //! the build id together with a *fingerprint*: a hash of the file's length, its ELF header, its program headers
 //! and its section headers. To read these and the notes, a few kilobytes are read, however large the file
-//! is. A program without a build id is known by a hash of all its bytes instead, which the cache remembers
-//! for as long as the file does not change.
+//! is. A program without a build id is known by a hash of all its bytes instead.
+//!
+//! Who names build ids by hand, or changes a program in place, has several programs of one identity. So a model also says which
+//! bytes it was made of, and is one of a file only if they hash alike; what a file hashes to the cache remembers for as long as
+//! it does not change.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -123,16 +126,21 @@ impl Headers {
     #[must_use]
     pub fn identity_of(&self, bytes: &[u8]) -> Identity {
         self.identity()
-            .unwrap_or_else(|| self.identity_by(xxh3_128(bytes)))
+            .unwrap_or_else(|| self.identity_by(content(bytes)))
     }
 
-    /// The identity of a file without a build id all of whose bytes hash to `content`.
+    /// The identity of a file all of whose bytes hash to `content`.
     pub(crate) fn identity_by(&self, content: u128) -> Identity {
-        Identity {
+        self.identity().unwrap_or(Identity {
             key: Key::Content(content),
             fingerprint: self.fingerprint,
-        }
+        })
     }
+}
+
+/// What all bytes of a file hash to.
+pub(crate) fn content(bytes: &[u8]) -> u128 {
+    xxh3_128(bytes)
 }
 
 /// Exactly `size` bytes from `offset`, if there are as many.

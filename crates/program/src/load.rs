@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::analyse::analyse_file;
 use crate::debug_file::{self, Directories};
-use crate::identity::{Headers, Identity};
+use crate::identity::{Headers, Identity, content};
 use crate::{Cache, Facts, Function, Model, Progress};
 
 /// Bytes of the largest file that is analysed.
@@ -118,27 +118,30 @@ pub fn load_with(
     let (file, length) = open(request.path)?;
     let before = file.metadata()?;
     let headers = Headers::read(&file, length)?;
-    let told = headers.as_ref().and_then(|headers| {
-        headers
-            .identity()
-            .or_else(|| recall(request, headers, &before))
-    });
     let mut warnings = Vec::new();
-    if let Some(model) = find(request, told.as_ref(), &mut warnings) {
+    let mut found = |known: u128| {
+        let identity = headers.as_ref()?.identity_by(known);
+        let model = find(request, &identity, &mut warnings)?;
+        (model.content() == known).then_some(model)
+    };
+    let told = recall(request, &before);
+    if let Some(model) = told.and_then(&mut found) {
         return Ok(Loaded::cached(model, warnings));
     }
     let whole = headers.is_some();
     let bytes = read(&file, if whole { length } else { HEAD.min(length) })?;
-    let identity = headers.map(|headers| headers.identity_of(&bytes));
-    if identity != told {
-        remember(request, identity.as_ref(), &before, &file);
-        if let Some(model) = find(request, identity.as_ref(), &mut warnings) {
+    let content = content(&bytes);
+    if whole && told != Some(content) {
+        remember(request, content, &before, &file);
+        if let Some(model) = found(content) {
             return Ok(Loaded::cached(model, warnings));
         }
     }
+    let identity = headers.map(|headers| headers.identity_by(content));
     let (functions, mut facts) = analysis(&bytes, progress).map_err(LoadError::Analysis)?;
     drop(bytes);
     facts.fingerprint = identity.as_ref().map_or(0, |identity| identity.fingerprint);
+    facts.content = content;
     let model = Model::build(functions, facts);
     keep(request, identity.as_ref(), &model, &mut warnings);
     Ok(Loaded {
@@ -206,29 +209,24 @@ fn interpreter(bytes: &[u8]) -> Option<String> {
     Some(named.unwrap_or(first).escape_debug().to_string())
 }
 
-/// What the file is that has no build id, if that is remembered.
-fn recall(request: &Request<'_>, headers: &Headers, file: &Metadata) -> Option<Identity> {
+/// What the file's bytes hash to, if that is remembered.
+fn recall(request: &Request<'_>, file: &Metadata) -> Option<u128> {
     let cache = request.cache.filter(|_| !request.refresh)?;
-    cache.recall(headers, file)
+    cache.recall(file)
 }
 
-/// Remembers what the file is, unless it has changed while it was read.
-fn remember(request: &Request<'_>, identity: Option<&Identity>, before: &Metadata, file: &File) {
-    if let Some((cache, identity)) = request.cache.zip(identity)
+/// Remembers that, unless the file has changed while it was read.
+fn remember(request: &Request<'_>, content: u128, before: &Metadata, file: &File) {
+    if let Some(cache) = request.cache
         && let Ok(after) = file.metadata()
     {
-        cache.remember(identity, before, &after);
+        cache.remember(content, before, &after);
     }
 }
 
 /// The model in the cache, if it may be used and can be.
-fn find(
-    request: &Request<'_>,
-    identity: Option<&Identity>,
-    warnings: &mut Vec<String>,
-) -> Option<Model> {
+fn find(request: &Request<'_>, identity: &Identity, warnings: &mut Vec<String>) -> Option<Model> {
     let cache = request.cache.filter(|_| !request.refresh)?;
-    let identity = identity?;
     let found = match cache.find(identity) {
         Ok(found) => found?,
         Err(error) => {

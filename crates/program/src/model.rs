@@ -6,8 +6,8 @@
 //! costs.
 //!
 //! ```text
-//! header    magic "TOMOMODL", format version, analysis version, length, key, fingerprint,
-//!           per section offset, length and checksum (xxh3), checksum of the header
+//! header    magic "TOMOMODL", format version, analysis version, length, key, fingerprint, hash of
+//!           the file, per section offset, length and checksum (xxh3), checksum of the header
 //! sections  summary · warnings · imports · functions · names · ranges · ranges by address · spans
 //!           · blocks · edges · exits · calls · indirect jumps · files · lines
 //! ```
@@ -185,6 +185,12 @@ impl Model {
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         self.layout.fingerprint
+    }
+
+    /// The hash (xxh3, 128 bits) of the whole file that it is the model of.
+    #[must_use]
+    pub fn content(&self) -> u128 {
+        self.layout.content
     }
 
     /// What the analysis could not read or found strange.

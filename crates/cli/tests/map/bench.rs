@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
-use tomo_program::{Cache, Facts, Function, Headers, Model};
+use tomo_program::{Cache, Facts, Function, Headers, Key, Model};
 
 /// Where `tomo` runs.
 pub(crate) struct Bench {
@@ -117,8 +117,12 @@ impl Bench {
             .expect("readable")
             .expect("ELF headers");
         let identity = headers.identity_of(&bytes);
+        let Key::Content(content) = identity.key else {
+            panic!("it has no build id");
+        };
         let facts = Facts {
             fingerprint: identity.fingerprint,
+            content,
             ..facts
         };
         let cache = Cache::at(self.path("cache"));

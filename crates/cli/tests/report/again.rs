@@ -98,3 +98,33 @@ fn what_holds_no_counters_is_no_run_of_them() {
         .tomo(&["count", "--format", "callgrind", "--show", &run])
         .well();
 }
+
+/// Build ids may be named by hand: what a program is, is told by all of its bytes.
+#[test]
+fn another_program_of_the_same_build_id_and_layout_is_another_one() {
+    let bench = Bench::new();
+    let (g, h) = (
+        "__attribute__((noinline)) int g(int x) { if (x & 1) return x * 3; if (x > 10) return x / 7; return x + 1; }\n",
+        "__attribute__((noinline)) int h(int x) { int s = 0; while (x > 1) { s += x; x -= 2; } return s; }\n",
+    );
+    let main = "int main(void) { int s = 0; for (int i = 0; i < 30; i++) s += g(i) + h(i); return s % 101; }\n";
+    let flags = ["-O1", "-Wl,--build-id=0xfeedfacefeedface"];
+    for (number, functions) in [[g, h], [h, g]].iter().enumerate() {
+        bench.build("prog", "prog.c", &(functions.concat() + main), &flags);
+        for command in ["cover", "count", "paths"] {
+            let output = format!("out-{command}");
+            let said = bench.tomo(&[command, "-o", &output, "--", "./prog"]);
+            assert_eq!(said.code, Some(3078 % 101), "{command}: {}", said.err);
+            assert!(command != "cover" || said.err.is_empty(), "{}", said.err);
+        }
+        let shown = bench.tomo(&["report", "out-cover", "--functions"]);
+        let ran = shown.out.lines().filter(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words.contains(&"g") || words.contains(&"h")
+        });
+        let whole = ran.filter(|line| line.contains(" 100 %") && !line.contains("0/1"));
+        assert_eq!(whole.count(), 2, "{}", shown.out);
+        let left_out = shown.err.lines().filter(|line| line.contains("left out"));
+        assert_eq!(left_out.count(), number, "{}", shown.err);
+    }
+}

@@ -185,11 +185,7 @@ impl Columns {
         let lines = line_records(&facts.lines, &order);
         let spans = spans(&self.blocks, &order);
         drop(order);
-        let mut writer = Writer::new(
-            self.content_bytes(&lines),
-            facts.build_id.as_deref(),
-            facts.fingerprint,
-        );
+        let mut writer = Writer::new(self.content_bytes(&lines), &facts);
         writer.section(Section::Summary, &self.summary.to_section());
         writer.section(Section::Warnings, &strings(&facts.warnings));
         writer.section(Section::Imports, &strings(&facts.imports));

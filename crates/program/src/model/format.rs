@@ -4,13 +4,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::Facts;
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::{U32, U64, U128};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Version of the file's layout.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 /// Version of the analysis: to be raised with every change that could let it find anything else in
 /// any program, for models of older analyses are not used again.
@@ -148,6 +149,7 @@ struct Header {
     analysis: U32,
     length: U64,
     fingerprint: U64,
+    content: U128,
     build_id_length: U64,
     build_id: [u8; LONGEST_BUILD_ID],
     sections: [SectionRecord; Section::ALL.len()],
@@ -164,6 +166,7 @@ pub(crate) struct Layout {
     sections: [(Range<usize>, u64); Section::ALL.len()],
     build_id_length: usize,
     pub(crate) fingerprint: u64,
+    pub(crate) content: u128,
 }
 
 impl Layout {
@@ -261,6 +264,7 @@ impl Header {
             sections,
             build_id_length,
             fingerprint: self.fingerprint.get(),
+            content: self.content.get(),
         })
     }
 }
@@ -272,14 +276,19 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Starts a model whose sections will have `content` bytes in all.
-    pub(crate) fn new(content: usize, build_id: Option<&[u8]>, fingerprint: u64) -> Self {
+    /// Starts a model of the program of these facts whose sections will have `content` bytes in all.
+    pub(crate) fn new(content: usize, facts: &Facts) -> Self {
         let mut header = Header::new_zeroed();
         header.magic = MAGIC;
         header.format = FORMAT_VERSION.into();
         header.analysis = ANALYSIS_VERSION.into();
-        header.fingerprint = fingerprint.into();
-        if let Some(id) = build_id.filter(|id| id.len() <= LONGEST_BUILD_ID) {
+        header.fingerprint = facts.fingerprint.into();
+        header.content = facts.content.into();
+        if let Some(id) = facts
+            .build_id
+            .as_deref()
+            .filter(|id| id.len() <= LONGEST_BUILD_ID)
+        {
             header.build_id[..id.len()].copy_from_slice(id);
             header.build_id_length = (id.len() as u64).into();
         }

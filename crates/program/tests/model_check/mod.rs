@@ -104,7 +104,7 @@ fn walk_sites(function: &FunctionView<'_>) {
 }
 
 /// Where the header's fields are, as its documentation lists them.
-pub(crate) const TABLE: usize = 8 + 4 + 4 + 8 + 8 + 8 + 64;
+pub(crate) const TABLE: usize = 8 + 4 + 4 + 8 + 8 + 16 + 8 + 64;
 pub(crate) const SECTIONS: usize = 15;
 const HEADER: usize = TABLE + SECTIONS * 24 + 8;
 

@@ -141,6 +141,7 @@ pub(crate) fn facts() -> Facts {
         build_id: Some((1..=20).collect()),
         file_size: 16_384,
         fingerprint: 0x0123_4567_89ab_cdef,
+        content: 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff,
         text_bytes: 0x75,
         text_bytes_exact: 0x38,
         padding_bytes: 9,
