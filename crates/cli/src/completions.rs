@@ -17,9 +17,9 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  source <(tomo completions bash)              for this shell; in ~/.bashrc for all
-  tomo completions zsh > ~/.zfunc/_tomo        a folder of zsh's fpath
-  tomo completions fish | source               for this shell";
+  source <(tomo completions bash)          for this shell; in ~/.bashrc for all
+  tomo completions zsh > ~/.zfunc/_tomo    a folder of zsh's fpath
+  tomo completions fish | source           for this shell";
 
 /// Does what the arguments ask for.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {

@@ -344,6 +344,7 @@ impl Draft {
     fn finish(&mut self, by_function_only: bool) {
         if by_function_only {
             self.lines.clear();
+            self.marked.clear();
             self.unobserved.clear();
             self.unobserved_branches.clear();
             self.file.branches.clear();
