@@ -317,18 +317,24 @@ fn enter(
             }
         };
         let entry = statements.enter(&call);
-        let entry = entry.map(|block| (block..block + 1, true));
+        let Some(function) = call.function else {
+            return;
+        };
+        let mut add = |blocks: Blocks, is_sure| {
+            if !blocks.is_empty() {
+                bodies.push(Body {
+                    blocks,
+                    function,
+                    is_sure,
+                });
+            }
+        };
+        if let Some(block) = entry {
+            add(block..block + 1, true);
+        }
         let is_whole = !(statements.by_gnu && call.is_stated);
-        let within = call.ranges.iter();
-        let within = within.flat_map(|range| statements.pieces(*range, is_whole));
-        let blocks: Vec<_> = entry.into_iter().chain(within).collect();
-        if let Some(function) = call.function {
-            let blocks = blocks.into_iter().filter(|(blocks, _)| !blocks.is_empty());
-            bodies.extend(blocks.map(|(blocks, is_sure)| Body {
-                blocks,
-                function,
-                is_sure,
-            }));
+        for range in &call.ranges {
+            statements.pieces(*range, is_whole, &mut add);
         }
     };
     let (called, read) = entered(bearer, pass);
@@ -514,34 +520,30 @@ impl<'q> Statements<'q> {
         (start.0 == address).then_some(block)
     }
 
-    /// The blocks in which there is code of a body that has this range, and whether they are sure to run only if that does. One that
-    /// begins before it runs it as well, if something of it is stated there.
-    fn pieces(&self, range: Range, is_whole: bool) -> Vec<(Blocks, bool)> {
-        let within = self.within(range);
-        let mut pieces = Vec::new();
+    /// Passes on the blocks in which there is code of a body that has this range, and whether they are sure to run only if that does.
+    /// One that begins before it runs it as well, if something of it is stated there.
+    fn pieces(&self, range: Range, is_whole: bool, pass: &mut impl FnMut(Blocks, bool)) {
         if range.is_empty() {
-            return pieces;
+            return;
         }
+        let within = self.within(range);
         let before = within.start.checked_sub(1);
         let before = before.zip(before.and_then(|at| self.blocks.get(at as usize)));
         if let Some((at, block)) = before.filter(|(_, block)| block.end() > range.start()) {
             let end = block.end().min(range.end());
             let shared = Range::new(range.start(), end);
             let is_stated = shared.is_some_and(|shared| has_any(&self.stated, shared));
-            pieces.push((at..at + 1, is_stated));
+            pass(at..at + 1, is_stated);
         }
         let first = self.common.partition_point(|block| *block < within.start);
         let mut start = within.start;
-        for &block in self.common[first..]
-            .iter()
-            .take_while(|it| within.contains(it))
-        {
-            pieces.push((start..block, is_whole));
-            pieces.push((block..block + 1, false));
+        let common = self.common[first..].iter();
+        for &block in common.take_while(|it| within.contains(it)) {
+            pass(start..block, is_whole);
+            pass(block..block + 1, false);
             start = block + 1;
         }
-        pieces.push((start..within.end, is_whole));
-        pieces
+        pass(start..within.end, is_whole);
     }
 
     /// The blocks that begin in a range.
