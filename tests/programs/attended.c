@@ -104,7 +104,8 @@ int main(int count, char **words) {
         if (handled != 10 * SIGUSR1 + 10 * SIGTRAP)
             return 1;
     } else if (strcmp(scenario, "stops") == 0) {
-        signal(SIGTRAP, bounded_handler);
+        struct sigaction action = { .sa_handler = bounded_handler, .sa_flags = SA_NODEFER };
+        sigaction(SIGTRAP, &action, NULL);
         for (int at = 0; at < 10; at++)
             stops(at);
         all((void *)&results[0]);
