@@ -47,7 +47,7 @@ pub fn write(
     progress: &dyn Progress,
 ) -> Result<PathBuf, HtmlError> {
     let index = folder.join("index.html");
-    if index.exists() && !is_page(&index) {
+    if index.exists() && !is_page(&index, true) {
         return Err(HtmlError::Foreign(index));
     }
     let pages = folder.join(PAGES);
@@ -79,14 +79,15 @@ fn put(path: PathBuf, text: &str) -> Result<(), HtmlError> {
     fs::write(&path, text).map_err(|error| HtmlError::Unwritten(path, error))
 }
 
-/// Whether a file begins as pages do, as far as it goes: a full disk may have cut it.
-fn is_page(path: &Path) -> bool {
+/// Whether a file begins as pages do; of one that a full disk has cut, where `cut` ones will do, as far as it goes.
+fn is_page(path: &Path, cut: bool) -> bool {
     let head = head("");
     let start = head.split("<title>").next().unwrap_or_default();
     let mut bytes = Vec::new();
     let read =
         open_regular(path).and_then(|file| file.take(start.len() as u64).read_to_end(&mut bytes));
-    read.is_ok() && start.as_bytes().starts_with(&bytes)
+    let is_whole = bytes.len() == start.len();
+    read.is_ok() && start.as_bytes().starts_with(&bytes) && (cut || is_whole)
 }
 
 /// Removes pages of an earlier report that are not among `written`: what has the name of one, and begins as one does.
@@ -100,7 +101,7 @@ fn remove_others(pages: &Path, written: &BTreeSet<String>) -> Result<(), HtmlErr
         move |error| HtmlError::Unwritten(path, error)
     };
     let others = files(pages, is_other).map_err(unwritten(pages))?;
-    for path in others.into_iter().filter(|path| is_page(path)) {
+    for path in others.into_iter().filter(|path| is_page(path, false)) {
         fs::remove_file(&path).map_err(unwritten(&path))?;
     }
     Ok(())
