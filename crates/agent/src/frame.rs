@@ -28,7 +28,7 @@ pub(crate) struct Context {
     pub(crate) registers: [usize; register::COUNT],
     /// `rflags`.
     pub(crate) processor_flags: u64,
-    pub(crate) segments: u64,
+    segments: u64,
     error: u64,
     trap: u64,
     /// `oldmask`, of no use to anybody: the kernel does not look at it when it goes back. Handlers that copy registers copy it.

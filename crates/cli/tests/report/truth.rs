@@ -186,3 +186,50 @@ fn lines_are_those_of_the_blocks_that_ran() {
         check(compiler, &["-g", "-O3", "-gdwarf-4"]);
     }
 }
+
+/// Bodies that compilers put in place of calls begin in the midst of blocks, are there twice, and may be told of in another file.
+#[test]
+fn functions_ran_whose_bodies_did_wherever_those_begin() {
+    use std::fmt::Write as _;
+    let (mut source, mut calls) = ("static volatile int x = 1;\n".to_owned(), String::new());
+    for number in 0..40 {
+        let name = format!("a_helper_number_{number}");
+        let always = "static inline __attribute__((always_inline)) int";
+        let _ = writeln!(
+            source,
+            "{always} {name}(int n)\n{{\n    return n * {} + x;\n}}",
+            number + 3
+        );
+        let guard = if number % 2 == 1 {
+            "if (count > 5) "
+        } else {
+            ""
+        };
+        let _ = writeln!(calls, "    {guard}sum += {name}(sum);");
+    }
+    let main = "int main(int count, char **words) {\n    int sum = count;\n    (void)words;\n";
+    let source = format!("{source}{main}{calls}    return sum == 77;\n}}\n");
+    for flags in [
+        &["-g", "-O1"][..],
+        &["-g", "-O2"],
+        &["-g", "-O1", "-gsplit-dwarf"],
+    ] {
+        let bench = Bench::new();
+        bench.build_by("gcc", "demo", ("demo.c", &source), flags);
+        let run = bench.tomo(&["cover", "-o", "out", "--", "./demo"]);
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+        let said = bench.tomo(&["report", "out", "--include", "demo.c", "--format", "lcov"]);
+        let records = lcov(&said.out).into_values().flatten();
+        let records = records.filter(|(tag, _)| tag == "FNDA");
+        let ran: BTreeMap<String, bool> = records
+            .map(|(_, fields)| (fields[1].clone(), fields[0] != "0"))
+            .collect();
+        // Of whose body nothing is stated apart from others' code it is not known.
+        let helper = |number: u32| Some((number, *ran.get(&format!("a_helper_number_{number}"))?));
+        let known: Vec<(u32, bool)> = (0..40).filter_map(helper).collect();
+        assert!(known.len() > 35, "{flags:?}: {known:?}");
+        for (number, ran) in known {
+            assert_eq!(ran, number % 2 == 0, "{number}, {flags:?}");
+        }
+    }
+}
