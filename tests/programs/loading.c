@@ -110,6 +110,20 @@ int main(int count, char **arguments) {
     for (int i = 0; i < 100; i++) dlclose(open_it(arguments[3]));
     printf("%d more\n", mappings() - before);
     printf("%d\n", use(library));
+  } else if (!strcmp(how, "often") || !strcmp(how, "elsewhere")) {
+    /* Loaded over and over, but used only the last time: always at the same place, or each time at another one. Later loads leave
+       nothing behind. */
+    int is_often = how[0] == 'o', before = 0;
+    for (int i = 0; i < 1200; i++) {
+      void *library = open_it(path);
+      Dl_info found = {0};
+      if (!is_often && library) dladdr(dlsym(library, "steps"), &found);
+      if (library) dlclose(library);
+      if (!is_often) mmap(found.dli_fbase, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+      if (i == 100) before = mappings();
+    }
+    if (is_often) printf("%d more\n", mappings() - before);
+    printf("%d\n", use(open_it(path)));
   } else if (!strcmp(how, "scarce")) {
     /* No more files can be opened than the loader needs; once there are some, another thread is at work in the library. */
     struct rlimit limit = {48, 48};

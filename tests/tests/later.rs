@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 use tomo_testkit::corpus::compiled;
 use tomo_testkit::coverage::{Covering, Pool, Units, complete};
+use tomo_wire::record::Reason;
 
 struct Built {
     folder: TempDir,
@@ -274,7 +275,8 @@ fn a_library_for_which_there_is_no_room_runs_as_it_is() {
         said.contains("the memory that its trampolines need is taken"),
         "{said}"
     );
-    assert!(covering.only().expect("one record").hit.is_empty());
+    let (found, once) = (covering.only().expect("one record"), built.loaded("once"));
+    assert!(found.hit.len() < once.hit.len() && found.hit.is_subset(&once.hit));
 }
 
 #[test]
@@ -511,6 +513,35 @@ fn libraries_that_are_none_of_ours_leave_nothing_mapped() {
     let [one, another] = without_build_ids(&built);
     let covering = built.is_undisturbed(&["--module", &one], &["mappings", &one, &another]);
     assert!(covering.only().expect("one record").hit.len() > 15);
+}
+
+/// What comes again to where it was is remembered once, however often it does, in its parent's record or in its own.
+#[test]
+fn a_library_that_is_loaded_over_and_over_is_recorded() {
+    let built = Built::new();
+    let path = built.text("first/plugin.so");
+    let once = built.loaded("once");
+    for options in [&[][..], &["--fork", "separate"], &["--disposal", "none"]] {
+        let options = [&["--module", &path], options].concat();
+        let covering = built.is_undisturbed(&options, &["often", &path]);
+        assert_eq!(
+            covering.all().expect("records").hit,
+            once.hit,
+            "{options:?}"
+        );
+    }
+}
+
+/// Where it comes each time to another place the table of those ends at some time, which is said.
+#[test]
+fn a_library_that_is_loaded_at_a_thousand_places_is_refused_from_then_on() {
+    let built = Built::new();
+    let path = built.text("first/plugin.so");
+    let (_, watched, covering) = built.run(&["--module", &path], &["elsewhere", &path]);
+    let (found, once) = (covering.only().expect("one record"), built.loaded("once"));
+    assert!(found.hit.len() < once.hit.len() && found.hit.is_subset(&once.hit));
+    let said = String::from_utf8_lossy(&watched.stderr);
+    assert!(said.contains(Reason::TooMany.words()), "{said}");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use core::ffi::CStr;
 use core::slice;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use tomo_wire::counting::Contents;
 use tomo_wire::image::{Image, Region, Window};
@@ -15,7 +15,7 @@ use tomo_wire::record::{MARKS, Reason, Record};
 use tomo_wire::roster::{Entry, MOST_ENTRIES, RosterView};
 use tomo_wire::{FileStamp, PAGE, checksum};
 
-use crate::armed::{self, Counters, FileOfText};
+use crate::armed::{self, Armed, Counters, FileOfText};
 use crate::door::{self, Closed};
 use crate::loader::Module;
 use crate::relocated::{Reserved, Settled};
@@ -123,20 +123,20 @@ fn arm_as(
         record_file: &file,
         counters,
     };
-    let refused = match wanted.arm(&mut buffer) {
-        Ok(()) if again => return Some(Outcome::Armed),
-        Ok(()) => {
-            counters.note_armed(system::process());
-            return Some(Outcome::Armed);
-        }
-        Err(refused) => refused,
-    };
-    // An image without a build id is for one file only; others are none of its business.
-    let is_other = matches!(refused.reason, Reason::ModuleChanged | Reason::OtherLayout);
-    let outcome = match entry.module.build_id() {
-        None if is_other => Outcome::OfAnother,
-        _ => {
-            counters.note_refused(refused.reason, refused.errno);
+    let armed = wanted.arm(&mut buffer);
+    if armed.is_ok() && !again {
+        counters.note_armed(system::process());
+    }
+    let outcome = match armed {
+        Ok(Armed::Anew) => return Some(Outcome::Armed),
+        Ok(Armed::Again) => Outcome::Armed,
+        // An image without a build id is for one file only; others are none of its business.
+        Err(Refused {
+            reason: Reason::ModuleChanged | Reason::OtherLayout,
+            ..
+        }) if entry.module.build_id().is_none() => Outcome::OfAnother,
+        Err(Refused { reason, errno }) => {
+            counters.note_refused(reason, errno);
             Outcome::Refused
         }
     };
@@ -212,7 +212,7 @@ impl Wanted<'_> {
     }
 
     /// Paths are put together in `buffer`: stacks of threads may be small.
-    fn arm(&self, buffer: &mut [u8; 4096]) -> Result<(), Refused> {
+    fn arm(&self, buffer: &mut [u8; 4096]) -> Result<Armed, Refused> {
         if system::is_raised() {
             return Err(Reason::Privileged.into());
         }
@@ -286,10 +286,7 @@ impl Wanted<'_> {
         image: &Image,
         reserved: Reserved,
         buffer: &mut [u8; 4096],
-    ) -> Result<(), Refused> {
-        if !forked::has_room() {
-            return Err(Reason::NoRoom.into());
-        }
+    ) -> Result<Armed, Refused> {
         let bytes = map_image(file, image)?;
         let text = own::text(image, bytes).map_err(failed(Reason::NotMapped))?;
         let path = self.path(self.entry.record.get(), buffer)?;
@@ -305,19 +302,26 @@ impl Wanted<'_> {
             record: &own.file,
         };
         let region = armed::next();
-        map_all(self.module, image, &files, counters, reserved)?;
+        let armed = map_all(self.module, image, &files, counters, reserved)?;
         if !own.continued {
             counters.note_armed(system::process());
         }
-        forked::remember(forked::Module {
-            bias: self.module.bias,
-            region,
-            image: bytes,
-            page,
-            shared: self.counters,
-            path: self.entry.record.get(),
-        });
-        Ok(())
+        match armed {
+            Armed::Anew => forked::remember(forked::Module {
+                bias: self.module.bias,
+                region,
+                image: bytes,
+                page,
+                shared: self.counters,
+                path: self.entry.record.get(),
+            }),
+            // SAFETY: mapped above, and not referred to.
+            Armed::Again => unsafe {
+                counters.unmap();
+                unmap_image(bytes);
+            },
+        }
+        Ok(armed)
     }
 }
 
@@ -348,12 +352,21 @@ fn map_image(file: &File, image: &Image) -> Result<&'static [u8], Refused> {
     Ok(unsafe { slice::from_raw_parts(start, length) })
 }
 
+/// Unmaps what [`map_image`] has mapped.
+///
+/// # Safety
+/// Nothing refers to it any more.
+unsafe fn unmap_image(bytes: &'static [u8]) {
+    // SAFETY: the caller's.
+    unsafe { system::unmap(bytes.as_ptr() as usize, bytes.len()) };
+}
+
 /// A copy of the text that is this process's own.
 fn copy_text(file: &File, image: &Image) -> Result<File, Refused> {
     let bytes = map_image(file, image)?;
     let text = own::text(image, bytes);
     // SAFETY: mapped just now, and nothing refers to it any more.
-    unsafe { system::unmap(bytes.as_ptr() as usize, bytes.len()) };
+    unsafe { unmap_image(bytes) };
     text.map_err(failed(Reason::NotMapped))
 }
 
@@ -496,13 +509,19 @@ fn map_all(
     files: &Files<'_>,
     counters: Counters,
     reserved: Reserved,
-) -> Result<(), Refused> {
+) -> Result<Armed, Refused> {
     let Some(first) = image.regions().first() else {
         return Err(Reason::ImageRefused.into());
     };
     let origin = module.bias.wrapping_add(first.address.get() as usize);
-    if !armed::has_room(image.regions().len()) {
-        return Err(Reason::NoRoom.into());
+    let place = Place {
+        origin,
+        image,
+        files,
+    };
+    let regions = |tables| place.regions(module, tables, counters);
+    if !armed::has_room(image.regions().len()) && !armed::are_former(regions((&[], &[]))) {
+        return Err(Reason::TooMany.into());
     }
     let windows = parts::windows(image, files.image, counters)?;
     let moved = parts::moved(image, files.image)?;
@@ -513,19 +532,24 @@ fn map_all(
     if !moved.is_empty() {
         origins::tell();
     }
-    let place = Place {
-        origin,
-        image,
-        files,
-    };
     let mapped = place
         .map_companions()
         .and_then(|()| place.map_texts(module.bias, |region| module.offset_of(region) == 0));
     mapped.map_err(failed(Reason::NotMapped))?;
     reserved.keep();
-    place.publish(module, (windows, moved), counters);
-    Ok(())
+    let armed = armed::add(regions((windows, moved)));
+    if armed == Armed::Again {
+        // SAFETY: mapped above, and not referred to.
+        unsafe {
+            parts::unmap(windows);
+            parts::unmap(moved);
+        }
+    }
+    Ok(armed)
 }
+
+/// Windows, and where what is executed in the trampolines comes from.
+type Tables = (&'static [Window], &'static [Run]);
 
 /// Where a region is in a module with this bias.
 pub(crate) fn text_at(bias: usize, region: &Region) -> usize {
@@ -635,40 +659,41 @@ impl Place<'_> {
         if same { PAGE } else { 0 }
     }
 
-    fn publish(
+    /// The regions of the module, as they are armed with these tables.
+    fn regions(
         &self,
         module: &Module<'_>,
-        (windows, moved): (&'static [Window], &'static [Run]),
+        (windows, moved): Tables,
         counters: Counters,
-    ) {
+    ) -> impl ExactSizeIterator<Item = armed::Region> + Clone {
         let read_first = self.files.text.is_in_memory();
         let path = path_of(module);
         let stamp = stamp_of_file(module).filter(|stamp| *stamp == self.image.stamp);
-        for (index, region) in self.image.regions().iter().enumerate() {
-            armed::add(armed::Region {
-                start: text_at(module.bias, region),
-                length: region.length.get() as usize,
-                alias: self.at(self.image.alias_distance(index)) as *mut u8,
-                read_first,
-                origin: self.origin,
-                windows,
-                marks: self.at(self.image.marks_distance()) as *mut u8,
-                probes: self.image.probes.get(),
-                vanishing: self.image.vanishing.get() != 0,
-                counters,
-                companions: self.at(self.image.distance.get()),
-                companions_length: match index {
-                    0 => self.image.companion_length() as usize,
-                    _ => 0,
-                },
-                moved: if index == 0 { moved } else { &[] },
-                file: FileOfText {
-                    path: path.as_ptr(),
-                    stamp,
-                    original: region.original.get(),
-                    offset: module.offset_of(region.address.get()),
-                },
-            });
-        }
+        let all = self.image.regions().iter().enumerate();
+        all.map(move |(index, region)| armed::Region {
+            image: self.image.checksum(),
+            start: text_at(module.bias, region),
+            length: region.length.get() as usize,
+            alias: self.at(self.image.alias_distance(index)) as *mut u8,
+            read_first,
+            origin: self.origin,
+            windows,
+            marks: self.at(self.image.marks_distance()) as *mut u8,
+            probes: self.image.probes.get(),
+            vanishing: self.image.vanishing.get() != 0,
+            counters,
+            companions: self.at(self.image.distance.get()),
+            companions_length: match index {
+                0 => self.image.companion_length() as usize,
+                _ => 0,
+            },
+            moved: if index == 0 { moved } else { &[] },
+            file: FileOfText {
+                path: AtomicPtr::new(path.as_ptr().cast_mut()),
+                stamp,
+                original: region.original.get(),
+                offset: module.offset_of(region.address.get()),
+            },
+        })
     }
 }

@@ -1,12 +1,18 @@
 //! What is armed, as the handler needs it: a table that only grows, read without locks.
+//!
+//! What a module has in it stays when the module is unloaded, and is the module's again if that comes back to the same place, as it
+//! mostly does where a program loads and unloads a library over and over: then nothing is added, nothing is mapped once
+//! more, and no reader ever sees an element change.
 
 use core::ffi::c_char;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::ops::Range;
+use core::slice;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use tomo_wire::FileStamp;
 use tomo_wire::image::Window;
 use tomo_wire::moved::Run;
-use tomo_wire::record::{self, Field};
+use tomo_wire::record::{self, Field, Record};
 
 use crate::tables::{Grown, tables};
 use crate::{forked, loader, system};
@@ -42,6 +48,13 @@ impl Counters {
         // SAFETY: the offset is inside the page and a multiple of eight for what is
         // used (see the assertions below, and in `tomo_wire::cuts`); everybody changes these words atomically.
         unsafe { AtomicU64::from_ptr(self.0.add(offset as usize).cast()) }
+    }
+
+    /// Whether their record has the same header as the `other`'s.
+    fn are_of_record_of(&self, other: Self) -> bool {
+        // SAFETY: the header is at the start of a record's page, and never changes.
+        let header = |page: Self| unsafe { slice::from_raw_parts(page.0, size_of::<Record>()) };
+        header(*self) == header(other)
     }
 
     /// Whether these are the counters in the page at `page`.
@@ -121,8 +134,9 @@ const _: () = {
 };
 
 /// A region of an armed module: text, its writable alias, and what was there before.
-#[derive(Clone, Copy)]
 pub(crate) struct Region {
+    /// The checksum of the header of the image that it was armed with.
+    pub(crate) image: u64,
     /// Where its text is.
     pub(crate) start: usize,
     /// Bytes of it.
@@ -157,13 +171,22 @@ impl Region {
     pub(crate) fn common(&self) -> Counters {
         forked::shared(self.counters).unwrap_or(self.counters)
     }
+
+    /// Whether this is the region as it would be armed now, by another mapping of the same record and tables.
+    fn is_same(&self, other: &Self) -> bool {
+        let places = |r: &Self| (r.origin, r.start, r.length, r.alias, r.marks, r.companions);
+        places(self) == places(other)
+            && self.image == other.image
+            && self.read_first == other.read_first
+            && self.file.stamp == other.file.stamp
+            && self.counters.are_of_record_of(other.counters)
+    }
 }
 
 /// Where a region's own text can be had again.
-#[derive(Clone, Copy)]
 pub(crate) struct FileOfText {
     /// Its path, which is there as long as the module.
-    pub(crate) path: *const c_char,
+    pub(crate) path: AtomicPtr<c_char>,
     /// What tells that it is the file of which the image was made, if that was so;
     pub(crate) stamp: Option<FileStamp>,
     /// the checksum of the region's text does otherwise.
@@ -172,7 +195,7 @@ pub(crate) struct FileOfText {
 }
 
 /// Regions that are armed at most; further modules stay as they are.
-const MOST: usize = 1024;
+pub(crate) const MOST: usize = 1024;
 
 // SAFETY: its addresses are of what is mapped for as long as the module is, and which all threads may change.
 unsafe impl Sync for Region {}
@@ -191,16 +214,67 @@ pub(crate) fn has_room(more: usize) -> bool {
     REGIONS.has_room(more)
 }
 
-/// Adds a region, from now on seen by the handler.
-pub(crate) fn add(region: Region) {
-    // SAFETY: the loader's lock is held while modules are armed, or there is one thread.
-    unsafe { REGIONS.add(region) };
+/// Whose regions a module has that was armed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Armed {
+    /// New ones.
+    Anew,
+    /// Those that it had before it was unloaded: what was mapped for new ones is not referred to.
+    Again,
+}
+
+/// Adds the regions of a module, for which there is room, or which are former ones. From now on the handler sees them.
+pub(crate) fn add(regions: impl ExactSizeIterator<Item = Region> + Clone) -> Armed {
+    if let Some(former) = former(regions.clone()) {
+        for (number, now) in former.zip(regions) {
+            come_back(number, now);
+        }
+        return Armed::Again;
+    }
+    for region in regions {
+        // SAFETY: the loader's lock is held while modules are armed, or there is one thread.
+        unsafe { REGIONS.add(region) };
+    }
+    Armed::Anew
+}
+
+/// Whether these are the regions that a module had when it was unloaded, which has come back to the same place.
+pub(crate) fn are_former(regions: impl ExactSizeIterator<Item = Region> + Clone) -> bool {
+    former(regions).is_some()
+}
+
+/// The numbers of these regions, if a module had them when it was unloaded.
+fn former(regions: impl ExactSizeIterator<Item = Region> + Clone) -> Option<Range<usize>> {
+    let is_gone = |number: usize| {
+        let gone = GONE.get(number);
+        gone.is_some_and(|gone| gone.load(Ordering::Relaxed))
+    };
+    let is_former = |(number, now): (usize, Region)| {
+        let before = REGIONS.all().get(number);
+        is_gone(number) && before.is_some_and(|before| before.is_same(&now))
+    };
+    let all = (0..REGIONS.count()).filter(|first| is_gone(*first));
+    let mut all = all.map(|first| first..first + regions.len());
+    all.find(|numbers| numbers.clone().zip(regions.clone()).all(is_former))
+}
+
+/// The region with this number is the module's once more, which is what it is `now`.
+fn come_back(number: usize, now: Region) {
+    if let Some(before) = REGIONS.all().get(number) {
+        let path = now.file.path.into_inner();
+        before.file.path.store(path, Ordering::Relaxed);
+    }
+    for (lost, order) in [(&GIVEN_BACK, Ordering::Relaxed), (&GONE, Ordering::Release)] {
+        if let Some(lost) = lost.get(number) {
+            lost.store(false, order);
+        }
+    }
 }
 
 /// The regions that are armed.
 pub(crate) fn regions() -> impl Iterator<Item = &'static Region> {
     let all = REGIONS.all().iter().zip(&GONE);
-    all.filter(|(_, gone)| !gone.load(Ordering::Relaxed))
+    all.filter(|(_, gone)| !gone.load(Ordering::Acquire))
         .map(|(region, _)| region)
 }
 

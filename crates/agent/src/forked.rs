@@ -58,8 +58,8 @@ pub(crate) struct Module {
     pub(crate) path: u32,
 }
 
-/// Modules at most; further ones are not armed.
-const MOST: usize = 256;
+/// Modules at most: each has a region at least.
+const MOST: usize = armed::MOST;
 
 // SAFETY: its page is mapped for as long as the process lives, and all threads may change what is there.
 unsafe impl Sync for Module {}
@@ -74,11 +74,6 @@ static SANDBOX: AtomicUsize = AtomicUsize::new(0);
 /// Whether each process is to have its own of this module.
 pub(crate) fn is_separate(entry: &Entry) -> bool {
     entry.separate.get() != 0
-}
-
-/// Whether one module more fits.
-pub(crate) fn has_room() -> bool {
-    MODULES.has_room(1)
 }
 
 /// Remembers a module that was armed.
@@ -317,12 +312,12 @@ const INVALID: Errno = Errno(22);
 /// Gives this process a text and a record of its own; whether it had none. It may have one for a module that
 /// was loaded several times; one that is loaded no more gets none.
 fn renew(module: &Module, interrupted: Result<&Interrupted, &Errno>) -> Result<bool, Errno> {
-    let image = Image::read(module.image, module.image.len() as u64).map_err(|_| INVALID)?;
-    let first = image.regions().first().ok_or(INVALID)?;
-    let origin = start_of(module, first);
     if !armed::is_ours(module.region) {
         return Ok(false);
     }
+    let image = Image::read(module.image, module.image.len() as u64).map_err(|_| INVALID)?;
+    let first = image.regions().first().ok_or(INVALID)?;
+    let origin = start_of(module, first);
     let interrupted = interrupted.map_err(|errno| *errno)?;
     let text = own::text(&image, module.image)?;
     for place in interrupted.places() {

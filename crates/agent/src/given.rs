@@ -20,6 +20,7 @@
 use core::ffi::{CStr, c_int};
 use core::ops::Range;
 use core::slice;
+use core::sync::atomic::Ordering;
 
 use tomo_wire::record::Reason;
 use tomo_wire::{PAGE, checksum};
@@ -154,7 +155,7 @@ fn map_own(region: &Region, file: &File, part: Range<usize>) -> bool {
 /// The module's file, if it holds the text that was armed.
 fn file_of(region: &Region) -> Option<File> {
     // SAFETY: the path is there as long as the module, which was not unloaded.
-    let path = unsafe { CStr::from_ptr(region.file.path) };
+    let path = unsafe { CStr::from_ptr(region.file.path.load(Ordering::Relaxed)) };
     let file = system::open(path, Access::Read, true).ok()?;
     let status = file.status().ok()?;
     let is_it = match region.file.stamp {

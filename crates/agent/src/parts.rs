@@ -1,4 +1,4 @@
-//! Tables of an image, mapped for as long as the process lives.
+//! Tables of an image, mapped for as long as the process lives once a region refers to them.
 
 use core::slice;
 
@@ -58,7 +58,20 @@ fn map(file: &File, offset: u64, length: u64) -> Result<&'static [u8], Refused> 
     let whole = (before + length) as usize;
     let mapped = system::map(whole, Protection::Read, file, offset - before);
     let start = mapped.map_err(failed(Reason::NotMapped))?;
-    // SAFETY: mapped just now, never unmapped, and nobody writes this part of an image.
+    // SAFETY: mapped just now, not unmapped while anybody refers to it, and nobody writes this part of an image.
     let bytes = unsafe { slice::from_raw_parts(start, whole) };
     Ok(bytes.get(before as usize..).unwrap_or(&[]))
+}
+
+/// Unmaps a table, which is all that its pages were mapped for.
+///
+/// # Safety
+/// Nothing refers to it any more.
+pub(crate) unsafe fn unmap<T>(table: &'static [T]) {
+    let (start, length) = (table.as_ptr() as usize, size_of_val(table));
+    let before = start % PAGE as usize;
+    if length > 0 {
+        // SAFETY: the caller's; these are the pages that were mapped.
+        unsafe { system::unmap(start - before, before + length) };
+    }
 }

@@ -91,6 +91,12 @@ pub(crate) struct Preamble {
     checksum: [u8; 8],
 }
 
+impl Preamble {
+    pub(crate) fn checksum(self) -> [u8; 8] {
+        self.checksum
+    }
+}
+
 /// A header that knows its format.
 pub(crate) trait Header: FromBytes + IntoBytes + KnownLayout + Immutable + Copy {
     /// The first eight bytes of such a file.

@@ -144,6 +144,12 @@ impl Image {
         zerocopy::transmute!(self)
     }
 
+    /// The checksum of the header, as it was read.
+    #[must_use]
+    pub fn checksum(&self) -> u64 {
+        u64::from_le_bytes(self.preamble.checksum())
+    }
+
     /// The header of an image file that has `length` bytes and starts with `bytes`.
     ///
     /// # Errors

@@ -142,6 +142,8 @@ pub enum Reason {
     Unattended = 20,
     /// A module of the program sets the base of `gs`, by which probes that stay find what they write.
     Segment = 21,
+    /// More modules were loaded, or more often at other places, than are remembered.
+    TooMany = 22,
 }
 
 impl Reason {
@@ -154,7 +156,7 @@ impl Reason {
     }
 
     /// All reasons.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::NoImage,
         Self::ImageNotPrivate,
         Self::ImageRefused,
@@ -176,6 +178,7 @@ impl Reason {
         Self::Agent,
         Self::Unattended,
         Self::Segment,
+        Self::TooMany,
     ];
 
     /// Its bit in [`Live::reasons`].
@@ -219,6 +222,9 @@ impl Reason {
             Self::Segment => {
                 "a module of the program sets the segment register gs, by which the probes of this command find what they write"
             }
+            Self::TooMany => {
+                "the program loads more libraries, or one at more places, than are remembered"
+            }
             Self::Early => "another library starts threads before the agent can begin",
             Self::NotSeparate => "it could have no record of its own, and adds to its parent's",
         }
@@ -258,14 +264,20 @@ impl Refusals {
     }
 
     /// How many processes there were, of which so many were armed, if that can be told: those that have their text back
-    /// were armed before, and those that add to their parent's record were armed by another one.
+    /// were armed before, as may those have been that loaded too much, and those that add to their parent's record were armed by another one.
     #[must_use]
     pub fn processes(self, armed: u64) -> Option<u64> {
         let is_only = |one| self.reasons().all(|reason| reason == one) && self.last != 0;
         let has = |one| self.reasons().any(|reason| reason == one);
         match is_only(Reason::Patched) {
             true => Some(armed.max(self.count)),
-            false if has(Reason::Patched) || has(Reason::NotSeparate) => None,
+            false
+                if [Reason::Patched, Reason::NotSeparate, Reason::TooMany]
+                    .into_iter()
+                    .any(has) =>
+            {
+                None
+            }
             false => Some(armed.saturating_add(self.count)),
         }
     }
