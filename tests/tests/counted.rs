@@ -476,19 +476,35 @@ fn a_program_runs_that_cannot_be_counted() {
 #[test]
 fn counts_of_lines_are_those_that_the_source_states() {
     let source = include_str!("../programs/lines.c");
-    assert_eq!(lines_as_stated(("gcc", "lines.c"), source), 11);
+    assert_eq!(lines_as_stated("gcc", ("lines.c", source), "-O0"), 11);
 }
 
 /// Copies of a line are that line: what ran in each of them is added up.
 #[test]
 fn counts_of_lines_are_those_of_all_their_copies() {
     let source = include_str!("../programs/copies.cpp");
-    assert_eq!(lines_as_stated(("g++", "copies.cpp"), source), 4);
+    assert_eq!(lines_as_stated("g++", ("copies.cpp", source), "-O0"), 4);
+}
+
+/// So are those of bodies that were put in place of calls, several in one function, one in another, and in one line.
+#[test]
+fn counts_of_lines_are_those_of_all_inlined_bodies() {
+    let source = include_str!("../programs/put.c");
+    // At -O2 Clang unrolls.
+    for (compiler, levels) in [
+        ("gcc", &["-O0", "-O1", "-O2"][..]),
+        ("clang-19", &["-O0", "-O1"]),
+    ] {
+        for level in levels {
+            let stated = lines_as_stated(compiler, ("put.c", source), level);
+            assert_eq!(stated, 8, "{compiler} {level}");
+        }
+    }
 }
 
 /// Holds the counts of lines against those that the source states behind them; how many there are.
-fn lines_as_stated((compiler, name): (&str, &str), source: &str) -> usize {
-    let program = compiled(compiler, name, &["-O0", "-g"]).expect("built");
+fn lines_as_stated(compiler: &str, (name, source): (&str, &str), level: &str) -> usize {
+    let program = compiled(compiler, name, &[level, "-g"]).expect("built");
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(tomo::path().expect("tomo"));
     command

@@ -2,7 +2,9 @@
 //!
 //! In one function a line ran as often as the most often run of its blocks: what compilers make of one line is
 //! spread over blocks that run one after the other, and sums would count one pass several times. Functions that
-//! have code of one line are copies of it, or callers into which it was put: what ran in each is added up. A line may go on in blocks in
+//! have code of one line are copies of it, or callers into which it was put: what ran in each is added up, and so is what ran in several
+//! such copies in one function, as debug information tells them apart. What is copied otherwise, as loops are that compilers
+//! unroll, is not told apart, and counts as its most often run copy. A line may go on in blocks in
 //! which it does not begin, where ways join; it counts as often as those where none ran in which it does.
 
 mod callgrind;
@@ -46,7 +48,10 @@ impl Counted {
     /// The counts of this module beside its lines.
     #[must_use]
     pub fn of(located: Located, counts: Counts) -> Self {
-        Self { located, counts }
+        Self {
+            located: located.with_copies(),
+            counts,
+        }
     }
 
     /// Its graphs.
@@ -94,25 +99,39 @@ impl Counted {
         for function in self.functions(&graphs) {
             for (position, count) in self.line_counts_of(&function) {
                 let file = files.entry(self.file(position)).or_default();
-                let line = file.entry(position.line).or_insert(Some(0));
-                *line = line
-                    .zip(count)
-                    .map(|(one, other)| one.saturating_add(other));
+                add(file.entry(position.line).or_insert(Some(0)), count);
             }
         }
         Ok(files)
     }
 
-    /// How often each line of a function ran: as often as that of its blocks which ran most, or, if none of these ran, of those that
-    /// go on with it.
+    /// How often each line of a function ran: in each copy of a body as often as that of its blocks which ran most, and at least as often
+    /// as any block with it; or, if none of all these ran, as that of those that go on with it.
     fn line_counts_of(&self, function: &Written<'_, '_>) -> BTreeMap<Position, LineCount> {
-        let mut lines = BTreeMap::new();
+        let mut copies = BTreeMap::new();
         for (block, count) in function.view.blocks().zip(&function.counts.blocks) {
-            for position in self.located.lines().statements(block) {
-                let line: &mut LineCount = lines.entry(*position).or_insert(*count);
+            for copy in self.located.lines().copies(block) {
+                let line: &mut LineCount = copies.entry(copy).or_insert(*count);
                 *line = line.zip(*count).map(|(one, other)| one.max(other));
             }
         }
+        let mut parts: BTreeMap<Position, [LineCount; 2]> = BTreeMap::new();
+        for ((position, entered), count) in copies {
+            let [in_none, in_copies] = parts.entry(position).or_insert([Some(0); 2]);
+            add(
+                if entered.is_some() {
+                    in_copies
+                } else {
+                    in_none
+                },
+                count,
+            );
+        }
+        let most = |[one, other]: [LineCount; 2]| one.zip(other).map(|(one, other)| one.max(other));
+        let lines = parts
+            .into_iter()
+            .map(|(position, parts)| (position, most(parts)));
+        let mut lines: BTreeMap<Position, LineCount> = lines.collect();
         let mut further: BTreeMap<Position, u64> = BTreeMap::new();
         for (block, count) in function.view.blocks().zip(&function.counts.blocks) {
             let line = self.located.lines().goes_on(block);
@@ -128,4 +147,9 @@ impl Counted {
         }
         lines
     }
+}
+
+fn add(sum: &mut LineCount, count: LineCount) {
+    let both = sum.zip(count);
+    *sum = both.map(|(one, other)| one.saturating_add(other));
 }

@@ -11,7 +11,7 @@ pub use table::write as write_paths_table;
 
 use std::collections::HashMap;
 
-use tomo_program::dwarf::{BlockLines, block_lines_with};
+use tomo_program::dwarf::{BlockLines, Told, block_lines_with};
 use tomo_program::{BlockId, FunctionView, Graphs, ModelError};
 
 use crate::{FunctionPaths, Located, PathCounts, RanPath};
@@ -103,7 +103,12 @@ impl Followed {
         all.dedup();
         let ranges: Vec<_> = all.iter().map(|(range, _)| *range).collect();
         LinesOf {
-            found: block_lines_with(&self.located.sections(), self.located.apart(), &ranges),
+            found: block_lines_with(
+                &self.located.sections(),
+                self.located.apart(),
+                &ranges,
+                Told::Blocks,
+            ),
             places: all
                 .iter()
                 .enumerate()

@@ -6,8 +6,8 @@
 use crate::paths::normal;
 use rayon::prelude::*;
 use tomo_profile::merge::Finding;
-use tomo_program::dwarf::{Apart, BlockLines, Inlined, Position, Sections, block_lines_with};
-use tomo_program::{BlockView, Graphs, Range, Warning};
+use tomo_program::dwarf::{Apart, BlockLines, Inlined, Position, Sections, Told, block_lines_with};
+use tomo_program::{Address, BlockView, Graphs, Range, Warning};
 
 /// The lines of all blocks.
 #[derive(Debug, Default)]
@@ -18,7 +18,12 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn of(graphs: &Graphs<'_>, sections: &Sections<'_>, apart: &Apart) -> Self {
+    pub(crate) fn of(
+        graphs: &Graphs<'_>,
+        sections: &Sections<'_>,
+        apart: &Apart,
+        told: Told,
+    ) -> Self {
         let functions: Vec<_> = graphs.functions().collect();
         let mut all: Vec<_> = functions
             .par_iter()
@@ -34,7 +39,7 @@ impl Lines {
                 ranges.push(range);
             }
         }
-        let mut found = block_lines_with(sections, apart, &ranges);
+        let mut found = block_lines_with(sections, apart, &ranges, told);
         // Units in different folders name the same file by different ways.
         for file in &mut found.files {
             *file = normal(file);
@@ -60,6 +65,14 @@ impl Lines {
     /// The lines that belong to a block.
     pub(crate) fn statements(&self, block: BlockView<'_>) -> &[Position] {
         self.found.statements(self.rank_of(block))
+    }
+
+    /// The lines that belong to a block, once in each copy of a body that was put in place of a call, if that is told.
+    pub(crate) fn copies(
+        &self,
+        block: BlockView<'_>,
+    ) -> impl Iterator<Item = (Position, Option<Address>)> {
+        self.found.copies(self.rank_of(block))
     }
 
     /// Functions whose bodies were put in place of calls, each with whether any block of those ran. Where only such blocks did

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use tomo_program::debug_file::{self, DebugFile, Directories};
-use tomo_program::dwarf::{Apart, Sections};
+use tomo_program::dwarf::{Apart, Sections, Told};
 use tomo_program::elf::SymbolKind;
 use tomo_program::{
     ANALYSIS_VERSION, Address, Binary, Cache, Headers, Identity, Key, Model, Progress, Request,
@@ -38,6 +38,7 @@ pub struct Located {
     missed: Vec<PathBuf>,
     apart: OnceLock<Apart>,
     lines: OnceLock<Lines>,
+    told: Told,
 }
 
 /// Why there is no model for a record.
@@ -183,6 +184,7 @@ fn open(
         missed,
         apart: OnceLock::new(),
         lines: OnceLock::new(),
+        told: Told::Blocks,
     })
 }
 
@@ -201,10 +203,19 @@ impl Located {
         slots.chain(indirect.map(|symbol| symbol.address)).collect()
     }
 
+    /// The same, of which lines tell in which copies of bodies they are.
+    pub(crate) fn with_copies(self) -> Self {
+        Self {
+            lines: OnceLock::new(),
+            told: Told::Copies,
+            ..self
+        }
+    }
+
     /// The lines of its blocks; where the model is damaged, none.
     pub(crate) fn lines(&self) -> &Lines {
         self.lines.get_or_init(|| match self.model.graphs() {
-            Ok(graphs) => Lines::of(&graphs, &self.sections(), self.apart()),
+            Ok(graphs) => Lines::of(&graphs, &self.sections(), self.apart(), self.told),
             Err(_) => Lines::default(),
         })
     }

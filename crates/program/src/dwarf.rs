@@ -23,6 +23,7 @@
 mod apart;
 mod block_lines;
 mod bodies;
+mod copies;
 mod frames;
 mod inlined;
 mod line_program;
@@ -33,6 +34,7 @@ mod resolve;
 mod results;
 mod sections;
 mod shared;
+mod statements;
 mod subprogram;
 mod troubles;
 mod unit;
@@ -46,6 +48,7 @@ pub use bodies::{Body, Inlined};
 pub use frames::{Frame, frames};
 pub use lines::{Lines, Position, lines};
 pub use sections::Sections;
+pub use statements::Told;
 
 /// What debug information says about functions.
 #[derive(Clone, Debug, Default)]

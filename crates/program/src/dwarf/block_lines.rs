@@ -22,19 +22,18 @@
 
 use super::apart::Apart;
 use super::bodies::{AllBodies, Bodies, Body, Inlined, OfOne};
-use super::inlined::{Call, Entry, Own, entered};
+use super::copies::Entered;
+use super::inlined::{Entry, Own, entered};
 use super::line_program::{Covered, Merger, Row, Sink, drive};
 use super::lines::{Answer, BATCH, Position, Program, programs};
 use super::origin::{Bearer, Others};
 use super::paths::Files;
 use super::sections::Sections;
+use super::statements::{Blocks, Stated, Statements, Told};
 use super::troubles::Troubles;
 use super::unit::{Broken, Context, offset_of};
 use crate::{Address, Range, Warning};
 use rayon::prelude::*;
-
-/// Blocks, by index.
-type Blocks = std::ops::Range<u32>;
 
 /// The source lines of blocks.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +44,8 @@ pub struct BlockLines {
     /// For each block, where its lines start in `statements`; one more at the end.
     starts: Vec<u32>,
     statements: Vec<Position>,
+    /// The statements of each copy of a body, by block; empty unless asked for.
+    copies: Vec<(u32, Position, Entered)>,
     /// For each block, where its first byte comes from.
     pub first: Vec<Option<Position>>,
     /// For each block, where its last byte comes from: of a branch, since that is what ends it.
@@ -69,6 +70,15 @@ impl BlockLines {
         let ends = self.starts.get(block).zip(self.starts.get(block + 1));
         ends.and_then(|(&start, &end)| self.statements.get(start as usize..end as usize))
             .unwrap_or_default()
+    }
+
+    /// The lines that belong to the block with this index, sorted, each once in each copy of a body that was put in place of a call: by
+    /// where that is entered, or in none. Only where [`Told::Copies`] was asked for.
+    pub fn copies(&self, block: usize) -> impl Iterator<Item = (Position, Option<Address>)> {
+        let from = self.copies.partition_point(|it| (it.0 as usize) < block);
+        let behind = self.copies.get(from..).unwrap_or_default().iter();
+        let here = behind.take_while(move |it| it.0 as usize == block);
+        here.map(|&(_, position, entered)| (position, entered))
     }
 
     /// What the block with this index begins with: of a function's first block, the line of the function.
@@ -104,12 +114,17 @@ impl BlockLines {
 /// Never fails: what cannot be read is missing, with a warning.
 #[must_use]
 pub fn block_lines(sections: &Sections<'_>, blocks: &[Range]) -> BlockLines {
-    block_lines_with(sections, &Apart::default(), blocks)
+    block_lines_with(sections, &Apart::default(), blocks, Told::Blocks)
 }
 
-/// The same where some of the debug information is in other files.
+/// The same where some of the debug information is in other files, or more is to be told.
 #[must_use]
-pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]) -> BlockLines {
+pub fn block_lines_with(
+    sections: &Sections<'_>,
+    apart: &Apart,
+    blocks: &[Range],
+    told: Told,
+) -> BlockLines {
     let mut troubles = Troubles::default();
     let context = Context::new(sections, &mut Troubles::default());
     let programs = programs(&context, &mut troubles);
@@ -120,16 +135,14 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
     for batch in programs.chunks(BATCH) {
         let read: Vec<_> = batch
             .par_iter()
-            .map(|program| read(&others, apart, program, blocks, &ends))
+            .map(|program| read(&others, apart, program, (blocks, told), &ends))
             .collect();
         for (result, program) in read.into_iter().zip(batch) {
             match result {
                 Ok(read) => {
                     answer.add(&read.covered);
                     all.add(read.stated, &mut answer.files);
-                    for of_one in read.bodies {
-                        bodies.add(of_one, &mut answer.files);
-                    }
+                    bodies.add(read.bodies, &mut answer.files);
                     if let Err(error) = read.inlined {
                         let at = offset_of(&program.open.unit.header) as u64;
                         let what = "functions and calls that were inlined cannot be read";
@@ -143,12 +156,11 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
             }
         }
     }
-    if let Some((Both(covered, stated), path)) = sections.drive_go(Both::new(blocks, &ends)) {
+    if let Some((Both(covered, stated), path)) = sections.drive_go(Both::new(blocks, told, &ends)) {
         answer.add(&covered.finish(&path));
         all.add(stated.finish(&path), &mut answer.files);
     }
-    all.found.par_sort_unstable();
-    all.found.dedup();
+    all.sort();
     let AllBodies {
         inlined,
         bodies,
@@ -158,15 +170,15 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
     let at = |address: u64| at[ends.partition_point(|it| it.0 < address)];
     let place = |byte: fn(Range) -> Option<u64>| {
         let places = blocks.par_iter().map(|&block| byte(block).and_then(at));
-        places.collect()
+        places.collect::<Vec<Option<Position>>>()
     };
-    let first: Vec<Option<Position>> =
-        place(|block| (!block.is_empty()).then_some(block.start().0));
+    let first = place(first_byte);
     let begun = begin(own, all.begun, all.entered, &first);
     BlockLines {
         first,
         last: place(last_byte),
         starts: starts(&all.found, blocks.len()),
+        copies: all.copies,
         begun,
         turned: joined(all.turned),
         inlined,
@@ -175,6 +187,10 @@ pub fn block_lines_with(sections: &Sections<'_>, apart: &Apart, blocks: &[Range]
         files: files.finish(&mut troubles),
         warnings: troubles.into_warnings(),
     }
+}
+
+fn first_byte(block: Range) -> Option<u64> {
+    (!block.is_empty()).then_some(block.start().0)
 }
 
 fn last_byte(block: Range) -> Option<u64> {
@@ -260,11 +276,11 @@ fn read<'a>(
     others: &Others<'_, 'a>,
     apart: &Apart,
     program: &Program<'a>,
-    blocks: &[Range],
+    (blocks, told): (&[Range], Told),
     ends: &[Address],
 ) -> Result<OfUnit, Broken> {
     let context = others.context;
-    let sink = Both::new(blocks, ends);
+    let sink = Both::new(blocks, told, ends);
     let (sink, path) = drive(context, &program.open, program.offset, sink)?;
     let Both(covered, mut statements) = sink;
     statements.by_gnu = program.open.is_gnu;
@@ -338,6 +354,7 @@ fn enter(
         }
     };
     let (called, read) = entered(bearer, pass);
+    statements.settle(&called, bearer.path);
     all.push(OfOne {
         called,
         bodies,
@@ -349,8 +366,8 @@ fn enter(
 struct Both<'q>(Merger<'q>, Statements<'q>);
 
 impl<'q> Both<'q> {
-    fn new(blocks: &'q [Range], ends: &'q [Address]) -> Self {
-        Self(Merger::new(ends), Statements::new(blocks))
+    fn new(blocks: &'q [Range], told: Told, ends: &'q [Address]) -> Self {
+        Self(Merger::new(ends), Statements::new(blocks, told))
     }
 }
 
@@ -368,252 +385,25 @@ impl Sink for Both<'_> {
     }
 }
 
-/// Which blocks the rows of one program lie in.
-struct Statements<'q> {
-    blocks: &'q [Range],
-    /// The block that the row before was in, or the next one: rows mostly ascend.
-    near: usize,
-    found: Vec<Stating>,
-    /// The statement at the first byte of a block that has been met last, with its address.
-    opening: Option<(u64, Stating)>,
-    /// Those behind which another row has the same address.
-    begun: Vec<Stating>,
-    /// Calls whose bodies are entered at the first byte of a block.
-    entered: Vec<Stating>,
-    /// File and line of the last row that has a line.
-    before: Option<(u64, u64)>,
-    /// Whether GCC wrote the rows, and whether it did not optimise: else they do not tell what goes on.
-    by_gnu: bool,
-    is_plain: bool,
-    /// Where the sequence that is being read starts.
-    start: Option<u64>,
-    /// Those that have been read.
-    sequences: Vec<Range>,
-    /// Blocks with a row at their first byte, and whether the row before the last of these has another line.
-    turned: Vec<(u32, bool)>,
-    /// Where statements are.
-    stated: Vec<u64>,
-    /// Where code of no line begins.
-    unstated: Vec<u64>,
-    /// Blocks that have such, and no statement: compilers made them common to several places.
-    common: Vec<u32>,
-}
-
-/// Whether any of these, which ascend, is in a range.
-fn has_any(all: &[u64], range: Range) -> bool {
-    let first = all.partition_point(|it| *it < range.start().0);
-    all.get(first).is_some_and(|it| *it < range.end().0)
-}
-
-/// Block, file as the program numbers it, line.
-type Stating = (u32, u64, u32);
-
-impl<'q> Statements<'q> {
-    fn new(blocks: &'q [Range]) -> Self {
-        Self {
-            blocks,
-            near: 0,
-            found: Vec::new(),
-            opening: None,
-            begun: Vec::new(),
-            entered: Vec::new(),
-            before: None,
-            by_gnu: false,
-            is_plain: false,
-            start: None,
-            sequences: Vec::new(),
-            turned: Vec::new(),
-            stated: Vec::new(),
-            unstated: Vec::new(),
-            common: Vec::new(),
-        }
-    }
-
-    fn row(&mut self, address: u64, row: Row) {
-        let opening = self.opening.take_if(|(at, (_, file, line))| {
-            let same = (*file, u64::from(*line)) == (row.file, row.line);
-            *at != address || !same
-        });
-        self.begun
-            .extend(opening.filter(|it| it.0 == address).map(|it| it.1));
-        let found = self.state(address, row);
-        if self.opening.is_none() {
-            self.opening = found.filter(|it| it.1).map(|it| (address, it.0));
-        }
-        self.turn(address, row);
-        self.start.get_or_insert(address);
-        if row.line == 0 {
-            self.unstated.push(address);
-        } else if row.is_statement {
-            self.stated.push(address);
-        }
-    }
-
-    /// All rows have been read.
-    fn sort(&mut self) {
-        self.stated.sort_unstable();
-        let unstated = std::mem::take(&mut self.unstated).into_iter();
-        let blocks = unstated.filter_map(|address| self.find(Address(address)));
-        self.common = blocks.collect();
-        self.common.sort_unstable();
-        self.common.dedup();
-        let (stated, blocks) = (&self.stated, self.blocks);
-        self.common
-            .retain(|block| !has_any(stated, blocks[*block as usize]));
-    }
-
-    /// A sequence ends.
-    fn end(&mut self, address: u64) {
-        self.before = None;
-        let start = self.start.take();
-        let sequence = start.and_then(|start| Range::new(Address(start), Address(address)));
-        self.sequences.extend(sequence);
-    }
-
-    /// Notes whether a block begins with another line than that of the row before. Code of no line in between is in nobody's way.
-    fn turn(&mut self, address: u64, row: Row) {
-        if row.line == 0 {
-            return;
-        }
-        let line = (row.file, row.line);
-        let turned = self.before.replace(line) != Some(line);
-        let Some(block) = self.beginning_at(address) else {
-            return;
-        };
-        match self.turned.last_mut().filter(|last| last.0 == block) {
-            Some(last) => last.1 = turned,
-            None => self.turned.push((block, turned)),
-        }
-    }
-
-    /// Notes what is stated, and says whether it is at the first byte of a block.
-    fn state(&mut self, address: u64, row: Row) -> Option<(Stating, bool)> {
-        let line = u32::try_from(row.line).ok().filter(|&line| line != 0);
-        let line = line.filter(|_| row.is_statement)?;
-        let block = self.find(Address(address))?;
-        let found = (block, row.file, line);
-        if self.found.last() != Some(&found) {
-            self.found.push(found);
-        }
-        let start = self.blocks.get(block as usize)?.start().0;
-        Some((found, start == address))
-    }
-
-    /// Notes a call whose body is entered at some place; says in which block that is.
-    fn enter(&mut self, call: &Call) -> Option<u32> {
-        let block = self.find(Address(call.address))?;
-        if let Some((file, line)) = call.place {
-            let row = Row {
-                file,
-                line,
-                is_statement: true,
-            };
-            let found = self.state(call.address, row);
-            self.entered.extend(found.filter(|it| it.1).map(|it| it.0));
-        }
-        Some(block)
-    }
-
-    fn beginning_at(&mut self, address: u64) -> Option<u32> {
-        let block = self.find(Address(address))?;
-        let start = self.blocks.get(block as usize)?.start();
-        (start.0 == address).then_some(block)
-    }
-
-    /// Passes on the blocks in which there is code of a body that has this range, and whether they are sure to run only if that does.
-    /// One that begins before it runs it as well, if something of it is stated there.
-    fn pieces(&self, range: Range, is_whole: bool, pass: &mut impl FnMut(Blocks, bool)) {
-        if range.is_empty() {
-            return;
-        }
-        let within = self.within(range);
-        let before = within.start.checked_sub(1);
-        let before = before.zip(before.and_then(|at| self.blocks.get(at as usize)));
-        if let Some((at, block)) = before.filter(|(_, block)| block.end() > range.start()) {
-            let end = block.end().min(range.end());
-            let shared = Range::new(range.start(), end);
-            let is_stated = shared.is_some_and(|shared| has_any(&self.stated, shared));
-            pass(at..at + 1, is_stated);
-        }
-        let first = self.common.partition_point(|block| *block < within.start);
-        let mut start = within.start;
-        let common = self.common[first..].iter();
-        for &block in common.take_while(|it| within.contains(it)) {
-            pass(start..block, is_whole);
-            pass(block..block + 1, false);
-            start = block + 1;
-        }
-        pass(start..within.end, is_whole);
-    }
-
-    /// The blocks that begin in a range.
-    fn within(&self, range: Range) -> Blocks {
-        let number = |address: Address| {
-            let before = self.blocks.partition_point(|it| it.start() < address);
-            u32::try_from(before).unwrap_or(u32::MAX)
-        };
-        number(range.start())..number(range.end())
-    }
-
-    fn find(&mut self, address: Address) -> Option<u32> {
-        let is_near = |at: usize| {
-            let after_last = at == 0 || self.blocks[at - 1].end() <= address;
-            after_last && self.blocks.get(at).is_none_or(|it| address < it.end())
-        };
-        let near = [self.near, self.near + 1]
-            .into_iter()
-            .find(|&at| at <= self.blocks.len() && is_near(at));
-        self.near = near.unwrap_or_else(|| self.blocks.partition_point(|it| it.end() <= address));
-        let block = self.blocks.get(self.near)?;
-        block
-            .contains(address)
-            .then(|| u32::try_from(self.near).ok())?
-    }
-
-    fn finish(self, path: impl Fn(u64) -> String) -> Stated {
-        let mut files: Vec<u64> = self.found.iter().map(|&(_, file, _)| file).collect();
-        files.sort_unstable();
-        files.dedup();
-        let turned = match self.by_gnu {
-            true if self.is_plain => Vec::new(),
-            true => {
-                let all = self.sequences.iter();
-                all.map(|sequence| self.within(*sequence)).collect()
-            }
-            false => {
-                let turned = self.turned.iter().filter(|it| it.1);
-                turned.map(|it| it.0..it.0 + 1).collect()
-            }
-        };
-        Stated {
-            files: files.into_iter().map(|file| (file, path(file))).collect(),
-            found: self.found,
-            begun: self.begun,
-            entered: self.entered,
-            turned,
-        }
-    }
-}
-
-/// What one program states, by file.
-struct Stated {
-    files: Vec<(u64, String)>,
-    found: Vec<Stating>,
-    begun: Vec<Stating>,
-    entered: Vec<Stating>,
-    turned: Vec<Blocks>,
-}
-
 /// What all programs state.
 #[derive(Default)]
 struct OfAll {
     found: Vec<(u32, Position)>,
+    copies: Vec<(u32, Position, Entered)>,
     begun: Vec<(u32, Position)>,
     entered: Vec<(u32, Position)>,
     turned: Vec<Blocks>,
 }
 
 impl OfAll {
+    /// Brings what is stated of blocks in their order, each once.
+    fn sort(&mut self) {
+        self.found.par_sort_unstable();
+        self.found.dedup();
+        self.copies.par_sort_unstable();
+        self.copies.dedup();
+    }
+
     /// Numbers the files as they are numbered in the whole, and appends what is stated of them, in its order.
     fn add(&mut self, stated: Stated, numbers: &mut Files) {
         self.turned.extend(stated.turned);
@@ -625,15 +415,21 @@ impl OfAll {
             let at = files.binary_search_by_key(&file, |it| it.0).ok()?;
             files.get(at)?.1
         };
+        let position = |(block, file, line)| {
+            let file = number(file)?;
+            Some((block, Position { file, line }))
+        };
+        let copies = stated.copies.into_iter().filter_map(|(row, entered)| {
+            let (block, position) = position(row)?;
+            Some((block, position, entered))
+        });
+        self.copies.extend(copies);
         for (rows, to) in [
             (stated.found, &mut self.found),
             (stated.begun, &mut self.begun),
             (stated.entered, &mut self.entered),
         ] {
-            to.extend(rows.into_iter().filter_map(|(block, file, line)| {
-                let file = number(file)?;
-                Some((block, Position { file, line }))
-            }));
+            to.extend(rows.into_iter().filter_map(position));
         }
     }
 }

@@ -72,8 +72,14 @@ impl Bodies {
         }
     }
 
-    /// Adds those of a unit.
-    pub(super) fn add(&mut self, unit: OfOne, files: &mut Files) {
+    /// Adds those of units.
+    pub(super) fn add(&mut self, units: Vec<OfOne>, files: &mut Files) {
+        for unit in units {
+            self.add_one(unit, files);
+        }
+    }
+
+    fn add_one(&mut self, unit: OfOne, files: &mut Files) {
         /// Bytes of names for each byte of a unit, wherever that is: their text may be in another section, or file.
         const ROOM: usize = 16;
         self.left_out += unit.called.left_out;

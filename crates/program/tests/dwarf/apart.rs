@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tomo_program::Range;
-use tomo_program::dwarf::{Apart, Sections, block_lines_with};
+use tomo_program::dwarf::{Apart, Sections, Told, block_lines_with};
 
 /// A program that has some of its debug information apart, and what is stated of one that has all of it.
 struct Split {
@@ -22,7 +22,7 @@ fn split(compiler: &str, flags: &[&str], sources: &[(&str, &str)]) -> Split {
     let bytes = whole.bytes();
     let sections = Sections::read(&bytes);
     let pieces = pieces(&sections);
-    let read = block_lines_with(&sections, &Apart::default(), &pieces);
+    let read = block_lines_with(&sections, &Apart::default(), &pieces, Told::Blocks);
     let flags = [&["-g", "-O2", "-gsplit-dwarf"], flags].concat();
     Split {
         built: build(compiler, &flags, sources),
@@ -39,7 +39,7 @@ impl Split {
         let apart = Apart::find(&sections, &[place]);
         let missing = apart.missing();
         let missing = missing.map(|(some, all, first)| (some, all, first.to_owned()));
-        let read = block_lines_with(&sections, &apart, &self.pieces);
+        let read = block_lines_with(&sections, &apart, &self.pieces, Told::Blocks);
         assert_eq!(read.warnings, []);
         (shown(&read, &self.pieces), missing)
     }
