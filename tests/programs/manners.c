@@ -113,6 +113,24 @@ static int full_mask(void) {
   say("after", work3(6));
   return 0;
 }
+/* A handler makes way for a while, and comes back as it was told. */
+static int for_a_while(void) {
+  struct sigaction ignored = {.sa_handler = SIG_IGN}, before;
+  int signals[] = {SIGUSR1, SIGSEGV};
+  for (int i = 0; i < 2; i++) {
+    handle(signals[i], in_handler, 0, 0);
+    sigaction(signals[i], &ignored, &before);
+    sigaction(signals[i], &before, 0);
+    say("the same", before.sa_handler == in_handler);
+    raise(signals[i]);
+    void (*handler)(int) = signal(signals[i], SIG_IGN);
+    signal(signals[i], handler);
+    sigaction(signals[i], 0, &before);
+    say("the same", handler == in_handler && before.sa_handler == in_handler);
+    raise(signals[i]);
+  }
+  return 0;
+}
 /* What the C library's headers make of calls in hardened programs, and another name of sigaction. */
 #ifdef __GLIBC__
 extern int __ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t);
@@ -517,7 +535,7 @@ static int hears(char **command) {
 
 static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"trap_handled", trap_handled}, {"trap_ignored", trap_ignored}, {"trap_raised", trap_raised},
-  {"trap_own", trap_own}, {"trap_once", trap_once}, {"lacking", lacking}, {"nowhere_at_all", nowhere_at_all}, {"blocked", blocked}, {"full_mask", full_mask}, {"suspended", suspended},
+  {"trap_own", trap_own}, {"trap_once", trap_once}, {"lacking", lacking}, {"nowhere_at_all", nowhere_at_all}, {"blocked", blocked}, {"full_mask", full_mask}, {"for_a_while", for_a_while}, {"suspended", suspended},
   {"waited", waited}, {"alternate_stack", alternate_stack}, {"threads", threads},
   {"one_thread", one_thread}, {"tiny_stack", tiny_stack}, {"contexts", contexts}, {"forked", forked},
   {"vforked", vforked}, {"spawned", spawned}, {"executed", executed}, {"executed_bare", executed_bare},

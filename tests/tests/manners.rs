@@ -530,47 +530,6 @@ fn exceptions_and_panics_pass_through_probed_code() {
     }
 }
 
-/// An address sanitizer does not start behind a library that it does not know, and has threads with all
-/// signals blocked.
-#[test]
-fn a_sanitizer_that_is_preloaded_finds_everything_as_alone() {
-    let named = Command::new("gcc")
-        .arg("-print-file-name=libasan.so")
-        .output();
-    let named = named.expect("gcc").stdout;
-    let library = String::from_utf8(named).expect("a path");
-    let covering = Covering::new().expect("a folder");
-    let run = |mut command: Command| {
-        command.env("LD_PRELOAD", library.trim());
-        command.arg(program()).arg("exit");
-        complete(command, b"").expect("run")
-    };
-    let expected = run(Command::new("env"));
-    let got = run(covering.command(&[]).expect("tomo"));
-    assert_eq!(code(&got), code(&expected));
-    assert_eq!(got.stdout, expected.stdout);
-    assert!(covering.only().expect("a record").hit.len() > 10);
-}
-
-#[test]
-fn programs_with_sanitizers_are_covered() {
-    for sanitizer in ["-fsanitize=address", "-fsanitize=undefined"] {
-        let program = built("gcc", &["-O1", "-pthread", "-w", sanitizer]);
-        for scenario in ["exit", "forked", "one_thread"] {
-            does_the_same(&program, scenario);
-        }
-    }
-}
-
-/// Its functions on signals stand behind ours and before the C library's, and have handlers run with all signals blocked.
-#[test]
-fn handlers_below_a_thread_sanitizer_run_new_code() {
-    let program = built("gcc", &["-O1", "-pthread", "-w", "-fsanitize=thread"]);
-    for scenario in ["full_mask", "alternate_stack"] {
-        does_the_same(&program, scenario);
-    }
-}
-
 /// What its handlers of signals come back to blocks all signals.
 #[test]
 fn programs_that_qemu_runs_take_signals() {
@@ -589,35 +548,6 @@ fn programs_that_qemu_runs_take_signals() {
     assert_eq!(code(&got), code(&expected));
     assert_eq!(got.stdout, expected.stdout);
     assert!(covering.only().expect("a record").hit.len() > 1000);
-}
-
-/// They start, whatever comes before the sanitizer's library.
-#[test]
-fn programs_with_a_sanitizer_are_counted_followed_and_traced() {
-    let program = built("gcc", &["-O1", "-pthread", "-w", "-fsanitize=address"]);
-    let covering = Covering::new().expect("a folder");
-    for name in ["count", "paths", "chains", "predicates", "trace"] {
-        let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
-        command.args([name, "-o"]).arg(covering.output().join(name));
-        command.arg("--").arg(&program).arg("exit");
-        let got = complete(command, b"").expect("run");
-        let said = String::from_utf8_lossy(&got.stderr);
-        assert_eq!(code(&got), Some(6), "{name}: {said}");
-        assert!(!said.contains("not observed"), "{name}: {said}");
-    }
-}
-
-/// The sanitizer's own library has code that runs with all signals blocked.
-#[test]
-fn a_sanitizers_library_can_be_observed() {
-    let program = built("gcc", &["-O1", "-pthread", "-w", "-fsanitize=address"]);
-    let covering = Covering::new().expect("a folder");
-    let mut command = covering.command(&["--module", "libasan"]).expect("tomo");
-    command.arg(&program).arg("exit");
-    let got = complete(command, b"").expect("run");
-    assert_eq!(code(&got), Some(6));
-    let units = covering.only().expect("a record");
-    assert!(units.hit.len() > 100 && units.traps == 0);
 }
 
 /// The program's C library is not glibc: other signals, other loader.

@@ -10,7 +10,7 @@
 
 use core::arch::naked_asm;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tomo_wire::crash::register;
 
@@ -27,6 +27,15 @@ use crate::trap::{DEFAULT, IGNORE, ON_STACK, RESET, RESTORER, WITH_INFO};
 const SIGNALS: usize = 64;
 /// Those that are the C libraries' own. That which musl takes besides is the program's in glibc.
 const INTERNAL: core::ops::RangeInclusive<c_int> = 32..=33;
+
+/// Whether another library comes between us and the C library whose functions remember handlers for the program, and give the kernel their
+/// own: the thread sanitizer of GCC, for one.
+static OTHERS: AtomicBool = AtomicBool::new(false);
+
+/// Notes whether one does.
+pub(crate) fn told_by_others(are_there: bool) {
+    OTHERS.store(are_there, Ordering::Relaxed);
+}
 
 /// What the program wants done on a signal. The parts may be seen from two different calls of `sigaction` if one happens just now
 /// on another thread, as little as that is defined anyway.
@@ -95,17 +104,21 @@ pub(crate) fn is_ours(signal: c_int) -> bool {
 
 /// The disposition of a signal is asked for or changed by `real`, which gives whether that went well; afterwards the
 /// handler there is ours again. No handler comes in between, which may change it, too. Of a child of `vfork`, which has
-/// dispositions of its own and no memory, nothing is kept.
+/// dispositions of its own and no memory, nothing is kept. Others who remember handlers find in the kernel meanwhile what they put there.
 pub(crate) fn change(signal: c_int, sets: bool, real: impl FnOnce() -> bool) -> Option<Told> {
     let wanted = wanted(signal)?;
     let before = Told::of(wanted);
-    if !sets || forked::is_guest() {
+    let others = OTHERS.load(Ordering::Relaxed);
+    if forked::is_guest() || !(sets || others) {
         real();
         return Some(before);
     }
     // In a sandbox that the program has closed the system is asked for no more than it asks for itself.
     let mask = (!closed::is_closed()).then(|| system::change_mask(How::Block, !FAULTS));
-    if real() {
+    if others {
+        stand_aside(signal);
+    }
+    if real() || others {
         stand_before(signal, wanted);
     }
     if let Some(mask) = mask {
@@ -133,6 +146,14 @@ pub(crate) fn stand_before_all() {
     let signals = (1..).zip(&WANTED).filter(|(signal, _)| is_ours(*signal));
     for (signal, wanted) in signals {
         stand_before(signal, wanted);
+    }
+}
+
+/// Lets the kernel do for a moment what it would without us.
+fn stand_aside(signal: c_int) {
+    if let Ok(ours) = system::action_of(signal) {
+        // SAFETY: it is what the program, or who remembers its handlers, has asked for.
+        let _ = unsafe { system::set_action(signal, &theirs(signal, ours)) };
     }
 }
 

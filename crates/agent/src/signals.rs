@@ -26,6 +26,7 @@ use crate::forked::{self, Begin};
 use crate::given;
 use crate::handlers;
 use crate::limits::{self, Limit};
+use crate::loader::weak;
 use crate::notified::{self, Event};
 use crate::numbered::SYSCALL;
 use crate::pointed;
@@ -140,9 +141,14 @@ impl Real {
 /// Looks everything up that no earlier call has.
 pub(crate) fn look_up() {
     let names = REALS.map(|real| &real.name);
-    symbols::after_ours(&names, |number, address| {
-        if let Some(real) = REALS.get(number) {
-            real.address.store(address, Ordering::Relaxed);
+    symbols::after_ours(&names, |number, address, module| {
+        let Some(real) = REALS.get(number) else {
+            return;
+        };
+        real.address.store(address, Ordering::Relaxed);
+        if core::ptr::eq(*real, &raw const SIGACTION) {
+            let glibc = weak!("gnu_get_libc_version");
+            handlers::told_by_others(glibc != 0 && !module.holds(glibc));
         }
     });
 }

@@ -53,11 +53,11 @@ impl Name {
     }
 }
 
-/// Calls `found` with the number and address of each of `names` that a module after ours defines, in
+/// Calls `found` with the number and address of each of `names` that a module after ours defines, and with that module, in
 /// the order of the loader: the first definition counts.
 pub(crate) fn after_ours<const COUNT: usize>(
     names: &[&Name; COUNT],
-    mut found: impl FnMut(usize, usize),
+    mut found: impl FnMut(usize, usize, &Module<'_>),
 ) {
     let mut left = [true; COUNT];
     let mut behind = false;
@@ -74,7 +74,7 @@ pub(crate) fn after_ours<const COUNT: usize>(
             let address = if *left { table.address(name) } else { None };
             if let Some(address) = address {
                 *left = false;
-                found(number, address);
+                found(number, address, &module);
             }
         }
     });
