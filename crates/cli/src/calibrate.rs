@@ -74,9 +74,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         target: &target,
         name,
         arguments: rest,
-        modules: &modules.observed,
+        modules: &modules,
         how: arguments.what.how(),
-        sanitized: modules.sanitized,
         rounds: arguments.rounds,
     };
     let bar = ProgressBar::new(0);

@@ -95,7 +95,7 @@ fn prepare(arguments: &Arguments, started: &Started<'_>) -> Result<Ready> {
     let bar = Bar::new();
     if let Some(path) = &arguments.pool {
         let pool = Pool::open(path)?.with(arguments.whose.forks());
-        pool.add(&modules.observed, &store.images, what.how(), &bar)?;
+        pool.add(&modules, &store.images, what.how(), &bar)?;
         let agent = Agent::in_cache(pool.path())?;
         return Ready::with_pool(started, &pool, agent, &modules);
     }
@@ -105,14 +105,14 @@ fn prepare(arguments: &Arguments, started: &Started<'_>) -> Result<Ready> {
         None => arguments.output.clone(),
     };
     let mut folder = RunFolder::create(&output)?.with(arguments.whose.forks());
-    for module in &modules.observed {
+    for module in &modules {
         folder.arm(module, &store.images, what.how(), &bar)?;
     }
     if arguments.crashes {
         folder.keep_crashes()?;
     }
     let agent = Agent::in_cache(&store.folder)?;
-    Ready::with_folder(started, folder, agent, modules.sanitized)
+    Ready::with_folder(started, folder, agent)
 }
 
 /// Says of which modules nothing could be observed, since no place in them is known to be safe for a probe.
@@ -205,19 +205,16 @@ Example:
         let store = Store::open()?;
         let pool = Pool::open(&arguments.pool)?.with(arguments.whose.forks());
         let bar = Bar::new();
-        let mut sanitized = false;
         for program in &arguments.programs {
             let target = Target::find_dynamic(program, std::env::var_os("PATH").as_deref())?;
             let modules = what.modules(&target)?;
-            sanitized |= modules.sanitized;
-            pool.add(&modules.observed, &store.images, what.how(), &bar)?;
+            pool.add(&modules, &store.images, what.how(), &bar)?;
         }
         let agent = Agent::in_cache(pool.path())?;
         drop(bar);
         let arming = Arming {
             agent: &agent,
             roster: &pool.roster(),
-            sanitized,
             outside: None,
         };
         for (name, value) in arming.variables(|_| None) {

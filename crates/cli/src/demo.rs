@@ -130,7 +130,6 @@ fn measure(
         arguments: &work.arguments(),
         modules: std::slice::from_ref(module),
         how,
-        sanitized: false,
         rounds: ROUNDS,
     };
     Ok(calibrate(&measured, cache, &|done, all| {

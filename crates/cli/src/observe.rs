@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use tomo_export::words::{grouped, some_of};
-use tomo_launch::{
-    Choice, Chosen, Forks, Found, How, Images, Observed, Target, is_path, is_sanitized, modules,
-};
+use tomo_launch::{Choice, Chosen, Forks, Found, How, Images, Observed, Target, is_path, modules};
 use tomo_program::{Cache, is_static};
 use tomo_weave::Placement;
 use tomo_wire::plan::Level;
@@ -111,15 +109,12 @@ impl What {
     }
 
     /// The modules of `target` that are to be observed.
-    pub(crate) fn modules(&self, target: &Target) -> Result<Modules> {
+    pub(crate) fn modules(&self, target: &Target) -> Result<Vec<Observed>> {
         let found = found(target, &self.choice())?;
         let each = found.chosen.iter();
         let observed =
             each.map(|one| Observed::of(one).with_context(|| one.path.display().to_string()));
-        Ok(Modules {
-            observed: each_once(observed.collect::<Result<_>>()?),
-            sanitized: found.sanitized,
-        })
+        Ok(each_once(observed.collect::<Result<_>>()?))
     }
 }
 
@@ -201,19 +196,17 @@ impl OneModule {
         self.module.is_none()
     }
 
-    /// The module of `target` that is to be observed; and whether the program has an address sanitizer.
-    pub(crate) fn of(&self, target: &Target) -> Result<(Observed, bool)> {
+    /// The module of `target` that is to be observed.
+    pub(crate) fn of(&self, target: &Target) -> Result<Observed> {
         let Some(name) = &self.module else {
-            let executable = Observed::of(&Chosen::executable(target))?;
-            return Ok((executable, is_sanitized(target)));
+            return Ok(Observed::of(&Chosen::executable(target))?);
         };
         let found = found(target, &Choice::Named(vec![name.clone()]))?;
         let [one] = found.chosen.as_slice() else {
             let paths = some_of(&found.chosen, |one| one.path.display().to_string());
             bail!("{name:?} names several modules: {paths}; give the path of one");
         };
-        let observed = Observed::of(one).with_context(|| one.path.display().to_string())?;
-        Ok((observed, found.sanitized))
+        Observed::of(one).with_context(|| one.path.display().to_string())
     }
 }
 
@@ -222,13 +215,6 @@ pub(crate) fn companions(target: &Target) -> Vec<PathBuf> {
     let found = modules(target, &Choice::Own).unwrap_or_default();
     let libraries = found.chosen.into_iter().skip(1);
     libraries.map(|one| one.path).collect()
-}
-
-/// The modules of a program that are observed.
-pub(crate) struct Modules {
-    pub(crate) observed: Vec<Observed>,
-    /// See [`tomo_launch::Found`].
-    pub(crate) sanitized: bool,
 }
 
 /// Where models, images and the agent are kept.

@@ -179,7 +179,7 @@ fn choice(arguments: &Arguments, started: &Started<'_>, store: &Store) -> Result
     if arguments.function.is_empty() && arguments.select.is_none() {
         return Ok(ChosenPaths::All);
     }
-    let (module, _) = arguments.module.of(&started.target)?;
+    let module = arguments.module.of(&started.target)?;
     let located = located(&module, store, &Bar::new())?;
     let graphs = located.model.graphs()?;
     let entries = named(arguments, &module, &graphs)?;

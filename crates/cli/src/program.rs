@@ -107,7 +107,7 @@ pub(crate) fn add_program(
     let target = Target::find(program, std::env::var_os("PATH").as_deref())?;
     say_what_runs(&target);
     let store = Store::open()?;
-    let observed = what.modules(&target)?.observed;
+    let observed = what.modules(&target)?;
     let bar = Bar::new();
     let how = what.how();
     if how.stays {

@@ -19,7 +19,7 @@ use tomo_program::{Cache, Progress, read_regular};
 use tomo_wire::environment;
 use tomo_wire::record::{Live, Reason, Refusals};
 
-use crate::observe::{Modules, OneModule, Store, companions};
+use crate::observe::{OneModule, Store, companions};
 
 /// A command line whose program was found.
 pub(crate) struct Started<'a> {
@@ -132,7 +132,6 @@ pub(crate) struct Ready {
     run: Run,
     agent: Agent,
     roster: PathBuf,
-    sanitized: bool,
     /// What arms the program itself, if it is linked statically.
     outside: Option<Outside>,
 }
@@ -143,7 +142,6 @@ impl Ready {
         started: &Started<'_>,
         mut folder: RunFolder,
         agent: Agent,
-        sanitized: bool,
     ) -> Result<Self> {
         let run = started.described();
         folder.describe(&started.target, &run, None)?;
@@ -153,7 +151,6 @@ impl Ready {
             folder: Some(folder),
             run,
             agent,
-            sanitized,
         })
     }
 
@@ -162,15 +159,14 @@ impl Ready {
         started: &Started<'_>,
         pool: &Pool,
         agent: Agent,
-        modules: &Modules,
+        modules: &[Observed],
     ) -> Result<Self> {
         Ok(Self {
             folder: None,
             run: started.described(),
             agent,
             roster: pool.roster(),
-            sanitized: modules.sanitized,
-            outside: pool.outside(&started.target, &modules.observed)?,
+            outside: pool.outside(&started.target, modules)?,
         })
     }
 
@@ -179,7 +175,6 @@ impl Ready {
         let arming = Arming {
             agent: &self.agent,
             roster: &self.roster,
-            sanitized: self.sanitized,
             outside: self.outside.as_ref(),
         };
         let ended = started.run(Some(arming))?;
@@ -239,14 +234,14 @@ impl Session {
     ) -> Result<Self> {
         let store = Store::open()?;
         let is_default = module.is_executable();
-        let (module, sanitized) = module.of(&started.target)?;
+        let module = module.of(&started.target)?;
         let mut folder = RunFolder::create(output)?;
         arm(&mut folder, &module, &store)?;
         let agent = Agent::in_cache(&store.folder)?;
         Ok(Self {
             folder: folder.path().into(),
             is_default,
-            ready: Ready::with_folder(started, folder, agent, sanitized)?,
+            ready: Ready::with_folder(started, folder, agent)?,
             store,
             module,
         })

@@ -114,7 +114,7 @@ fn bake_all(
             made.late = module.late;
         }
     }
-    let known = baking.known(loaded.sanitized);
+    let known = baking.known();
     known.write(state)?;
     hear(state, &known, &assignment.news.since().to_string())?;
     Ok(())
@@ -243,7 +243,7 @@ impl Baking<'_> {
         self.made.push(known);
     }
 
-    fn known(self, sanitized: bool) -> Known {
+    fn known(self) -> Known {
         let assignment = self.assignment;
         let common = Common {
             bearer: self.state.bearer(),
@@ -254,7 +254,7 @@ impl Baking<'_> {
             policy: assignment.policy,
             interval_ms: assignment.interval_ms,
         };
-        Known::new(common, self.made, sanitized)
+        Known::new(common, self.made)
     }
 }
 
@@ -333,7 +333,7 @@ mod tests {
             policy: Policy::default(),
             interval_ms: 1000,
         };
-        Known::new(common, Vec::new(), false)
+        Known::new(common, Vec::new())
     }
 
     #[test]

@@ -62,8 +62,6 @@ pub struct Measured<'a> {
     pub modules: &'a [Observed],
     /// What is observed.
     pub how: How,
-    /// Whether it has an address sanitizer.
-    pub sanitized: bool,
     /// How often each number of probes is measured.
     pub rounds: u32,
 }
@@ -190,7 +188,6 @@ impl Bench<'_> {
         let arming = Arming {
             agent: self.agent,
             roster: &roster,
-            sanitized: self.measured.sanitized,
             outside: outside.as_ref(),
         };
         let ran = self.run(Some(arming))?;

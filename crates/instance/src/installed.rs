@@ -20,8 +20,6 @@ pub(crate) struct Modules {
     by_stem: BTreeMap<String, Observed>,
     /// Why one of them is not known.
     unread: Option<String>,
-    /// Whether it has an address sanitizer.
-    pub(crate) sanitized: bool,
 }
 
 impl Installed {
@@ -49,7 +47,6 @@ impl Installed {
         let mut modules = Modules {
             by_stem: BTreeMap::new(),
             unread: None,
-            sanitized: found.sanitized,
         };
         for one in &found.chosen {
             match Observed::of(one) {

@@ -175,7 +175,6 @@ impl Instance {
         let arming = run.as_ref().map(|run| Arming {
             agent: &self.agent,
             roster: &run.roster,
-            sanitized: known.as_ref().is_some_and(|known| known.sanitized),
             outside: run.outside.as_ref(),
         });
         let mut extra = Extra::default();

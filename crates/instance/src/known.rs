@@ -46,8 +46,6 @@ pub(crate) struct Known {
     pub(crate) policy: Policy,
     pub(crate) interval_ms: u64,
     pub(crate) modules: Vec<KnownModule>,
-    /// Whether the program has an address sanitizer, which must be told that the agent comes first.
-    pub(crate) sanitized: bool,
 }
 
 /// A module of the campaign, in the order in which units are numbered.
@@ -97,7 +95,7 @@ pub(crate) fn units_name(units: &Units) -> Name {
 }
 
 impl Known {
-    pub(crate) fn new(common: Common, modules: Vec<KnownModule>, sanitized: bool) -> Self {
+    pub(crate) fn new(common: Common, modules: Vec<KnownModule>) -> Self {
         let Common {
             bearer,
             campaign,
@@ -116,7 +114,6 @@ impl Known {
             policy,
             interval_ms,
             modules,
-            sanitized,
         }
     }
 

@@ -156,7 +156,6 @@ impl Session {
             let arming = Arming {
                 agent: &self.agent,
                 roster: &roster,
-                sanitized: false,
                 outside: None,
             };
             let variables = arming.variables(|name| std::env::var_os(name));

@@ -134,7 +134,6 @@ impl Session {
         let arming = Arming {
             agent: &self.agent,
             roster: &roster,
-            sanitized: false,
             outside: None,
         };
         let variables = arming.variables(|name| std::env::var_os(name));

@@ -86,7 +86,7 @@ pub use folder::{Armed, CRASHES, FolderError, Run, RunFolder, SLABS};
 pub use forks::{Forks, records};
 pub use images::{ChosenPaths, How, ImageError, Images, Markings, Weighed};
 pub use live::{Live, LiveError};
-pub use modules::{Choice, Chosen, Found, Observed, is_path, is_sanitized, modules};
+pub use modules::{Choice, Chosen, Found, Observed, is_path, modules};
 pub use outside::{Outside, OutsideError};
 pub use passing::keep_going;
 pub use pool::{Pool, PoolError};

@@ -185,9 +185,6 @@ pub struct Found {
     pub chosen: Vec<Chosen>,
     /// Names that mean none.
     pub missing: Vec<String>,
-    /// Whether the program has an address sanitizer, which does not start when a library comes
-    /// before its own unless it is told to.
-    pub sanitized: bool,
 }
 
 /// The modules of `target` that `choice` means, the executable first if it is one of them. A name
@@ -200,13 +197,11 @@ pub fn modules(target: &Target, choice: &Choice) -> io::Result<Found> {
     let executable = &target.executable;
     let mut chosen = vec![Chosen::executable(target)];
     let mut missing = Vec::new();
-    let libraries = match choice {
+    let mut libraries = match choice {
         _ if target.is_static() => Vec::new(),
         Choice::Own if needs_only_the_system(executable) => Vec::new(),
         _ => libraries(target)?,
     };
-    let sanitized = libraries.iter().any(|library| is_sanitizer(&library.path));
-    let mut libraries = libraries;
     match choice {
         Choice::Own => {
             libraries.retain(|library| comes_with(executable, &library.path));
@@ -226,11 +221,7 @@ pub fn modules(target: &Target, choice: &Choice) -> io::Result<Found> {
     }
     let mut seen = BTreeSet::new();
     chosen.retain(|one| seen.insert(fs::canonicalize(&one.path).unwrap_or(one.path.clone())));
-    Ok(Found {
-        chosen,
-        missing,
-        sanitized,
-    })
+    Ok(Found { chosen, missing })
 }
 
 /// What `name` means, of the modules of the start or of those that may come later.
@@ -421,22 +412,6 @@ fn is_called_after(executable: &Path, library: &Path) -> bool {
             .is_some_and(|rest| rest.starts_with(next))
     };
     behind(own, &['.', '-']) || behind(&joined, &['.'])
-}
-
-/// Whether it is the runtime of an address sanitizer, which wants to be the first library of all.
-pub(crate) fn is_sanitizer(library: &Path) -> bool {
-    let name = library.file_name().unwrap_or_default().as_bytes();
-    name.starts_with(b"libasan.so") || name.starts_with(b"libclang_rt.asan")
-}
-
-/// Whether the executable of `target` names the runtime of an address sanitizer, which does not start behind another library.
-#[must_use]
-pub fn is_sanitized(target: &Target) -> bool {
-    let needed = File::open(&target.executable).ok();
-    let needed = needed.and_then(|file| Needed::of(&file));
-    let names = needed.iter().flat_map(|needed| &needed.names);
-    let mut names = names.map(|name| Path::new(OsStr::from_bytes(name)));
-    names.any(is_sanitizer)
 }
 
 /// Whether the library is a dynamic loader.

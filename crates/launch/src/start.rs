@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{self, Child, ChildStderr, Command, Stdio};
@@ -11,7 +10,6 @@ use nix::unistd::Pid;
 use tomo_wire::environment;
 
 use crate::job::{self, Job};
-use crate::modules::is_sanitizer;
 use crate::passing::Passing;
 use crate::{Agent, Outside, Target, executed, inherited, orphans, scarce, stand_in};
 
@@ -53,8 +51,6 @@ pub struct Arming<'a> {
     pub agent: &'a Agent,
     /// The roster's path.
     pub roster: &'a Path,
-    /// Whether the program has an address sanitizer; see [`Found::sanitized`](crate::Found).
-    pub sanitized: bool,
     /// What arms the program itself, if nothing can be loaded into it.
     pub outside: Option<&'a Outside>,
 }
@@ -73,26 +69,19 @@ impl Arming<'_> {
             }
             list
         };
-        let mut variables = vec![
+        let lenient = OsStr::new("verify_asan_link_order=0");
+        vec![
             (PRELOAD, list(self.agent.path.as_os_str(), PRELOAD)),
             (environment::ROSTER, self.roster.as_os_str().to_os_string()),
-        ];
-        // One that the user preloads finds ours before it, too.
-        let preloads = |list: OsString| {
-            let mut names = list.as_bytes().split(|byte| b" :".contains(byte));
-            names.any(|name| is_sanitizer(Path::new(OsStr::from_bytes(name))))
-        };
-        if self.sanitized || before(PRELOAD).is_some_and(preloads) {
-            let lenient = OsStr::new("verify_asan_link_order=0");
-            variables.push((SANITIZER, list(lenient, SANITIZER)));
-        }
-        variables
+            (SANITIZER, list(lenient, SANITIZER)),
+        ]
     }
 }
 
 /// The libraries that the loader loads first.
 const PRELOAD: &str = "LD_PRELOAD";
-/// The address sanitizer's options.
+/// The address sanitizer's options. Its programs do not start behind a library that comes before its own unless they are told to; any
+/// program that is started below may be one.
 const SANITIZER: &str = "ASAN_OPTIONS";
 
 /// Runs `target`, called as `name`, until it ends: armed, or as it is.

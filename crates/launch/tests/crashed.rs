@@ -58,7 +58,6 @@ impl Bench {
         let arming = Arming {
             agent: &self.agent,
             roster: &roster,
-            sanitized: false,
             outside: None,
         };
         let mut command = Command::new(&self.program);

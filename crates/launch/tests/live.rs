@@ -67,7 +67,6 @@ impl Prepared {
         let arming = Arming {
             agent: &self.agent,
             roster: &roster,
-            sanitized: false,
             outside: None,
         };
         let child = Command::new(&self.program)

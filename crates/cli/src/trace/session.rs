@@ -39,7 +39,6 @@ enum Way {
 pub(super) struct Session<'a> {
     arguments: &'a Traced,
     module: Observed,
-    sanitized: bool,
     way: Way,
     folder: PathBuf,
     /// The moment at which time begins, if the program is calmed.
@@ -72,7 +71,7 @@ impl<'a> Session<'a> {
             !by_breakpoints || arguments.module.is_executable(),
             "breakpoints are put into the executable alone"
         );
-        let (module, sanitized) = arguments.module.of(target)?;
+        let module = arguments.module.of(target)?;
         let how = arguments.how(weights(arguments, &module, &store)?);
         let way = match collect {
             Collected::Detour => Way::Detours(
@@ -88,7 +87,6 @@ impl<'a> Session<'a> {
         let session = Self {
             arguments,
             module,
-            sanitized,
             way,
             folder: folder(&arguments.output)?,
             moment: moment(arguments)?,
@@ -292,7 +290,6 @@ impl<'a> Session<'a> {
         let arming = Arming {
             agent,
             roster: &roster,
-            sanitized: self.sanitized,
             outside: None,
         };
         let mut taking = Taking::of(folder.path())?;

@@ -151,7 +151,6 @@ fn ratio(
     let arming = Arming {
         agent,
         roster,
-        sanitized: false,
         outside: None,
     };
     let variables = arming.variables(|name| std::env::var_os(name));

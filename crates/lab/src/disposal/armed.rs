@@ -56,7 +56,6 @@ impl Armed {
         let arming = Arming {
             agent: &agent,
             roster: &pool.roster(),
-            sanitized: false,
             outside: None,
         };
         let variables = arming.variables(|name| std::env::var_os(name));
