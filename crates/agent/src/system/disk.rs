@@ -1,6 +1,12 @@
 //! What room there is on the disk that a file is on, and how it is taken.
 
+use tomo_wire::PAGE;
+
 use super::{Errno, FULL, File, call, may_grow_to};
+
+/// The kernel's words where a file system knows no such call.
+const NOT_SUPPORTED: Errno = Errno(95);
+const NO_CALL: Errno = Errno(38);
 
 const FILE_SYSTEM: usize = 138;
 const ALLOCATE: usize = 285;
@@ -39,6 +45,54 @@ impl File {
             return Err(FULL);
         }
         // SAFETY: nothing in memory changes.
-        unsafe { call(ALLOCATE, [self.0, 0, start as usize, length as usize, 0, 0]) }.map(|_| ())
+        match unsafe { call(ALLOCATE, [self.0, 0, start as usize, length as usize, 0, 0]) } {
+            Err(NOT_SUPPORTED | NO_CALL) => self.touch(start, length),
+            result => result.map(|_| ()),
+        }
+    }
+
+    /// The same where the file system does not do it by itself (ext2, and some that are shared over a network): a byte is written
+    /// back to each block, which is there from then on. Nobody else stores to these bytes meanwhile.
+    fn touch(&self, start: u64, length: u64) -> Result<(), Errno> {
+        let [_, block, ..] = self.system()?;
+        let block = block.clamp(512, PAGE);
+        let end = start.saturating_add(length);
+        // The first byte, one in each block behind that, and the last, so that the file is as long.
+        let blocks = (start / block + 1..end.div_ceil(block)).map(|number| number * block);
+        let last = end.saturating_sub(1);
+        let all = [start].into_iter().chain(blocks).chain([last]);
+        for at in all.filter(|at| (start..end).contains(at)) {
+            let mut byte = [0];
+            self.read_at(&mut byte, at)?;
+            self.write_at(&byte, at)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{File, memory_file};
+
+    fn blocks(file: &File) -> i64 {
+        file.status().expect("a file").blocks
+    }
+
+    #[test]
+    fn what_is_touched_is_there_and_stays_as_it_was() {
+        let file = memory_file(c"touched").expect("a file");
+        file.write_at(b"before", 8190).expect("room");
+        let before = blocks(&file);
+        file.touch(100, 5 * 4096).expect("room");
+        assert_eq!(file.status().expect("a file").length, 100 + 5 * 4096);
+        assert!(
+            blocks(&file) > before && blocks(&file) >= 6 * 8,
+            "{}",
+            blocks(&file)
+        );
+        let mut found = [0; 6];
+        file.read_at(&mut found, 8190).expect("read");
+        assert_eq!(&found, b"before");
+        file.touch(7, 0).expect("nothing");
     }
 }
