@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -354,6 +354,48 @@ fn processes_below_the_command_count_together() {
         (name, counts)
     });
     assert_eq!(doubled.collect::<BTreeMap<_, _>>(), twice);
+}
+
+/// What a command builds before it tests it was not there to be chosen: that is said, of what was there and of what was not, and not
+/// of what is the same as before.
+#[test]
+fn what_is_built_while_the_command_runs_is_said() {
+    let [old, new, other] = ["-DEXITS=1", "-DEXITS=2", "-DEXITS=3"].map(|exits| {
+        compiled("gcc", "manners.c", &["-O1", "-pthread", exits, "-ldl"]).expect("built")
+    });
+    let program = Program {
+        path: PathBuf::new(),
+        library: None,
+        folder: tempfile::tempdir().expect("a folder"),
+    };
+    let (place, beside) = (program.file("built/program"), program.file("built/beside"));
+    std::fs::create_dir(program.file("built")).expect("a folder");
+    let shown = |path: &Path| path.display().to_string();
+    let said = |module: &str, line: &str| {
+        std::fs::copy(&old, &place).expect("copied");
+        let folder = shown(&program.file("out"));
+        let options = [
+            "cover", "-o", &folder, "--module", module, "--", "sh", "-c", line,
+        ];
+        String::from_utf8(program.tomo(options).stderr).expect("text")
+    };
+    let folder = shown(&program.file("built"));
+    let (place, beside) = (shown(&place), shown(&beside));
+    let replaced = format!("cp -f {} {place}; {place} exit", shown(&new));
+    let line = format!(
+        "tomo: {place} was built while the command ran, and not observed as it is now: run it once more\n"
+    );
+    assert_eq!(said(&place, &replaced), line);
+    assert_eq!(said(&folder, &replaced), line);
+    let both = format!("{replaced}; cp {} {beside}", shown(&other));
+    let told = said(&folder, &both);
+    assert!(
+        told.contains("beside and program were built while"),
+        "{told}"
+    );
+    std::fs::remove_file(&beside).expect("removed");
+    let same = format!("touch {place}; cp {place} {beside}; {place} exit");
+    assert_eq!(said(&folder, &same), "");
 }
 
 /// A library leads `gs`, by which probes that stay find what they write, to its own memory, and calls back: whatever it is linked by,

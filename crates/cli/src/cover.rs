@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use tomo_export::words::counted;
-use tomo_launch::{Agent, Arming, Chosen, Observed, Pool, RunFolder, Target};
+use tomo_launch::{Agent, Arming, Chosen, Observed, Pool, RunFolder, Standing, Target};
 use tomo_wire::record::{Live, RecordView};
 
 use crate::bar::Bar;
@@ -92,12 +92,13 @@ fn prepare(arguments: &Arguments, started: &Started<'_>) -> Result<Ready> {
     let what = &arguments.what;
     let store = Store::open()?;
     let modules = what.modules(&started.target)?;
+    let standing = Standing::at(what.places(), &modules);
     let bar = Bar::new();
     if let Some(path) = &arguments.pool {
         let pool = Pool::open(path)?.with(arguments.whose.forks());
         pool.add(&modules, &store.images, what.how(), &bar)?;
         let agent = Agent::in_cache(pool.path())?;
-        return Ready::with_pool(started, &pool, agent, &modules);
+        return Ready::with_pool(started, &pool, agent, &modules, standing);
     }
     let stem = Observed::of(&Chosen::executable(&started.target));
     let output = match arguments.output.to_str() {
@@ -112,7 +113,7 @@ fn prepare(arguments: &Arguments, started: &Started<'_>) -> Result<Ready> {
         folder.keep_crashes()?;
     }
     let agent = Agent::in_cache(&store.folder)?;
-    Ready::with_folder(started, folder, agent)
+    Ready::with_folder(started, folder, agent, standing)
 }
 
 /// Says of which modules nothing could be observed, since no place in them is known to be safe for a probe.

@@ -35,7 +35,8 @@ pub(crate) struct What {
     /// Observe the modules whose file names contain NAME instead of the executable and the
     /// libraries that come with it; `all` observes every module that is loaded at the start. A NAME
     /// with a slash is the path of a module, or of a folder with modules in it or below it, also of those
-    /// that the program loads later (dlopen), and of programs that it starts. May be given several times.
+    /// that the program loads later (dlopen), and of programs that it starts. What is built only while the
+    /// command runs is not observed, which is said: build first. May be given several times.
     #[arg(long, value_name = "NAME|PATH|all")]
     module: Vec<String>,
 }
@@ -106,6 +107,12 @@ impl What {
         } else {
             Choice::Named(self.module.clone())
         }
+    }
+
+    /// The files and folders that are named.
+    pub(crate) fn places(&self) -> impl Iterator<Item = PathBuf> {
+        let paths = self.module.iter().map(PathBuf::from);
+        paths.filter(|path| is_path(path))
     }
 
     /// The modules of `target` that are to be observed.

@@ -13,7 +13,8 @@ use anyhow::{Context as _, Result};
 use tomo_export::words::{counted, some_of};
 use tomo_export::{Located, locate};
 use tomo_launch::{
-    Agent, Arming, Ended, Observed, Outside, Pool, Run, RunFolder, Target, TargetError, read_live,
+    Agent, Arming, Ended, Observed, Outside, Pool, Run, RunFolder, Standing, Target, TargetError,
+    read_live,
 };
 use tomo_program::{Cache, Progress, read_regular};
 use tomo_wire::environment;
@@ -132,6 +133,7 @@ pub(crate) struct Ready {
     run: Run,
     agent: Agent,
     roster: PathBuf,
+    standing: Standing,
     /// What arms the program itself, if it is linked statically.
     outside: Option<Outside>,
 }
@@ -142,10 +144,12 @@ impl Ready {
         started: &Started<'_>,
         mut folder: RunFolder,
         agent: Agent,
+        standing: Standing,
     ) -> Result<Self> {
         let run = started.described();
         folder.describe(&started.target, &run, None)?;
         Ok(Self {
+            standing,
             roster: folder.roster()?,
             outside: folder.outside(&started.target)?,
             folder: Some(folder),
@@ -160,8 +164,10 @@ impl Ready {
         pool: &Pool,
         agent: Agent,
         modules: &[Observed],
+        standing: Standing,
     ) -> Result<Self> {
         Ok(Self {
+            standing,
             folder: None,
             run: started.described(),
             agent,
@@ -178,6 +184,10 @@ impl Ready {
             outside: self.outside.as_ref(),
         };
         let ended = started.run(Some(arming))?;
+        let built = self.standing.built_since();
+        if let Some(line) = built_meanwhile(&built) {
+            say!("tomo: {line}");
+        }
         let Some(folder) = &self.folder else {
             return Ok(ended);
         };
@@ -194,10 +204,11 @@ impl Ready {
                 continue;
             };
             without += live.without.get();
-            if armed.module.late {
+            let is_other = built.contains(&armed.module.path);
+            if armed.module.late && !is_other {
                 later.add(&armed.module.path, is_loaded(&live));
             }
-            let is_told = is_loaded(&live) || !armed.module.late;
+            let is_told = is_loaded(&live) || !(armed.module.late || is_other);
             if let Some(problem) = problem(&live).filter(|_| is_told) {
                 problems.add(problem, &armed.module.path);
             }
@@ -238,10 +249,11 @@ impl Session {
         let mut folder = RunFolder::create(output)?;
         arm(&mut folder, &module, &store)?;
         let agent = Agent::in_cache(&store.folder)?;
+        let standing = Standing::at([], std::slice::from_ref(&module));
         Ok(Self {
             folder: folder.path().into(),
             is_default,
-            ready: Ready::with_folder(started, folder, agent)?,
+            ready: Ready::with_folder(started, folder, agent, standing)?,
             store,
             module,
         })
@@ -352,6 +364,18 @@ fn named(paths: &[PathBuf]) -> String {
         name.to_string_lossy().into_owned()
     };
     some_of(paths, name)
+}
+
+/// What is to be said of modules that were built while the program ran.
+fn built_meanwhile(built: &[PathBuf]) -> Option<String> {
+    let (all, it, was) = match built {
+        [] => return None,
+        [one] => (one.display().to_string(), "it is", "was"),
+        _ => (named(built), "they are", "were"),
+    };
+    Some(format!(
+        "{all} {was} built while the command ran, and not observed as {it} now: run it once more"
+    ))
 }
 
 /// The modules of a run that its program loads after its start, if at all.

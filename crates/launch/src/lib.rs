@@ -74,6 +74,7 @@ mod seen;
     reason = "becomes the program, or waits for it, where nothing can be allocated; SAFETY.md argues it"
 )]
 mod stand_in;
+mod standing;
 mod start;
 mod target;
 mod tracing;
@@ -95,6 +96,7 @@ pub use room::Placed;
 pub use scarce::{Sparing, is_stack_small, processes_allowed};
 pub use seen::{Seen, read_live};
 pub use stand_in::{end_for_the_program, end_if_interrupted, is_to_start};
+pub use standing::Standing;
 pub use start::{Arming, Ended, Extra, StartError, Started, run, start, start_with};
 pub use target::{Target, TargetError};
 pub use tracing::{HowTraced, TRACKS, TraceImages, keep_addresses};

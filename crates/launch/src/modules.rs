@@ -258,7 +258,7 @@ fn modules_at(path: &Path, at_start: &[Chosen]) -> Vec<Chosen> {
 }
 
 /// What is in a folder, and in the folders below it that are no links; the path itself if it is none.
-fn files_at(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn files_at(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(path) else {
         return vec![path.to_path_buf()];
     };
@@ -278,7 +278,7 @@ pub fn is_path(name: &Path) -> bool {
 
 /// Whether the file is an ELF shared object or program. What linkers take (`*.o`), which folders of builds are full of,
 /// is neither.
-fn is_module(path: &Path) -> bool {
+pub(crate) fn is_module(path: &Path) -> bool {
     let read = || -> io::Result<bool> {
         // To open what is no file, such as a named pipe, might wait for somebody.
         let about = fs::metadata(path)?;
