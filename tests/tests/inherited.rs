@@ -2,6 +2,7 @@
 //! process; and whoever started `tomo` sees it end as the program has.
 
 use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tomo_testkit::corpus::compiled;
@@ -106,7 +107,7 @@ fn the_environment_is_the_one_that_it_would_be() {
         let ours = String::from_utf8_lossy(ours);
         assert_eq!(theirs, alone, "{command}: {ours}");
         let is_ours = |line: &str| {
-            ["LD_PRELOAD=", "TOMO_"]
+            ["LD_PRELOAD=", "TOMO_", "ASAN_OPTIONS="]
                 .iter()
                 .any(|it| line.starts_with(it))
         };
@@ -177,6 +178,63 @@ fn where_there_is_little_memory_the_program_runs() {
     for limit in ["-d 20000", "-v 200000", "-S -d 20000"] {
         runs_within(limit, "python3 -c 'print(1); exit(4)'", 4);
     }
+}
+
+/// A group of processes that may take so much memory together, removed in the end.
+struct Group(PathBuf);
+
+impl Group {
+    /// None where this process may not make any, as in most containers.
+    fn with_memory(bytes: u64) -> Option<Self> {
+        let name = format!("tomo-test-{}", std::process::id());
+        let limits = ["memory/NAME/memory.limit_in_bytes", "NAME/memory.max"];
+        limits.into_iter().find_map(|limit| {
+            let limit = Path::new("/sys/fs/cgroup").join(limit.replace("NAME", &name));
+            let folder = limit.parent()?;
+            std::fs::create_dir(folder).ok()?;
+            let group = Self(folder.into());
+            std::fs::write(&limit, bytes.to_string()).ok()?;
+            Some(group)
+        })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        std::fs::remove_dir(&self.0).expect("removed");
+    }
+}
+
+/// The system would end `tomo` if it took more than a container has, and leave the program behind that never ran.
+#[test]
+fn where_a_container_has_little_memory_the_program_runs() {
+    let Some(group) = Group::with_memory(64 << 20) else {
+        eprintln!("not tested: this process may not limit the memory of others");
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"echo $$ > "$0/cgroup.procs"; exec "$@""#]);
+    command.arg(&group.0);
+    command.arg(tomo_testkit::tomo::path().expect("tomo"));
+    command.env("TOMO_CACHE_DIR", folder.path());
+    command.args(["cover", "-o"]).arg(folder.path().join("out"));
+    command.args([
+        "--module",
+        "all",
+        "--",
+        "python3",
+        "-c",
+        "print(1); exit(4)",
+    ]);
+    let ran = complete(command, b"").expect("run");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(4), "{said}");
+    assert_eq!(ran.stdout, b"1\n", "{said}");
+    assert!(
+        said.contains("too little memory (a container's limit)"),
+        "{said}"
+    );
 }
 
 /// Where `tomo` gets no more memory once the program runs, its end is still the program's.

@@ -16,6 +16,7 @@
 //! | `unwound.rs` | where runs crashed, unwound afterwards |
 //! | `private.rs` | files and folders that nobody else can write |
 //! | `inherited.rs` | how broken pipes are to be handled |
+//! | `container.rs` | what a container allows |
 //! | `scarce.rs` | the program runs where there is too little memory for more |
 //! | `attended.rs` | a program that this process attends to: breakpoints, calm |
 //! | `outside.rs` | a static program is armed from outside |
@@ -33,6 +34,7 @@
 mod agent;
 mod attended;
 mod auxiliary;
+mod container;
 #[expect(
     unsafe_code,
     reason = "executes the program from the process that was made for it; SAFETY.md argues it"

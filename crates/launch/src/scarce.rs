@@ -1,11 +1,12 @@
-//! Where the system gives this process too little (`ulimit -d`, `-v`, `-s`), the program runs all the same.
+//! Where the system gives this process too little (`ulimit -d`, `-v`, `-s`, a container's limit), the program runs all the same.
 //!
 //! Three things are done, each for what the one before does not reach:
 //!
 //! - limits that this process may raise are raised before anything else happens, and put back in the programs that it starts;
 //! - where little memory may be had it comes from the system's allocator, which takes it bit by bit; ours takes
 //!   32 MB at once;
-//! - who finds none at all is of no use any more but for the program (`stand_in.rs`).
+//! - who finds none at all is of no use any more but for the program (`stand_in.rs`); nor is who has taken half of what a container has left,
+//!   of which the system would end some process if all were taken, and by no error.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::os::unix::process::CommandExt as _;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use nix::libc::{self, rlimit};
 
-use crate::stand_in;
+use crate::{container, stand_in};
 
 /// A limit that was raised, and what it was.
 struct Raised {
@@ -119,14 +120,11 @@ pub fn is_stack_small() -> bool {
     limit_of(libc::RLIMIT_STACK).rlim_cur < 1 << 20
 }
 
-/// How many processes and threads there may be, where there is a limit: of this user (`ulimit -u`), or in this container (`pids.max`,
-/// Linux, `Documentation/admin-guide/cgroup-v2.rst`).
+/// How many processes and threads there may be, where there is a limit: of this user (`ulimit -u`), or in this container (`pids.max`).
 #[must_use]
 pub fn processes_allowed() -> Option<u64> {
-    let of_container = std::fs::read_to_string("/sys/fs/cgroup/pids.max").ok();
-    let of_container = of_container.and_then(|said| said.trim().parse().ok());
     let of_user = limit_of(libc::RLIMIT_NPROC).rlim_cur;
-    let most = of_container.unwrap_or(of_user).min(of_user);
+    let most = container::processes().unwrap_or(of_user).min(of_user);
     (most != libc::RLIM_INFINITY).then_some(most)
 }
 
@@ -158,11 +156,31 @@ fn is_little() -> bool {
         return known == SCARCE;
     }
     let limits = [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(limit_of);
-    let is_little = limits.iter().any(|limit| limit.rlim_max < ENOUGH);
+    let left = container::memory_left().filter(|left| *left < ENOUGH);
+    if let Some(left) = left {
+        ROOM.store(left / 2, Ordering::Relaxed);
+    }
+    let is_little = left.is_some() || limits.iter().any(|limit| limit.rlim_max < ENOUGH);
     let asked = if is_little { SCARCE } else { PLENTY };
     // Who asks first decides: what was taken from one is not to be given back to the other.
     let decided = LITTLE.compare_exchange(UNKNOWN, asked, Ordering::Relaxed, Ordering::Relaxed);
     decided.map_or_else(|decided| decided, |_| asked) == SCARCE
+}
+
+/// Bytes that may be taken, if little may be had and that is known, and those that are.
+static ROOM: AtomicU64 = AtomicU64::new(u64::MAX);
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+/// So many bytes more are asked for. Who has no program to stand for goes on as long as it can.
+fn take(bytes: usize) {
+    let taken = TAKEN.fetch_add(bytes as u64, Ordering::Relaxed);
+    if taken.saturating_add(bytes as u64) > ROOM.load(Ordering::Relaxed) {
+        stand_in::end_for_the_program("there is too little memory (a container's limit)");
+    }
+}
+
+fn give_back(bytes: usize) {
+    TAKEN.fetch_sub(bytes as u64, Ordering::Relaxed);
 }
 
 /// What was found; where that is nothing it was the last that was looked for here, if there is a program.
@@ -179,7 +197,10 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Sparing<A> {
         // SAFETY: the caller's.
         found(unsafe {
             match is_little() {
-                true => System.alloc(layout),
+                true => {
+                    take(layout.size());
+                    System.alloc(layout)
+                }
                 false => self.0.alloc(layout),
             }
         })
@@ -189,7 +210,10 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Sparing<A> {
         // SAFETY: the caller's.
         found(unsafe {
             match is_little() {
-                true => System.alloc_zeroed(layout),
+                true => {
+                    take(layout.size());
+                    System.alloc_zeroed(layout)
+                }
                 false => self.0.alloc_zeroed(layout),
             }
         })
@@ -199,7 +223,11 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Sparing<A> {
         // SAFETY: the caller's.
         found(unsafe {
             match is_little() {
-                true => System.realloc(memory, layout, size),
+                true => {
+                    take(size);
+                    give_back(layout.size());
+                    System.realloc(memory, layout, size)
+                }
                 false => self.0.realloc(memory, layout, size),
             }
         })
@@ -209,7 +237,10 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Sparing<A> {
         // SAFETY: the caller's.
         unsafe {
             match is_little() {
-                true => System.dealloc(memory, layout),
+                true => {
+                    give_back(layout.size());
+                    System.dealloc(memory, layout);
+                }
                 false => self.0.dealloc(memory, layout),
             }
         }
