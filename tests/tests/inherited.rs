@@ -115,6 +115,36 @@ fn the_environment_is_the_one_that_it_would_be() {
     }
 }
 
+/// What observes already is replaced, which is said: it would seem as if nothing had run.
+#[test]
+fn an_observation_within_another_is_said() {
+    let program = compiled("gcc", "variables.c", &["-O2"]).expect("built");
+    let covering = Covering::new().expect("a folder");
+    let pool = covering.output().join("pool");
+    let started = |words: &[&str]| {
+        let mut command = Command::new(tomo_testkit::tomo::path().expect("tomo"));
+        command.env("TOMO_CACHE_DIR", covering.output());
+        command.env("TOMO_ROSTER", pool.join("roster"));
+        command.args(words).arg(&program);
+        let ended = complete(command, b"").expect("run");
+        String::from_utf8(ended.stderr).expect("text")
+    };
+    let path = |name: &str| covering.output().join(name).display().to_string();
+    let (pool, another, out) = (path("pool"), path("another"), path("out"));
+    assert_eq!(started(&["env", "--pool", &pool]), "");
+    assert_eq!(started(&["cover", "--pool", &pool, "--"]), "");
+    for words in [
+        &["env", "--pool", &another][..],
+        &["cover", "-o", &out, "--"],
+    ] {
+        let said = started(words);
+        assert!(
+            said.starts_with("tomo: this replaced the observation around it"),
+            "{said}"
+        );
+    }
+}
+
 /// As the first process of a container it asks how those end whose parents have ended.
 #[test]
 fn nobody_is_left_behind_by_the_first_process() {

@@ -14,7 +14,7 @@ use tomo_wire::record::{Live, RecordView};
 use crate::bar::Bar;
 use crate::observe::{Store, What, Whose};
 use crate::options::expanded;
-use crate::session::{Ready, Started};
+use crate::session::{Ready, Started, tell_replaced};
 
 /// Run a program and record which of its functions, blocks and edges ran.
 ///
@@ -213,6 +213,7 @@ Example:
         }
         let agent = Agent::in_cache(pool.path())?;
         drop(bar);
+        tell_replaced(&pool.roster());
         let arming = Arming {
             agent: &agent,
             roster: &pool.roster(),

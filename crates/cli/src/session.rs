@@ -184,6 +184,7 @@ impl Ready {
             outside: self.outside.as_ref(),
         };
         let ended = started.run(Some(arming))?;
+        tell_replaced(&self.roster);
         let built = self.standing.built_since();
         if let Some(line) = built_meanwhile(&built) {
             say!("tomo: {line}");
@@ -364,6 +365,19 @@ fn named(paths: &[PathBuf]) -> String {
         name.to_string_lossy().into_owned()
     };
     some_of(paths, name)
+}
+
+/// Says that what observes this process itself, if anything does, observes nothing below that is armed by this roster.
+pub(crate) fn tell_replaced(roster: &Path) {
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or(path.into());
+    let outer = std::env::var_os(environment::ROSTER).map(PathBuf::from);
+    if let Some(outer) = outer.filter(|outer| real(outer) != real(roster)) {
+        say!(
+            "tomo: this replaced the observation around it ({}={}), which saw nothing of what was started here",
+            environment::ROSTER,
+            outer.display()
+        );
+    }
 }
 
 /// What is to be said of modules that were built while the program ran.

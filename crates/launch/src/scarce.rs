@@ -148,6 +148,12 @@ const UNKNOWN: u8 = 0;
 const PLENTY: u8 = 1;
 const SCARCE: u8 = 2;
 
+/// Whether little memory may be had.
+#[must_use]
+pub fn is_memory_scarce() -> bool {
+    is_little()
+}
+
 fn is_little() -> bool {
     /// What is more than ever was needed.
     const ENOUGH: u64 = 4 << 30;

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -148,9 +149,13 @@ impl<'a> Session<'a> {
                 }
             }
         };
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let jobs = (self.arguments.jobs as usize).min(runs);
-            let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+            let start = || thread::Builder::new().spawn_scoped(scope, work).ok();
+            let workers: Vec<_> = (0..jobs).map_while(|_| start()).collect();
+            if workers.is_empty() {
+                return work();
+            }
             let mut done = workers.into_iter().map(|worker| worker.join());
             done.try_for_each(|done| done.unwrap_or_else(|_| bail!("a run was not completed")))
         })?;
@@ -293,13 +298,14 @@ impl<'a> Session<'a> {
             outside: None,
         };
         let mut taking = Taking::of(folder.path())?;
-        self.begun.store(true, Ordering::Relaxed);
         let is_over = AtomicBool::new(false);
-        let (ended, taken) = std::thread::scope(|scope| {
-            let taking = scope.spawn(|| {
+        let (ended, taken) = thread::scope(|scope| {
+            let taking = thread::Builder::new().spawn_scoped(scope, || {
                 let taken = take(&mut taking, &is_over);
                 taken.map(|()| taking)
             });
+            let taking = taking.context("no thread can be made that takes what is recorded")?;
+            self.begun.store(true, Ordering::Relaxed);
             let ended = match calm {
                 None => {
                     let (target, rest) = (&command.target, command.rest);
@@ -310,8 +316,8 @@ impl<'a> Session<'a> {
                 Some(calm) => calmed(command, arming, (extra, calm)),
             };
             is_over.store(true, Ordering::Relaxed);
-            (ended, taking.join())
-        });
+            anyhow::Ok((ended, taking.join()))
+        })?;
         let ended = ended?;
         for (armed, live) in folder.lives() {
             if let Some(problem) = live.as_ref().and_then(crate::session::problem) {
@@ -466,7 +472,7 @@ fn take(taking: &mut Taking, is_over: &AtomicBool) -> Result<(), tomo_export::tr
             false => (2 * pause).min(LONGEST),
         };
         if pause > SHORTEST {
-            std::thread::sleep(pause);
+            thread::sleep(pause);
         }
     }
     Ok(())
