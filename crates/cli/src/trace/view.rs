@@ -244,6 +244,13 @@ impl Show {
             return around(&open, thread, last, to);
         }
         let (tree, ended) = open.walk(thread, Tree::default());
+        if let Some(function) = self.function.as_deref()
+            && !tree.has(&open.names, function)
+        {
+            bail!(
+                "no call of {function:?} was traced in this thread; without --function all are shown"
+            );
+        }
         let shown = Shown {
             depth: self.depth,
             lines: self.lines,

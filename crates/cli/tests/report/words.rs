@@ -161,6 +161,28 @@ fn a_search_that_cannot_be_read_is_named() {
     assert!(search().contains("state.json: it is no file; "));
 }
 
+/// Who asks for the calls of a function that made none is told so, and not shown nothing.
+#[test]
+fn calls_that_were_not_traced_are_told() {
+    let bench = Bench::new();
+    bench.build("prog", "prog.c", "int main(void) { return 0; }", &["-g"]);
+    bench
+        .tomo(&["trace", "-o", "traces", "--", "./prog"])
+        .well();
+    let mut traces = fs::read_dir(bench.path("traces")).expect("a folder");
+    let trace = traces.next().expect("a trace").expect("an entry").path();
+    let trace = trace.to_str().expect("text");
+    let shown = |function| bench.tomo(&["trace", "show", trace, "--function", function]);
+    assert!(shown("main").well().starts_with("main"));
+    let said = shown("mian");
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
+    assert!(
+        said.err.contains("no call of \"mian\" was traced"),
+        "{}",
+        said.err
+    );
+}
+
 #[test]
 fn a_folder_of_no_trace_is_told() {
     let bench = Bench::new();

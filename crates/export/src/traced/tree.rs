@@ -44,6 +44,13 @@ impl Tree {
         }
     }
 
+    /// Whether it has a call of the function that is called so.
+    #[must_use]
+    pub fn has(&self, names: &Names, function: &str) -> bool {
+        let mut nodes = self.nodes.iter();
+        nodes.any(|node| names.function(node.function).title == function)
+    }
+
     /// Writes it.
     ///
     /// # Errors
