@@ -246,21 +246,12 @@ impl RunFolder {
 
     /// What the program itself, or its output, told of how it went; and the name of its words, which stay here.
     fn told(&self) -> (Told, u64) {
-        const LONGEST: u64 = 4096;
-        let file = File::open(self.file(OUTCOME)).ok();
-        let mut text = String::new();
-        let read = file.and_then(|file| file.take(LONGEST).read_to_string(&mut text).ok());
-        let Some(_) = read else {
-            return (Told::Nothing, 0);
-        };
-        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
-        let words = rest.trim();
-        match word {
-            "success" => (Told::Success, 0),
-            "failure" if words.is_empty() => (Told::Failure, 0),
-            "failure" => (Told::Failure, tomo_wire::checksum(words.as_bytes()).max(1)),
-            _ => (Told::Nothing, 0),
+        let mut text = Vec::new();
+        if let Ok(file) = File::open(self.file(OUTCOME)) {
+            // What was read before an error is told, too.
+            let _ = file.take(LONGEST).read_to_end(&mut text);
         }
+        told(&text)
     }
 
     /// Where the run crashed, if it did: the signal, and the frames. Nothing of the stack is told.
@@ -359,6 +350,22 @@ impl Part {
 
 /// What the program may tell how it went into, in the folder of its run.
 const OUTCOME: &str = "outcome";
+/// Bytes of it that are read.
+const LONGEST: u64 = 4096;
+
+/// What this tells of how a run went, and the name of its words. They are in whichever encoding the program speaks, and may be cut.
+fn told(text: &[u8]) -> (Told, u64) {
+    let text = text.trim_ascii();
+    let end = text.iter().position(u8::is_ascii_whitespace);
+    let (word, rest) = text.split_at(end.unwrap_or(text.len()));
+    let words = rest.trim_ascii();
+    match word {
+        b"success" => (Told::Success, 0),
+        b"failure" if words.is_empty() => (Told::Failure, 0),
+        b"failure" => (Told::Failure, tomo_wire::checksum(words).max(1)),
+        _ => (Told::Nothing, 0),
+    }
+}
 
 /// What the agent says of a module, so many of whose threads were not counted.
 fn counted(live: Live, lost: u64) -> Live {
@@ -513,5 +520,26 @@ impl Run {
             .folder
             .report_of(&seen, state.dropped(), &progress, outcome);
         (report, seen.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+    use tomo_wire::report::Told;
+
+    #[test]
+    fn what_is_told_may_be_of_any_bytes() {
+        let name = |words: &[u8]| tomo_wire::checksum(words).max(1);
+        assert_eq!(told(b"success\n"), (Told::Success, 0));
+        assert_eq!(told(b"failure"), (Told::Failure, 0));
+        assert_eq!(told(b"\n failure  a b \n"), (Told::Failure, name(b"a b")));
+        let latin = b"failure caf\xe9\n";
+        assert_eq!(told(latin), (Told::Failure, name(b"caf\xe9")));
+        let cut = [b"failure ".as_slice(), &[b'w'; 4087], b"\xc3"].concat();
+        assert_eq!(told(&cut).0, Told::Failure);
+        for nothing in [b"".as_slice(), b" ", b"failures x", b"\xff\xff"] {
+            assert_eq!(told(nothing), (Told::Nothing, 0));
+        }
     }
 }
