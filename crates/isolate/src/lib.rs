@@ -4,6 +4,7 @@
 //! |---|---|
 //! | cases: arguments, input, and how success is told | `cases.rs` |
 //! | a case run, armed or as it is, and labelled | `run.rs` |
+//! | what it printed | `printed.rs` |
 //! | one of which more is kept than marks | `kept.rs` |
 //! | many at a time | `many.rs` |
 //! | where runs crash | `crash.rs` |
@@ -35,6 +36,7 @@ mod kept;
 mod many;
 mod map;
 mod paths;
+mod printed;
 mod rehearse;
 mod run;
 mod session;

@@ -1,7 +1,8 @@
 //! A case run once, armed or as it is, and labelled.
 
 use std::ffi::OsString;
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::fs::File;
+use std::io::{self, PipeReader, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
@@ -11,8 +12,10 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use rustix::io::ioctl_fionread;
 
 use crate::cases::{Case, Success, named};
+use crate::printed::Printed;
 
 /// How a run ended.
 #[derive(
@@ -52,12 +55,9 @@ impl End {
 #[derive(Clone, Debug)]
 pub(crate) struct Ran {
     pub(crate) end: End,
-    pub(crate) output: Vec<u8>,
+    pub(crate) printed: Printed,
     pub(crate) took: Duration,
 }
-
-/// More output than this is not compared.
-const MOST_OUTPUT: u64 = 64 << 20;
 
 /// Runs `program` on a case's arguments and input, with these variables more.
 pub(crate) fn run(
@@ -74,36 +74,58 @@ pub(crate) fn run(
 
 /// Runs a command in a group of its own; who does not end in time is killed with all its group.
 fn complete(mut command: Command, input: Stdio, seconds: u64) -> io::Result<Ran> {
-    let mut output = tempfile::tempfile()?;
+    let (mut output, theirs) = io::pipe()?;
+    // As long as an end of it is ours, the pipe is never at its end: who prints no more is waited for all the same.
+    let _ours = theirs.try_clone()?;
     command.process_group(0).stdin(input).stderr(Stdio::null());
-    command.stdout(output.try_clone()?);
+    command.stdout(theirs);
     let started = Instant::now();
     let program = Path::new(command.get_program()).to_path_buf();
     let child = command.spawn();
     let mut child = child.map_err(|error| named(&program, &error))?;
-    let end = wait(&mut child, Duration::from_secs(seconds));
+    let group = Pid::from_raw(child.id() as i32);
+    let mut printed = Printed::new();
+    let most = Duration::from_secs(seconds);
+    let end = wait(&mut child, (&mut output, &mut printed), most);
     let took = started.elapsed();
     // Whoever is left of its group would go on writing.
-    let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
+    let _ = killpg(group, Signal::SIGKILL);
     if end.is_err() {
         let _ = child.kill();
         let _ = child.wait();
     }
-    output.rewind()?;
-    let mut bytes = Vec::new();
-    output.take(MOST_OUTPUT).read_to_end(&mut bytes)?;
+    // Who has left the group may hold the pipe for ever: what is in it is all that counts.
+    let mut left = (&output).take(ioctl_fionread(&output)?);
+    while printed.read(&mut left)? {}
     Ok(Ran {
         end: end?,
-        output: bytes,
+        printed,
         took,
     })
 }
 
-fn wait(child: &mut Child, most: Duration) -> io::Result<End> {
+/// Takes what it prints until it ends, but no longer than that.
+fn wait(
+    child: &mut Child,
+    (output, printed): (&mut PipeReader, &mut Printed),
+    most: Duration,
+) -> io::Result<End> {
     let id = rustix::process::Pid::from_child(child);
     let process = rustix::process::pidfd_open(id, rustix::process::PidfdFlags::empty())?;
-    if ends_within(process.as_fd(), most)? {
-        return child.wait().map(End::of);
+    let until = Instant::now().checked_add(most);
+    loop {
+        let now = Instant::now();
+        let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(now));
+        let [has_ended, has_printed] = ready([process.as_fd(), output.as_fd()], left)?;
+        if has_ended {
+            return child.wait().map(End::of);
+        }
+        if left.is_zero() {
+            break;
+        }
+        if has_printed {
+            printed.read(output)?;
+        }
     }
     let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
     child.kill()?;
@@ -111,17 +133,15 @@ fn wait(child: &mut Child, most: Duration) -> io::Result<End> {
     Ok(End::Hung)
 }
 
-/// Waits until the process ends, but no longer than that; whether it did.
-fn ends_within(process: BorrowedFd<'_>, most: Duration) -> io::Result<bool> {
+/// Waits until one of these is ready, but no longer than that; whether each is.
+fn ready(files: [BorrowedFd<'_>; 2], most: Duration) -> io::Result<[bool; 2]> {
     let millis = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
-    let mut watched = [PollFd::new(process, PollFlags::POLLIN)];
-    loop {
-        match poll(&mut watched, millis) {
-            Ok(ended) => return Ok(ended != 0),
-            Err(nix::Error::EINTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+    let mut watched = files.map(|file| PollFd::new(file, PollFlags::POLLIN));
+    match poll(&mut watched, millis) {
+        Ok(_) | Err(nix::Error::EINTR) => {}
+        Err(error) => return Err(error.into()),
     }
+    Ok(watched.map(|file| file.revents().is_some_and(|seen| !seen.is_empty())))
 }
 
 /// Whether a run was a success, or a failure.
@@ -144,12 +164,12 @@ pub(crate) fn label(case: &Case, ran: &Ran, like: Option<&Ran>) -> Label {
     };
     match &case.success {
         Success::Exit(wanted) => told(code == *wanted),
-        Success::Output(path) => match std::fs::read(path) {
-            Ok(wanted) => told(ran.output == wanted),
+        Success::Output(path) => match File::open(path).and_then(Printed::all_of) {
+            Ok(wanted) => told(ran.printed.is(&wanted)),
             Err(error) => Label::Unknown(format!("{}: {error}", path.display())),
         },
         Success::Like(_) => match like {
-            Some(like) => told(ran.output == like.output && ran.end == like.end),
+            Some(like) => told(ran.printed.is(&like.printed) && ran.end == like.end),
             None => Label::Unknown("there is nothing to compare it with".into()),
         },
         Success::Check(command) => check(case, ran, command),
@@ -158,9 +178,12 @@ pub(crate) fn label(case: &Case, ran: &Ran, like: Option<&Ran>) -> Label {
 
 /// What a command says that finds the output on its standard input.
 fn check(case: &Case, ran: &Ran, command: &[OsString]) -> Label {
+    let Some(printed) = ran.printed.whole() else {
+        return Label::Unknown("it printed more than is kept to be checked".into());
+    };
     let checked = || -> io::Result<End> {
         let mut output = tempfile::tempfile()?;
-        output.write_all(&ran.output)?;
+        output.write_all(printed)?;
         output.rewind()?;
         let (name, rest) = command.split_first().ok_or(io::ErrorKind::NotFound)?;
         let mut command = Command::new(name);
@@ -173,5 +196,36 @@ fn check(case: &Case, ran: &Ran, command: &[OsString]) -> Label {
         Ok(End::Exited(_)) => Label::Failed,
         Ok(end) => Label::Unknown(format!("{}: {}", name().display(), end.words())),
         Err(error) => Label::Unknown(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::{End, complete};
+
+    #[test]
+    fn what_is_printed_is_compared_however_much_it_is() {
+        let run = |bytes: &str| {
+            let mut command = Command::new("head");
+            command.args(["-c", bytes, "/dev/zero"]);
+            complete(command, Stdio::null(), 100).unwrap()
+        };
+        let one = run("70000000");
+        assert!(one.printed.is(&run("70000000").printed));
+        assert!(!one.printed.is(&run("70000001").printed));
+        assert!(one.printed.whole().is_none());
+    }
+
+    #[test]
+    fn who_prints_no_more_has_not_ended() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo some; exec >&-; read line; exit 3"]);
+        let (input, go) = std::io::pipe().unwrap();
+        drop(go);
+        let ran = complete(command, input.into(), 100).unwrap();
+        assert_eq!(ran.end, End::Exited(3));
+        assert_eq!(ran.printed.whole(), Some(b"some\n".as_slice()));
     }
 }
