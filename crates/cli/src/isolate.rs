@@ -188,6 +188,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let agent = Agent::in_cache(&store.folder)?;
     let options = arguments.options(store.folder)?;
     let mut steps = Steps;
+    tomo_isolate::end_runs_with_us();
     let mut session = Session::open(options, agent, &mut steps)?;
     let answer = session.search(&mut steps)?;
     crate::saying::show(&text::write(&answer, text::Of::Cases))?;

@@ -97,6 +97,9 @@ enum Command {
     /// Pass standard input on; `tomo run` calls this for what outlives its program.
     #[command(name = tomo_instance::PASS_ON, hide = true)]
     PassOn,
+    /// End what is left of runs; `tomo isolate` calls this for when it is ended itself.
+    #[command(name = tomo_isolate::END_GROUPS, hide = true)]
+    EndGroups,
 }
 
 fn main() -> ExitCode {
@@ -152,6 +155,10 @@ fn complete() -> ExitCode {
         Command::PassOn => {
             let passed = tomo_instance::pass_on_alone();
             passed.map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
+        Command::EndGroups => {
+            let ended = tomo_isolate::end_groups();
+            ended.map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
     };
     match outcome {

@@ -5,6 +5,7 @@
 //! | cases: arguments, input, and how success is told | `cases.rs` |
 //! | a case run, armed or as it is, and labelled | `run.rs` |
 //! | what it printed | `printed.rs` |
+//! | that it ends with this process | `keeper.rs` |
 //! | one of which more is kept than marks | `kept.rs` |
 //! | many at a time | `many.rs` |
 //! | where runs crash | `crash.rs` |
@@ -32,6 +33,7 @@ mod counted;
 mod crash;
 mod fleet;
 mod hunt;
+mod keeper;
 mod kept;
 mod many;
 mod map;
@@ -53,6 +55,7 @@ pub use asked::{IsolateError, Options, Score, Towards};
 pub use cases::{Case, Cases, CasesError, Success};
 pub use complete::Complete;
 pub use fleet::fleet_answer;
+pub use keeper::{END_GROUPS, end_groups, end_runs_with_us};
 pub use rehearse::{Rehearsal, Rehearsed, Stage, Way};
 pub use run::End;
 pub use session::{Session, Watch};

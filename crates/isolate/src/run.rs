@@ -15,6 +15,7 @@ use nix::unistd::Pid;
 use rustix::io::ioctl_fionread;
 
 use crate::cases::{Case, Success, named};
+use crate::keeper::Kept;
 use crate::printed::Printed;
 
 /// How a run ended.
@@ -84,6 +85,7 @@ fn complete(mut command: Command, input: Stdio, seconds: u64) -> io::Result<Ran>
     let child = command.spawn();
     let mut child = child.map_err(|error| named(&program, &error))?;
     let group = Pid::from_raw(child.id() as i32);
+    let _kept = Kept::new(group);
     let mut printed = Printed::new();
     let most = Duration::from_secs(seconds);
     let end = wait(&mut child, (&mut output, &mut printed), most);

@@ -263,3 +263,23 @@ fn a_limit_of_nothing_is_refused() {
         said.err
     );
 }
+
+/// Whatever ends a search ends what it runs: the pipe has its end when nobody is left who could write.
+#[test]
+fn runs_of_a_search_end_with_it() {
+    let bench = Bench::new();
+    bench.build("prog", "prog.c", "int main(void) { return 0; }", &["-g"]);
+    let case = "%timeout 100000\nx => like sh -c 'exec 3>runs; cat hold'\n";
+    fs::write(bench.path("cases"), case).expect("written");
+    let script = "mkfifo runs hold
+\"$0\" isolate --cases cases -o search -- ./prog 2> said &
+exec 4< runs
+kill -s $1 $!
+cat <&4
+rm runs hold
+echo over";
+    for signal in ["TERM", "KILL"] {
+        let said = bench.shell(script, &[signal]);
+        assert_eq!(said.out, "over\n", "{signal}: {}", said.err);
+    }
+}
