@@ -9,7 +9,8 @@
 //! there is more evidence; never by waiting.
 //!
 //! **Causes.** Runs that fail are grouped by where they crashed, or how else they failed; each group has its own
-//! search, in which the runs of other groups count neither as failures nor as successes.
+//! search, in which the runs of other groups count neither as failures nor as successes. So many go on at once; other causes
+//! wait until one is over, those with most failures the shortest.
 //!
 //! **No instance counts for more than its share** (`share.rs`), and none can begin a search alone where there are others.
 //!
@@ -34,8 +35,9 @@ use tomo_graph::{FlowGraph, NodeId};
 use tomo_plan::search::{self, Icdg, Routine, SiteId, Step};
 use tomo_protocol::{Bound, Search, SearchStep, Terrain, Units};
 
-/// Causes that are searched at once at most.
+/// Causes that are searched at once at most, and in all: each takes memory for good.
 const MOST_GROUPS: usize = 16;
+const MOST_SEARCHED: usize = 1024;
 /// Editions of a campaign at most, and parts of one.
 const MOST_EDITIONS: u32 = 1 << 20;
 const MOST_PARTS: usize = 256;
@@ -228,6 +230,13 @@ impl Hunt {
         let parts = self.parts();
         self.editions.push(parts);
         true
+    }
+
+    /// Searches that may begin.
+    fn room(&self) -> usize {
+        let going_on = self.groups.iter().filter(|group| !group.done).count();
+        let at_once = MOST_GROUPS.saturating_sub(going_on);
+        at_once.min(MOST_SEARCHED.saturating_sub(self.groups.len()))
     }
 
     fn open(&mut self, cause: u64, place: Option<(u32, u32)>) {

@@ -193,6 +193,9 @@ pub struct Group {
     pub seen: u32,
     /// Whether the search is over.
     pub done: bool,
+    /// Whether it has not begun, since as many others go on as may.
+    #[serde(default)]
+    pub waits: bool,
     /// Predicates that were watched, the best predictors first; not all of them.
     pub known: Vec<Known>,
 }

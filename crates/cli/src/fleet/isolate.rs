@@ -131,6 +131,9 @@ fn as_text(found: &Found, answers: &[(&Group, Answer)], located: &Located) -> St
             true => waits(group),
             false => text::write(answer, text::Of::Runs),
         };
+        if group.waits {
+            text += "Its search waits until another one is over.\n";
+        }
         text.push('\n');
     }
     text += &format!(
@@ -182,6 +185,7 @@ fn as_json(
             "cause": group.cause,
             "where": frames,
             "instances": group.instances,
+            "waits": group.waits,
             "answer": answer,
         })
     });

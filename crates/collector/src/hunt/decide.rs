@@ -1,5 +1,6 @@
 //! What is watched next: which searches begin, and which go on.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tomo_plan::search::{self, PredicateId, Step, breadth_first};
@@ -8,7 +9,7 @@ use tomo_protocol::{Choice, Known, Towards};
 
 use super::share::{Counted, Label, runs};
 use super::tally::{Carried, Enough, known};
-use super::{Change, Edition, Group, Hunt, MOST_EDITIONS, MOST_GROUPS, NONE, Watched, advance};
+use super::{Change, Edition, Group, Hunt, MOST_EDITIONS, NONE, Watched, advance};
 use crate::state::State;
 
 /// Runs that must have failed alike before a search begins.
@@ -27,8 +28,19 @@ impl Hunt {
         (!changes.is_empty() && number < MOST_EDITIONS).then_some(Edition { number, changes })
     }
 
-    /// Causes whose search begins: several runs failed so, on more than one instance unless there is only one.
+    /// Searches that begin: of causes that are worth one, as many as there is room for.
     fn openings(&self, state: &State, runs: &[Counted<'_>]) -> Vec<Change> {
+        let change = |cause: u64| Change::Open {
+            cause,
+            place: self.place(state, cause),
+        };
+        let begin = self.worth_a_search(runs).into_iter().take(self.room());
+        begin.map(change).collect()
+    }
+
+    /// Causes without a search that are to have one: several runs failed so, on more than one instance unless there is only one.
+    /// Those by which most runs failed come first, and of equals the earliest.
+    pub(super) fn worth_a_search(&self, runs: &[Counted<'_>]) -> Vec<u64> {
         let mut failed: BTreeMap<u64, (usize, BTreeSet<[u8; 16]>)> = BTreeMap::new();
         let mut order = Vec::new();
         let mut reporting = BTreeSet::new();
@@ -45,18 +57,13 @@ impl Hunt {
             instances.insert(run.instance);
         }
         let least = reporting.len().min(2);
-        let is_new = |cause: &&u64| {
-            let (count, instances) = &failed[*cause];
-            let known = self.groups.iter().any(|group| group.cause == **cause);
+        order.retain(|cause| {
+            let (count, instances) = &failed[cause];
+            let known = self.groups.iter().any(|group| group.cause == *cause);
             !known && *count >= LEAST_FAILURES && instances.len() >= least
-        };
-        let room = MOST_GROUPS.saturating_sub(self.groups.len());
-        let begin = order.iter().filter(is_new).take(room);
-        let change = |cause: &u64| Change::Open {
-            cause: *cause,
-            place: self.place(state, *cause),
-        };
-        begin.map(change).collect()
+        });
+        order.sort_by_key(|cause| Reverse(failed[cause].0));
+        order
     }
 
     /// The routine and the block in which runs crashed, where the search is to begin there.

@@ -27,6 +27,10 @@ impl Hunt {
                 Label::Failed(cause) => causes.entry(cause).or_default().push(run),
             }
         }
+        let waiting = match self.room() {
+            0 => self.worth_a_search(&shared.runs),
+            _ => Vec::new(),
+        };
         let mut groups: Vec<Told> = causes
             .iter()
             .map(|(cause, failed)| {
@@ -35,6 +39,7 @@ impl Hunt {
                 told.failures = failed.len() as u64;
                 told.instances = instances.len() as u64;
                 told.successes = successes;
+                told.waits = waiting.contains(cause);
                 if let Some(first) = failed.first() {
                     told.cause = words(first.evidence, *cause, state);
                 }
@@ -92,6 +97,7 @@ impl Hunt {
             steps: group.map(|group| group.steps.clone()).unwrap_or_default(),
             seen: seen as u32,
             done: group.is_some_and(|group| group.done),
+            waits: false,
             known: told,
         }
     }

@@ -324,6 +324,35 @@ fn crashes_are_grouped_by_place_and_searched_side_by_side() {
     );
 }
 
+/// Twenty causes: those by which most runs failed are searched first, and what waits is told and has its turn.
+#[test]
+fn causes_wait_until_a_search_is_over() {
+    let spec = Search {
+        instance_runs: 1000,
+        ..spec()
+    };
+    let mut fleet = Fleet::new(&spec, Bound::None);
+    for code in 1..=20 {
+        for instance in (1..=2).cycle().take(1 + code as usize) {
+            fleet.report(instance, &way(true, true), (Outcome::Exited, code), &[]);
+        }
+    }
+    fleet.decide();
+    let waiting = |fleet: &Fleet| {
+        let groups = fleet.found().groups.into_iter();
+        groups
+            .filter(|group| group.waits)
+            .map(|group| group.cause)
+            .collect::<Vec<_>>()
+    };
+    let rare: Vec<Cause> = (1..=4).rev().map(|code| Cause::Exit { code }).collect();
+    assert_eq!(waiting(&fleet), rare);
+    fleet.hunt.groups[0].done = true;
+    fleet.decide();
+    assert_eq!(waiting(&fleet), rare[1..]);
+    assert_eq!(fleet.hunt.groups.len(), 17);
+}
+
 #[test]
 fn backward_searches_begin_where_runs_crash() {
     let backward = Search {
