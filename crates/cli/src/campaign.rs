@@ -149,7 +149,8 @@ struct Isolate {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// The most predicates that one instance carries; where a plan has more it is shared out.
+    /// The most predicates that one instance carries; where a plan has more it is shared out, and each instance carries one
+    /// part after the other.
     #[arg(long, value_name = "N")]
     probes: Option<u64>,
 
@@ -165,7 +166,8 @@ struct Isolate {
     #[arg(long, value_name = "N", default_value_t = 200)]
     sites_per_step: u32,
 
-    /// Go on after so many runs, though the test has not decided by then.
+    /// Go on after so many runs, though the test has not decided by then; of each part where a plan is shared out, and 512 at
+    /// most.
     #[arg(long, value_name = "N", default_value_t = 500)]
     runs_per_step: u64,
 

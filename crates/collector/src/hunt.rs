@@ -1,7 +1,7 @@
 //! The search for what predicts failure, over all instances (ABI §4, Procedure 1).
 //!
 //! What instances carry is an *edition*: the sites of the plans of all causes that are searched side by side; under a
-//! bound, in parts. Which edition follows which is decided here, from the evidence that is durable, and each decision is
+//! bound, in parts, each instance one after the other. Which edition follows which is decided here, from the evidence that is durable, and each decision is
 //! itself written to the log before anybody carries it: so a collector that starts anew, or another one on the same
 //! store, comes to the same plans, whatever was decided by whom.
 //!
@@ -33,7 +33,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use tomo_graph::{FlowGraph, NodeId};
 use tomo_plan::search::{self, Icdg, Routine, SiteId, Step};
-use tomo_protocol::{Bound, Search, SearchStep, Terrain, Units};
+use tomo_protocol::{Bound, InstanceId, Search, SearchStep, Terrain, Units};
+
+use crate::state::State;
 
 /// Causes that are searched at once at most, and in all: each takes memory for good.
 const MOST_GROUPS: usize = 16;
@@ -176,11 +178,20 @@ impl Hunt {
         self.editions.len() as u32 - 1
     }
 
-    /// The variant of an instance in the last edition.
-    pub(crate) fn variant_of(&self, instance: [u8; 16]) -> u32 {
-        let parts = self.editions.last().map_or(1, Vec::len).max(1);
-        let part = tomo_wire::checksum(&instance) % parts as u64;
-        variant(self.edition(), part as u32)
+    /// The variant of an instance in the last edition. It goes on to the next part whenever it has had its share of runs in one, so
+    /// that each part is carried in time, be there ever so few instances; nothing but its runs need be known for that.
+    pub(crate) fn variant_of(&self, instance: InstanceId, state: &State) -> u32 {
+        let parts = self.editions.last().map_or(1, Vec::len).max(1) as u64;
+        let first = tomo_wire::checksum(&instance.0) % parts;
+        let known = state.instance(instance).filter(|_| parts > 1);
+        let runs = known.map(|known| known.runs.by_variant());
+        let shares = |variant: &u32| {
+            let sums = runs.as_ref().and_then(|runs| runs.get(variant));
+            sums.map_or(0, |sums| sums.runs / self.spec.instance_runs.max(1))
+        };
+        let part = |at: u64| variant(self.edition(), ((first + at) % parts) as u32);
+        let fewest = (0..parts).map(part).min_by_key(shares);
+        fewest.unwrap_or_default()
     }
 
     /// The units of a variant, if there is one of this number.
@@ -314,7 +325,8 @@ impl Hunt {
             .collect();
         let rows: u64 = sites.iter().map(|one| u64::from(one.cases)).sum();
         let wanted = usize::try_from(rows.div_ceil(most)).unwrap_or(MOST_PARTS);
-        let wanted = wanted.clamp(1, MOST_PARTS);
+        // A site is in one part, however many predicates it has.
+        let wanted = wanted.min(sites.len()).clamp(1, MOST_PARTS);
         let units = |part: usize| {
             let mine = sites.iter().skip(part).step_by(wanted);
             Units::of(mine.flat_map(|one| one.first..one.first + one.cases))

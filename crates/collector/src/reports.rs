@@ -128,21 +128,9 @@ impl Collector {
         since: Option<Since>,
     ) -> Result<Assignment, Denial> {
         let observed = self.observed(campaign)?;
-        if let Some(hunt) = observed.hunt() {
-            let live = observed.live();
-            if live.retired.is_some() {
-                return Err(retired());
-            }
-            let most = self.shared.options.limits.instances;
-            if live.state.instance(instance).is_none() && live.is_crowded(most) {
-                return Err(crowded());
-            }
-            drop(live);
-            // Nothing need be kept: the same instance gets the same part of each edition.
-            let variant = hunt.variant_of(instance.0);
-            let units = hunt.units(variant).cloned().unwrap_or_default();
-            drop(hunt);
-            return Ok(self.assignment(&observed, (variant, units), None));
+        if observed.hunt.is_some() {
+            let carried = self.searching(&observed, instance)?;
+            return Ok(self.assignment(&observed, carried, None));
         }
         let known = {
             let mut live = observed.live();
@@ -175,6 +163,24 @@ impl Collector {
         let carried = observed.campaign.variants.get(variant as usize);
         let units = carried.map(|one| one.units.clone()).unwrap_or_default();
         Ok(self.assignment(&observed, (variant, units), since))
+    }
+
+    /// What an instance is to carry of a search. Nothing need be kept: it follows from the runs that it has reported.
+    fn searching(&self, observed: &Observed, instance: InstanceId) -> Result<(u32, Units), Denial> {
+        // What is known is locked before the search, as where a decision is taken.
+        let live = observed.live();
+        if live.retired.is_some() {
+            return Err(retired());
+        }
+        let most = self.shared.options.limits.instances;
+        if live.state.instance(instance).is_none() && live.is_crowded(most) {
+            return Err(crowded());
+        }
+        let Some(hunt) = observed.hunt() else {
+            return Ok((0, Units::default()));
+        };
+        let variant = hunt.variant_of(instance, &live.state);
+        Ok((variant, hunt.units(variant).cloned().unwrap_or_default()))
     }
 
     fn assignment(

@@ -17,6 +17,7 @@ mod runs;
 
 pub use chained::{ChainName, Chained, Step};
 pub use counts::Counts;
+pub(crate) use evidence::MOST_RUNS;
 pub use evidence::{Crashed, Evidence, Evidences};
 pub use hits::Hits;
 pub use instance::{Instance, Latest};

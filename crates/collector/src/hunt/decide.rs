@@ -10,7 +10,7 @@ use tomo_protocol::{Choice, Known, Towards};
 use super::share::{Counted, Label, runs};
 use super::tally::{Carried, Enough, known};
 use super::{Change, Edition, Group, Hunt, MOST_EDITIONS, NONE, Watched, advance};
-use crate::state::State;
+use crate::state::{MOST_RUNS, State};
 
 /// Runs that must have failed alike before a search begins.
 const LEAST_FAILURES: usize = 2;
@@ -97,8 +97,7 @@ impl Hunt {
             .iter()
             .filter_map(|site| self.watched(*site))
             .collect();
-        let parts = self.editions.last().map_or(1, Vec::len) as u64;
-        let most = self.spec.most_runs.saturating_mul(parts);
+        let most = self.most_runs(&plan);
         let enough = Enough::of(runs, carried, (group.cause, &plan, most));
         // A plan of which nothing can be observed teaches nothing.
         if !enough.is_reached && !plan.is_empty() {
@@ -130,6 +129,15 @@ impl Hunt {
             predictor,
             over: over || step == Step::Done,
         })
+    }
+
+    /// Runs after which a search goes on in any case: so many for each part of the last edition in which there is any of its plan. No
+    /// more than are kept of a single instance, which may be the only one that runs.
+    fn most_runs(&self, plan: &[Watched]) -> u64 {
+        let parts = self.editions.last().into_iter().flatten();
+        let its = parts.filter(|units| plan.iter().any(|site| units.has(site.first)));
+        let of_a_part = self.spec.most_runs.min(MOST_RUNS as u64);
+        of_a_part.saturating_mul(its.count().max(1) as u64)
     }
 
     /// The best of the candidates, the first of several.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tomo_protocol::Search;
 use tomo_wire::report::{Outcome, Told};
 
-use crate::state::{Evidence, State};
+use crate::state::{Evidence, Instance, MOST_RUNS, State};
 
 /// How a run went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,8 +100,22 @@ pub(super) fn runs<'e>(state: &'e State, spec: &Search) -> Shared<'e> {
     let waiting = editions
         .values()
         .map(|edition| edition.waiting.len() as u64);
-    shared.beyond = waiting.sum();
+    shared.beyond = waiting.sum::<u64>() + cut(state);
     shared
+}
+
+/// Runs that are not kept one by one any more, since their instance had made so many of a variant.
+fn cut(state: &State) -> u64 {
+    let of = |instance: &Instance| -> u64 {
+        let each = instance.runs.by_variant().into_iter();
+        let full = each.filter_map(|(variant, sums)| {
+            let kept = instance.evidence.of_variant(variant);
+            let over = sums.runs.saturating_sub(sums.running + sums.unobserved);
+            (kept == MOST_RUNS).then(|| over.saturating_sub(kept as u64))
+        });
+        full.sum()
+    };
+    state.instances().map(|(_, instance)| of(instance)).sum()
 }
 
 /// The shares of one edition.

@@ -97,7 +97,7 @@ impl Fleet {
     ) {
         let id = [instance; 16];
         self.runs += 1;
-        let variant = self.hunt.variant_of(id);
+        let variant = self.hunt.variant_of(InstanceId(id), &self.state);
         let units = self.hunt.units(variant).expect("a variant");
         let hits: Vec<U32> = hits
             .iter()
@@ -172,7 +172,8 @@ fn what_a_search_carried_was_watched() {
     let mut fleet = Fleet::new(&spec(), Bound::None);
     let mut carried = std::collections::BTreeSet::new();
     for _ in 0..6 {
-        let variant = fleet.hunt.variant_of([1; 16]);
+        let one = InstanceId([1; 16]);
+        let variant = fleet.hunt.variant_of(one, &fleet.state);
         carried.extend(fleet.hunt.units(variant).expect("a variant").iter());
         fleet.round(3);
         fleet.decide();
@@ -219,6 +220,81 @@ fn plans_are_shared_out_under_a_bound() {
             .all(|units| units.len() <= 2)
     );
     assert_eq!(fleet.found().groups[0].known[0].row, 2);
+}
+
+/// Two branches that always run, one after the other.
+fn in_a_row() -> Terrain {
+    let edges = [
+        (0, 1),
+        (0, 2),
+        (1, 3),
+        (2, 3),
+        (3, 4),
+        (3, 5),
+        (4, 6),
+        (5, 6),
+    ];
+    let routine = Routine {
+        blocks: (0..7).map(|block| 0x1000 + 16 * block).collect(),
+        end: 0x1070,
+        entry: 0,
+        edges: edges.to_vec(),
+        exits: vec![6],
+        root: true,
+        ..Routine::default()
+    };
+    Terrain {
+        routines: vec![routine],
+        sites: vec![Some(0), Some(2)],
+        rows: (0..4).map(Some).collect(),
+    }
+}
+
+/// A lone instance carries all parts of a plan in time, whichever it begins with, and none is empty though a site has more
+/// predicates than one is to carry.
+#[test]
+fn few_instances_carry_all_parts_in_time() {
+    let spec = Search {
+        most_sites: 3,
+        ..spec()
+    };
+    for instance in 1..=8 {
+        let hunt = Hunt::new((&spec, Bound::Probes(1)), in_a_row(), (vec![7; 20], 4));
+        let mut fleet = Fleet {
+            hunt: hunt.expect("sound"),
+            state: State::of(SEARCHED),
+            runs: 0,
+        };
+        assert_eq!(fleet.hunt.editions[0].len(), 2);
+        for number in 0..200 {
+            let (hits, code) = ([number % 2, 2 + number / 2 % 2], number / 2 % 2);
+            fleet.report(instance, &hits, (Outcome::Exited, code), &[]);
+            fleet.decide();
+        }
+        let group = &fleet.found().groups[0];
+        assert_eq!((group.known[0].row, group.done), (3, true), "{instance}");
+    }
+}
+
+/// Of an instance no more runs are kept than so many, and a search that asks for more goes on with these.
+#[test]
+fn a_search_does_not_wait_for_runs_that_are_not_kept() {
+    let patient = Search {
+        most_runs: 5000,
+        ..spec()
+    };
+    let mut fleet = Fleet::new(&patient, Bound::None);
+    for number in 0..600 {
+        fleet.report(1, &[], (Outcome::Exited, number % 2), &[]);
+    }
+    let opened = fleet.hunt.decide(&fleet.state).expect("it begins");
+    assert!(fleet.hunt.apply(&opened));
+    for number in 0..600 {
+        fleet.report(1, &[], (Outcome::Exited, number % 2), &[]);
+    }
+    assert!(fleet.hunt.decide(&fleet.state).is_some());
+    let beyond = fleet.found().beyond_share;
+    assert!(beyond >= 2 * (600 - 512), "{beyond}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tomo_wire::report::{Outcome, ReportView, Told};
 
 /// Runs of an instance that are kept of each variant.
-pub(super) const MOST: usize = 512;
+pub(crate) const MOST_RUNS: usize = 512;
 /// Places of crashes that are kept of an instance.
 pub(super) const MOST_CRASHES: usize = 16;
 /// Frames that tell one crash from another, the innermost first.
@@ -125,7 +125,7 @@ impl Evidences {
     /// Leaves the first of each.
     fn cut(&mut self) {
         for runs in self.runs.values_mut() {
-            while runs.len() > MOST {
+            while runs.len() > MOST_RUNS {
                 let last = runs.values().max().map(|last| last.run);
                 last.map(|run| runs.remove(&run));
             }
@@ -139,7 +139,7 @@ impl Evidences {
     pub(super) fn are_sound(&self) -> bool {
         let sound = |runs: &BTreeMap<u64, Evidence>| {
             let ascend = |one: &Evidence| one.hits.is_sorted_by(|a, b| a < b);
-            runs.len() <= MOST && runs.iter().all(|(run, one)| *run == one.run && ascend(one))
+            runs.len() <= MOST_RUNS && runs.iter().all(|(run, one)| *run == one.run && ascend(one))
         };
         self.runs.values().all(sound) && self.crashes.len() <= MOST_CRASHES
     }
