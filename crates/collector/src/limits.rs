@@ -25,7 +25,7 @@ pub struct Limits {
     pub interval: Duration,
     /// Connections at once.
     pub connections: usize,
-    /// How long a client may take to send a request's head, and its next bytes.
+    /// How long a client may take to send a request's head, and its next bytes, and to read the next of an answer.
     pub patience: Duration,
     /// Instances of one campaign.
     pub instances: usize,

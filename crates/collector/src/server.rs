@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -204,17 +205,19 @@ impl Connection {
         gauge.inc();
         // Answers are written at once, so there is nothing to gather.
         let _ = stream.set_nodelay(true);
+        let patience = self.collector.shared.options.limits.patience;
+        let mut stream = TimeoutStream::new(stream);
+        // Who asks and does not read the answers is given up, too.
+        stream.set_write_timeout(Some(patience));
+        let stream = Box::pin(stream);
         match self.tls.clone() {
             None => self.speak(stream).await,
-            Some(tls) => {
-                let patience = self.collector.shared.options.limits.patience;
-                match tokio::time::timeout(patience, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => self.speak(stream).await,
-                    _ => {
-                        self.collector.shared.metrics.turned_away.inc();
-                    }
+            Some(tls) => match tokio::time::timeout(patience, tls.accept(stream)).await {
+                Ok(Ok(stream)) => self.speak(stream).await,
+                _ => {
+                    self.collector.shared.metrics.turned_away.inc();
                 }
-            }
+            },
         }
         gauge.dec();
     }

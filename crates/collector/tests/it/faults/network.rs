@@ -59,6 +59,18 @@ fn clients_that_stop_sending_are_given_up() {
     assert!(answer.contains("stopped coming"), "{answer}");
 }
 
+/// Its answers would fill whatever is between us, so that no more is read of what it asks.
+#[test]
+fn clients_that_do_not_read_are_given_up() {
+    let (_folder, fleet) = fleet(Limits {
+        patience: Duration::from_millis(100),
+        ..Limits::default()
+    });
+    let mut stream = TcpStream::connect(&fleet.url["http://".len()..]).expect("a connection");
+    let asked = b"GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n".repeat(1000);
+    while stream.write_all(&asked).is_ok() {}
+}
+
 #[test]
 fn connections_beyond_the_limit_are_turned_away_and_others_go_on() {
     let (_folder, fleet) = fleet(Limits {
