@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use tomo_protocol::{CampaignId, Name, Program, Role};
 
@@ -19,8 +19,12 @@ use crate::hunt::Hunt;
 use crate::limits::Buckets;
 use crate::metrics::Metrics;
 use crate::observed::Observed;
+use crate::state::State;
 use crate::tokens::{self, Grant, Tokens};
 use crate::{Limits, Retention, Store, StoreError, hunting, keep};
+
+/// Copies of what is known of a campaign at once.
+const MOST_COPIES: usize = 4;
 
 /// Tells the time in nanoseconds since 1970. It may jump in either direction: times are for people,
 /// and joins take the earliest.
@@ -88,6 +92,8 @@ pub(crate) struct Shared {
     pub(crate) buckets: Buckets,
     pub(crate) campaigns: RwLock<BTreeMap<CampaignId, Arc<Observed>>>,
     pub(crate) programs: RwLock<BTreeMap<String, Program>>,
+    /// How many more may look at copies of what is known.
+    copies: Arc<Semaphore>,
     /// Announces the end.
     pub(crate) ending: Notify,
     /// Announces that there is more for searches to look at.
@@ -138,6 +144,25 @@ impl Shared {
         Ok(())
     }
 
+    /// What `work` makes of a copy of what is known of a campaign, and of whether that has ended, on a thread of its own: it takes
+    /// long where there is much, and reports are not to wait for it. A copy takes as much memory as what is known, so there
+    /// are not many at once, whoever asks; who does so meanwhile waits. Nothing where it panicked.
+    pub(crate) async fn on_a_copy<T: Send + 'static>(
+        &self,
+        observed: &Arc<Observed>,
+        work: impl FnOnce(&Observed, &State, bool) -> T + Send + 'static,
+    ) -> Option<T> {
+        let turn = Arc::clone(&self.copies).acquire_owned().await.ok()?;
+        let observed = Arc::clone(observed);
+        let work = move || {
+            // It is over when the copy is gone, even if nobody waits for it any more.
+            let _turn = turn;
+            let (state, retired) = observed.copy();
+            work(&observed, &state, retired)
+        };
+        tokio::task::spawn_blocking(work).await.ok()
+    }
+
     /// A campaign.
     pub(crate) fn campaign(&self, id: CampaignId) -> Option<Arc<Observed>> {
         let campaigns = self.campaigns.read();
@@ -182,6 +207,7 @@ impl Collector {
             buckets: Buckets::new(options.limits.requests_per_second),
             campaigns: RwLock::default(),
             programs: RwLock::default(),
+            copies: Arc::new(Semaphore::new(MOST_COPIES)),
             ending: Notify::new(),
             hunting: Notify::new(),
             epoch: Name(getrandom::u64()?),
@@ -288,4 +314,61 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
         .open(path)?;
     file.write_all(format!("{text}\n").as_bytes())?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use futures::FutureExt as _;
+    use tomo_protocol::{Bound, Campaign, CampaignId, Name, Policy, Strategy};
+
+    use super::{Collector, MOST_COPIES, Options};
+    use crate::Store;
+
+    fn empty() -> Campaign {
+        Campaign {
+            id: CampaignId([0; 16]),
+            name: String::new(),
+            created: 0,
+            modules: Vec::new(),
+            plans: Name(0),
+            units: 0,
+            strategy: Strategy::BalancedProbes,
+            bound: Bound::None,
+            seed: 0,
+            policy: Policy::default(),
+            variants: Vec::new(),
+            search: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn no_more_copies_are_made_at_once_than_there_may_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::local(folder.path()).unwrap();
+        let collector = Collector::open(store, Options::default()).await.unwrap();
+        let shared = &collector.shared;
+        let observed = shared.observed(empty(), None);
+        let (begins, begun) = channel();
+        let (mut gates, mut all) = (Vec::new(), Vec::new());
+        for _ in 0..=MOST_COPIES {
+            let ((open, gate), begins) = (channel::<()>(), begins.clone());
+            gates.push(open);
+            let work = move |_: &_, _: &_, _| {
+                begins.send(()).unwrap();
+                let _ = gate.recv();
+            };
+            let mut copy = Box::pin(shared.on_a_copy(&observed, work));
+            assert!((&mut copy).now_or_never().is_none());
+            all.push(copy);
+        }
+        (0..MOST_COPIES).for_each(|_| begun.recv().unwrap());
+        assert!(begun.try_recv().is_err());
+        drop(gates);
+        let done = futures::future::join_all(all).await;
+        assert!(done.iter().all(Option::is_some));
+        begun.recv().unwrap();
+        collector.close().await;
+    }
 }

@@ -40,7 +40,7 @@ pub(crate) async fn go_on(shared: &Shared, queue: &Queue, observed: &Arc<Observe
             return;
         }
         *looked = evidence;
-        while let Some(edition) = decide(observed).await {
+        while let Some(edition) = decide(shared, observed).await {
             let (number, changes) = (edition.number, edition.changes.len());
             let logged = vec![Logged::Edition(edition)];
             if let Err(denial) = queue.store(observed, logged, shared.now()).await {
@@ -55,13 +55,11 @@ pub(crate) async fn go_on(shared: &Shared, queue: &Queue, observed: &Arc<Observe
     }
 }
 
-async fn decide(observed: &Arc<Observed>) -> Option<Edition> {
-    let observed = Arc::clone(observed);
-    let work = move || {
-        let (state, _) = observed.copy();
-        observed.hunt()?.decide(&state)
-    };
-    tokio::task::spawn_blocking(work).await.ok().flatten()
+async fn decide(shared: &Shared, observed: &Arc<Observed>) -> Option<Edition> {
+    let decided = shared.on_a_copy(observed, |observed, state, _| {
+        observed.hunt()?.decide(state)
+    });
+    decided.await.flatten()
 }
 
 /// The search of a campaign, if it has one, which nobody has gone on with.

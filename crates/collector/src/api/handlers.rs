@@ -13,6 +13,7 @@ use tomo_protocol::{
 use super::who::Named;
 use super::{Administrator, ReaderOf, Reporter, Shared, bytes, read, read_json};
 use crate::campaigns::Part;
+use crate::observed::Observed;
 use crate::state;
 use crate::{Collector, Denial, answers, hunting};
 
@@ -338,20 +339,16 @@ pub(super) async fn campaign(
     Ok(Json(observed.campaign.clone()))
 }
 
-/// Something that is derived from a copy of a campaign's state, on a thread of its own: it takes long
-/// where there is much, and reports are not to wait for it.
+/// Something that is derived from a copy of a campaign's state.
 async fn derived<T: Send + 'static>(
     collector: &Collector,
     id: CampaignId,
     derive: impl FnOnce(&Campaign, &state::State, bool) -> T + Send + 'static,
 ) -> Answered<T> {
     let observed = collector.observed(id)?;
-    let work = move || {
-        let (state, retired) = observed.copy();
-        derive(&observed.campaign, &state, retired)
-    };
-    let derived = tokio::task::spawn_blocking(work).await;
-    derived.map(Json).map_err(|_| Denial::busy())
+    let work = |observed: &Observed, state: &_, retired| derive(&observed.campaign, state, retired);
+    let derived = collector.shared.on_a_copy(&observed, work).await;
+    derived.map(Json).ok_or_else(Denial::busy)
 }
 
 /// How a campaign stands, and each of its instances.
@@ -407,12 +404,9 @@ pub(super) async fn search(
     let id = who.reads(id)?;
     let observed = collector.observed(id)?;
     hunting::go_on(&collector.shared, &collector.queue, &observed).await;
-    let work = move || {
-        let (state, _) = observed.copy();
-        Some(observed.hunt()?.found(id, &state))
-    };
-    let found = tokio::task::spawn_blocking(work).await;
-    let found = found.map_err(|_| Denial::busy())?;
+    let work = move |observed: &Observed, state: &_, _| Some(observed.hunt()?.found(id, state));
+    let found = collector.shared.on_a_copy(&observed, work).await;
+    let found = found.ok_or_else(Denial::busy)?;
     let advice = "`tomo fleet report` shows what it has seen";
     let found = found.ok_or_else(|| Denial::unknown("search in this campaign", advice))?;
     Ok(Json(found))
