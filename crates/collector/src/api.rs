@@ -19,7 +19,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post, put};
 use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 use tomo_protocol::paths;
@@ -107,30 +107,38 @@ pub(crate) async fn read(collector: &Collector, body: Body, most: usize) -> Resu
     gather(body, most, collector.shared.options.limits.patience).await
 }
 
+/// How much more than is taken is read and forgotten: who still sends when the connection ends does not hear why.
+const HEARD_OUT: usize = 16;
+
 /// All of a body. It may take as long as `patience` and what it has sent allow, however it is cut into frames.
-async fn gather(body: Body, most: usize, patience: Duration) -> Result<Bytes, Denial> {
+async fn gather(mut body: Body, most: usize, patience: Duration) -> Result<Bytes, Denial> {
     let begun = Instant::now();
-    let mut body = Limited::new(body, most);
     let mut bytes = BytesMut::new();
-    loop {
-        let sent = Duration::from_secs(bytes.len() as u64) / LEAST_A_SECOND;
+    let mut read = 0usize;
+    while read / HEARD_OUT <= most {
+        let sent = Duration::from_secs(read as u64) / LEAST_A_SECOND;
         let until = (begun + patience + sent).min(Instant::now() + patience);
         let frame = timeout_at(until, body.frame()).await;
         let frame = frame.map_err(|_| {
             let status = StatusCode::REQUEST_TIMEOUT;
             Denial::new(status, "the body stopped coming", "send it without a pause")
         })?;
-        match frame {
-            None => break,
+        let Some(frame) = frame else {
+            break;
+        };
+        let frame = frame.map_err(|_| Denial::malformed("the body could not be read"))?;
+        let data = frame.into_data().unwrap_or_default();
+        read = read.saturating_add(data.len());
+        match read > most {
             // Copied: a frame may be a single byte, and what holds it is larger.
-            Some(Ok(frame)) => bytes.extend(frame.into_data().ok()),
-            Some(Err(error)) if error.is::<LengthLimitError>() => {
-                let status = StatusCode::PAYLOAD_TOO_LARGE;
-                let error = format!("the body has more than {most} bytes");
-                return Err(Denial::new(status, error, "send less at once"));
-            }
-            Some(Err(_)) => return Err(Denial::malformed("the body could not be read")),
+            false => bytes.extend_from_slice(&data),
+            true => bytes = BytesMut::new(),
         }
+    }
+    if read > most {
+        let status = StatusCode::PAYLOAD_TOO_LARGE;
+        let error = format!("the body has more than {most} bytes");
+        return Err(Denial::new(status, error, "send less at once"));
     }
     Ok(bytes.freeze())
 }

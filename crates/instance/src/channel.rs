@@ -151,13 +151,32 @@ impl<'s> Channel<'s> {
                     Err(_) => self.refuse(run, "its report was damaged on the disk".into()),
                 }
             }
-            let reports: Vec<&[u8]> = sound.iter().map(|(_, report)| report.as_slice()).collect();
-            if !reports.is_empty() {
-                let answer = self.send(&reports.concat())?;
+            if !sound.is_empty() {
+                self.deliver(&sound)?;
                 said = true;
-                self.settle(&sound, &answer);
             }
         }
+    }
+
+    /// Sends reports; where they are more than is taken at once, one by one. One that is so alone is never taken.
+    fn deliver(&mut self, reports: &[(u64, Vec<u8>)]) -> Result<(), ClientError> {
+        let bytes: Vec<&[u8]> = reports
+            .iter()
+            .map(|(_, report)| report.as_slice())
+            .collect();
+        match (self.send(&bytes.concat()), reports) {
+            (Ok(answer), _) => self.settle(reports, &answer),
+            (Err(error), [(run, _)]) if error.is_too_large() => {
+                self.refuse(*run, error.to_string());
+            }
+            (Err(error), _) if error.is_too_large() => {
+                for one in reports.chunks(1) {
+                    self.deliver(one)?;
+                }
+            }
+            (Err(error), _) => return Err(error),
+        }
+        Ok(())
     }
 
     /// What was settled leaves the spool; what was refused for good, too, and is counted.
@@ -201,5 +220,114 @@ impl<'s> Channel<'s> {
         if self.since != Some(since) && hear(self.state, known, &since.to_string()).is_ok() {
             self.since = Some(since);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+
+    use tomo_protocol::{Answer, Client, Settings, Verdict, What};
+    use tomo_wire::report::{Follows, Outcome, Report, ReportView};
+    use zerocopy::IntoBytes as _;
+    use zerocopy::little_endian::U32;
+
+    use super::Channel;
+    use crate::spool::Spool;
+    use crate::state::State;
+
+    /// Bytes of a body that the collector here takes.
+    const MOST: usize = 2000;
+
+    fn report(run: u64, hits: u32) -> Vec<u8> {
+        let hits: Vec<U32> = (0..hits).map(U32::new).collect();
+        let mut report = Report::empty();
+        report.run = run.into();
+        report.outcome = (Outcome::Exited as u32).into();
+        let follows = Follows {
+            hits: hits.len() as u32,
+            ..Follows::default()
+        };
+        let head = report.sealed_over(follows, hits.as_bytes());
+        [head.as_slice(), hits.as_bytes()].concat()
+    }
+
+    /// The body of the next request.
+    fn body(stream: &mut BufReader<TcpStream>) -> Vec<u8> {
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).unwrap();
+            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).unwrap();
+        body
+    }
+
+    fn verdicts(body: &[u8]) -> Vec<u8> {
+        let all = ReportView::all(body).map(|report| Verdict {
+            run: report.unwrap().header.run.get(),
+            sequence: 0,
+            what: What::Stored,
+        });
+        let answer = Answer {
+            verdicts: all.collect(),
+            unread: None,
+            interval_ms: 1000,
+            news: None,
+        };
+        serde_json::to_vec(&answer).unwrap()
+    }
+
+    /// Answers so many requests.
+    fn collect(listener: &TcpListener, requests: usize) {
+        for stream in listener.incoming().take(requests) {
+            let mut stream = BufReader::new(stream.unwrap());
+            let body = body(&mut stream);
+            let (status, text) = match body.len() > MOST {
+                true => ("413 Payload Too Large", b"{}".to_vec()),
+                false => ("200 OK", verdicts(&body)),
+            };
+            let head = format!(
+                "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                text.len()
+            );
+            let answer = [head.as_bytes(), &text].concat();
+            stream.get_mut().write_all(&answer).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_report_that_is_too_large_does_not_keep_others_from_being_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::open(folder.path()).unwrap();
+        let spool = Spool::of(&state);
+        for (run, hits) in [(1, 1), (2, 1000), (3, 1)] {
+            spool.add(run, &report(run, hits)).unwrap();
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let settings = Settings {
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            token: None,
+            authorities: None,
+            timeout: Duration::from_secs(60),
+        };
+        // Together, then one by one.
+        let collector = std::thread::spawn(move || collect(&listener, 4));
+        let client = Client::new(&settings).unwrap();
+        let mut channel = Channel::new(&state, &client, None);
+        assert!(channel.empty_spool().unwrap());
+        assert_eq!((channel.sent.settled, channel.sent.refused), (2, 1));
+        assert!(channel.refusal.unwrap().contains("413"));
+        assert_eq!((spool.len(), state.dropped()), (0, 1));
+        collector.join().unwrap();
     }
 }

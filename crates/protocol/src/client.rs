@@ -122,6 +122,12 @@ impl ClientError {
         }
     }
 
+    /// Whether what was sent is more than the collector takes at once.
+    #[must_use]
+    pub fn is_too_large(&self) -> bool {
+        matches!(self, Self::Refused { status: 413, .. })
+    }
+
     /// How long the collector asks to wait.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {

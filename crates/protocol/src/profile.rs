@@ -135,7 +135,7 @@ pub struct Instance {
     pub refused: u64,
     /// Why not, in words.
     pub reason: Option<String>,
-    /// Reports that it had to drop since its spool was full.
+    /// Reports that it had to drop: its spool was full, or they were damaged on its disk, or refused for good.
     pub dropped: u64,
 }
 

@@ -154,7 +154,8 @@ pub struct Report {
     pub outcome: U32,
     /// The exit code or the signal.
     pub status: U32,
-    /// Reports of earlier runs that this instance had to drop because its spool was full, in all.
+    /// Reports of earlier runs that this instance had to drop, in all: its spool was full, or they were damaged on its disk, or
+    /// refused for good.
     pub dropped: U64,
     /// The version of tomo, as text, filled up with zeros.
     pub version: [u8; 16],

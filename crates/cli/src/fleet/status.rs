@@ -69,7 +69,9 @@ fn row(one: &Instance) -> String {
     }
     if one.dropped > 0 {
         let reports = counted(one.dropped, "of its reports was", "of its reports were");
-        row += &format!("  {reports} dropped, since its spool was full\n");
+        row += &format!(
+            "  {reports} dropped: its spool was full, or they were damaged there, or refused for good\n"
+        );
     }
     row
 }

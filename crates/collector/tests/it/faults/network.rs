@@ -219,3 +219,17 @@ fn with_tls_only_clients_that_know_the_authority_come_in() {
         "they do not belong together"
     );
 }
+
+/// Whoever sends more than is taken hears so, and not that the connection broke.
+#[test]
+fn a_body_that_is_too_large_is_refused_in_words() {
+    let (_folder, fleet) = fleet(Limits::default());
+    for megabytes in [9, 64] {
+        let body = vec![0; megabytes << 20];
+        let refused = fleet.instances.post_bytes::<Answer>(paths::REPORTS, &body);
+        assert!(
+            matches!(refused, Err(ClientError::Refused { status: 413, .. })),
+            "{megabytes}: {refused:?}"
+        );
+    }
+}
