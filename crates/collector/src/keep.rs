@@ -91,6 +91,7 @@ fn is_over(shared: &Shared, retired: Option<i64>) -> bool {
 pub(crate) async fn refresh(shared: &Shared) -> Result<(), StoreError> {
     for _ in 0..MOST_LISTINGS {
         let (covered, tokens) = (covered(shared), shared.tokens.hashes());
+        let programs = stems(shared);
         let objects = shared.store.list("").await?;
         shared.set_stored(objects.iter().map(|object| object.size).sum());
         refresh_tokens(shared, &tokens, &objects).await?;
@@ -99,7 +100,7 @@ pub(crate) async fn refresh(shared: &Shared) -> Result<(), StoreError> {
         for object in &objects {
             whole &= refresh_log(shared, object).await?;
         }
-        forget_gone(shared, &covered, &objects);
+        forget_gone(shared, (&covered, &programs), &objects);
         if whole {
             return Ok(());
         }
@@ -118,13 +119,28 @@ fn covered(shared: &Shared) -> BTreeMap<CampaignId, Vec<String>> {
     names.collect()
 }
 
-/// Objects that another collector has replaced by a snapshot.
-fn forget_gone(shared: &Shared, covered: &BTreeMap<CampaignId, Vec<String>>, listed: &[Object]) {
+/// The builds that are known.
+fn stems(shared: &Shared) -> Vec<String> {
+    let programs = shared.programs.read();
+    let programs = programs.unwrap_or_else(PoisonError::into_inner);
+    programs.keys().cloned().collect()
+}
+
+/// Forgets what was known before a listing and is not in it: objects that another collector has replaced by a snapshot,
+/// campaigns and builds that it has removed.
+fn forget_gone(
+    shared: &Shared,
+    (covered, programs): (&BTreeMap<CampaignId, Vec<String>>, &[String]),
+    listed: &[Object],
+) {
     let is_listed = |name: &str| {
         let found = listed.binary_search_by(|object| object.name.as_str().cmp(name));
         found.is_ok()
     };
     for (id, names) in covered {
+        if !is_listed(&format!("campaigns/{id}.json")) {
+            forget_campaign(shared, *id);
+        }
         let Some(observed) = shared.campaign(*id) else {
             continue;
         };
@@ -133,6 +149,27 @@ fn forget_gone(shared: &Shared, covered: &BTreeMap<CampaignId, Vec<String>>, lis
             live.covered.remove(name);
         }
     }
+    for stem in programs {
+        if !is_listed(&format!("programs/{stem}/meta.json")) {
+            forget_program(shared, stem);
+        }
+    }
+}
+
+fn forget_campaign(shared: &Shared, id: CampaignId) {
+    let mut campaigns = shared
+        .campaigns
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
+    campaigns.remove(&id);
+}
+
+fn forget_program(shared: &Shared, stem: &str) {
+    let mut programs = shared
+        .programs
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
+    programs.remove(stem);
 }
 
 async fn refresh_tokens(
@@ -190,16 +227,14 @@ async fn refresh_programs(shared: &Shared, objects: &[Object]) -> Result<(), Sto
 /// Gives whether nothing vanished on the way.
 async fn refresh_campaigns(shared: &Shared, objects: &[Object]) -> Result<bool, StoreError> {
     let mut whole = true;
-    let mut listed = Vec::new();
     for object in objects {
         let Some(name) = object.name.strip_prefix("campaigns/") else {
             continue;
         };
-        if let Some(id) = name.strip_suffix(".json").and_then(|id| id.parse().ok()) {
-            listed.push(id);
-            if shared.campaign(id).is_none() {
-                whole &= learn_campaign(shared, id, &object.name).await?;
-            }
+        if let Some(id) = name.strip_suffix(".json").and_then(|id| id.parse().ok())
+            && shared.campaign(id).is_none()
+        {
+            whole &= learn_campaign(shared, id, &object.name).await?;
         }
         let retired = name.strip_suffix(".retired");
         if let Some(observed) = retired
@@ -345,16 +380,10 @@ fn write_chunk(
     Ok(())
 }
 
-/// Removes a campaign, and the plans and builds that no other one uses.
+/// Removes a campaign with its tokens, and the plans and builds that no other one uses.
 async fn remove(shared: &Shared, campaign: &Campaign) -> Result<(), StoreError> {
     let id = campaign.id;
-    {
-        let mut campaigns = shared
-            .campaigns
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        campaigns.remove(&id);
-    }
+    forget_campaign(shared, id);
     let others = shared.all_campaigns();
     let used = |test: &dyn Fn(&tomo_protocol::ModuleOf) -> bool| {
         let modules = others.iter().flat_map(|other| &other.campaign.modules);
@@ -375,12 +404,13 @@ async fn remove(shared: &Shared, campaign: &Campaign) -> Result<(), StoreError> 
             {
                 shared.store.delete(&object.name).await?;
             }
-            let mut programs = shared
-                .programs
-                .write()
-                .unwrap_or_else(PoisonError::into_inner);
-            programs.remove(&module.stem);
+            forget_program(shared, &module.stem);
         }
+    }
+    for token in shared.tokens.of_campaign(id) {
+        let name = tokens::object_of(&token.hash);
+        shared.store.delete(&name).await?;
+        shared.tokens.remove(&token.hash);
     }
     // The definition goes before what says that it has ended.
     shared.store.delete(&format!("campaigns/{id}.json")).await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tomo_collector::{Options, Retention, Store};
-use tomo_protocol::{Bound, Profile, Role, Summary, What, paths};
+use tomo_protocol::{Bound, Profile, Program, Role, Summary, What, paths};
 
 use crate::fleet::{Fleet, Word, client, request_for, serve, token};
 
@@ -171,7 +171,7 @@ fn a_retired_campaign_keeps_one_snapshot_and_goes_when_its_time_is_over() {
         ..Options::default()
     };
     let fleet = Fleet::with(
-        store,
+        store.clone(),
         folder.path(),
         options,
         request_for(30, 1, Bound::None),
@@ -180,6 +180,14 @@ fn a_retired_campaign_keeps_one_snapshot_and_goes_when_its_time_is_over() {
     for run in 1..=5 {
         fleet.send(&Word::of(1, run, &[run as u32]).report(&fleet.campaign));
     }
+    // Another one on the same store, which is told of nothing.
+    let other = serve(
+        store,
+        Options::default(),
+        &folder.path().join("admin.token"),
+    );
+    let admin = client(&other.url, Some(&other.admin));
+    assert_eq!(profile(&admin, id).seen.len(), 5);
     let path = paths::of_campaign(paths::RETIRE, id);
     let _: Summary = fleet.admin.post(&path, &()).expect("retired");
     block(fleet.collector.keep_once()).expect("kept");
@@ -189,10 +197,20 @@ fn a_retired_campaign_keeps_one_snapshot_and_goes_when_its_time_is_over() {
     block(fleet.collector.keep_once()).expect("kept");
     let left: Vec<Summary> = fleet.admin.get(paths::CAMPAIGNS).expect("a list");
     assert!(left.is_empty());
-    let files: Vec<_> = std::fs::read_dir(folder.path().join("store/campaigns"))
-        .expect("a folder")
-        .collect();
-    assert!(files.is_empty(), "{files:?}");
+    let files = |of: &str| -> Vec<_> {
+        let files = std::fs::read_dir(folder.path().join("store").join(of));
+        files.expect("a folder").collect()
+    };
+    let campaigns = files("campaigns");
+    assert!(campaigns.is_empty(), "{campaigns:?}");
+    assert_eq!(files("tokens").len(), 1, "the administrator's");
+    block(other.collector.keep_once()).expect("kept");
+    let left: Vec<Summary> = admin.get(paths::CAMPAIGNS).expect("a list");
+    assert!(left.is_empty());
+    let left: Vec<Program> = admin.get(paths::PROGRAMS).expect("a list");
+    assert!(left.is_empty());
+    other.shutdown.end();
+    other.thread.join().expect("an end");
 }
 
 #[test]
