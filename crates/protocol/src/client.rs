@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use ureq::config::{AutoHeaderValue, Config};
+use ureq::http::uri::Authority;
 use ureq::http::{Response, StatusCode, Uri};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::typestate::WithBody;
@@ -76,7 +77,9 @@ pub fn read_token(path: &Path) -> Result<String, TokenError> {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The address is none.
-    #[error("{0:?} is no address of a collector: it starts with http:// or https:// and a host")]
+    #[error(
+        "{0:?} is no address of a collector: it starts with http:// or https:// and a host, and has a port from 1 to 65535 if any"
+    )]
     Url(String),
     /// The certificates cannot be used.
     #[error("{path}: {1}", path = .0.display())]
@@ -163,7 +166,7 @@ impl Client {
         let host = url.strip_prefix("http://");
         let secure = url.strip_prefix("https://");
         let host = host.or(secure).unwrap_or_default();
-        if host.is_empty() || host.contains(['/', '?', '#', '@', ' ']) {
+        if !is_host(host) {
             return Err(ClientError::Url(settings.url.clone()));
         }
         let mut config = Agent::config_builder()
@@ -362,6 +365,25 @@ impl Client {
     }
 }
 
+/// Whether this is a host and perhaps its port. One that is none would be taken for the usual one, whose owner would be shown the
+/// token.
+fn is_host(text: &str) -> bool {
+    let Ok(authority) = text.parse::<Authority>() else {
+        return false;
+    };
+    let port = text.strip_prefix(authority.host());
+    let is_port = |port: &str| {
+        let digits = port.bytes().all(|byte| byte.is_ascii_digit());
+        digits && port.parse::<u16>().is_ok_and(|port| port > 0)
+    };
+    match port {
+        Some("") => !authority.host().is_empty(),
+        Some(port) => port.strip_prefix(':').is_some_and(is_port) && !authority.host().is_empty(),
+        // Somebody is named before it.
+        None => false,
+    }
+}
+
 fn agent_name() -> String {
     format!("tomo/{}", env!("CARGO_PKG_VERSION"))
 }
@@ -509,11 +531,26 @@ mod tests {
             "http://",
             "http://a/b",
             "http://u:p@h",
+            "http://a b",
+            "http://:80",
+            "http://a:",
+            "http://a:0",
+            "http://a:+80",
+            "http://a:99999",
+            "https://[::1]:65536",
+            "http://a:80:81",
         ] {
             let error = Client::new(&settings(url)).unwrap_err();
             assert!(matches!(error, ClientError::Url(_)), "{url}");
         }
-        assert!(Client::new(&settings("http://127.0.0.1:1/")).is_ok());
+        for url in [
+            "http://127.0.0.1:1/",
+            "http://[::1]:65535",
+            "http://a-b.c",
+            "http://[::1]",
+        ] {
+            assert!(Client::new(&settings(url)).is_ok(), "{url}");
+        }
     }
 
     #[test]
