@@ -52,14 +52,18 @@ fn forbidden(error: &str) -> Denial {
     )
 }
 
+/// The token that a header shows; its scheme may be in small letters or large ones (RFC 9110, §11.1).
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    let is_bearer = scheme.eq_ignore_ascii_case("bearer");
+    is_bearer.then(|| token.trim_start_matches(' '))
+}
+
 /// What the token of a request grants; counts against its rate.
 fn grant(parts: &Parts, collector: &Collector) -> Result<Grant, Denial> {
     let value = parts.headers.get(header::AUTHORIZATION);
     let value = value.ok_or_else(|| unauthorized("there is no token"))?;
-    let token = value
-        .to_str()
-        .ok()
-        .and_then(|text| text.strip_prefix("Bearer "));
+    let token = bearer(value.to_str().unwrap_or_default());
     let token = token.ok_or_else(|| unauthorized("the token is not sent as a bearer token"))?;
     let known = collector.shared.tokens.look_up(token);
     let (hash, grant) = known.ok_or_else(|| unauthorized("the token is not valid"))?;
@@ -143,5 +147,20 @@ impl<T: std::str::FromStr<Err: std::fmt::Display>> FromRequestParts<Arc<Collecto
         named
             .map(Self)
             .map_err(|error: T::Err| Denial::malformed(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bearer;
+
+    #[test]
+    fn the_scheme_is_in_any_letters() {
+        for value in ["Bearer t", "bearer t", "BEARER  t"] {
+            assert_eq!(bearer(value), Some("t"), "{value}");
+        }
+        for value in ["", "t", "Bearer", "Basic t", "Bearert"] {
+            assert_eq!(bearer(value), None, "{value}");
+        }
     }
 }
