@@ -15,7 +15,8 @@ use tomo_collector::{Collector, Identity, Limits, Options, Retention, Server, Sh
 /// Serve as the collector of a fleet.
 ///
 /// One process, which keeps everything in the folder DIR and needs no other service. What it has
-/// acknowledged is on disk. At the first start it writes the administrator's token to DIR/admin.token.
+/// acknowledged is on disk. At the first start it writes the administrator's token to DIR/admin.token; where that file
+/// is removed, the next start writes a new one, and the old one is worth nothing.
 /// SIGTERM and SIGINT end it as soon as all that it has taken is stored. Several may serve one folder: each learns
 /// within seconds what the others have taken.
 #[derive(Args)]

@@ -267,7 +267,8 @@ impl Collector {
         tasks.for_each(|keeper| keeper.abort());
     }
 
-    /// Sees to it that the file holds a token for everything. It is drawn at the first start.
+    /// Sees to it that the file holds a token for everything, and that no other one is for that. It is drawn at the first start,
+    /// and whenever the file is gone.
     ///
     /// # Errors
     /// Where the file cannot be read or written, or the store cannot.
@@ -291,14 +292,22 @@ impl Collector {
             let grant = Grant {
                 role: Role::Admin,
                 campaign: None,
-                note: "the first administrator".into(),
+                note: "the administrator".into(),
                 created: self.shared.now(),
             };
             let text = serde_json::to_vec(&grant).unwrap_or_default();
             self.shared
                 .put_anyway(&tokens::object_of(&hash), text.into())
                 .await?;
-            self.shared.tokens.insert(hash, grant);
+            self.shared.tokens.insert(hash.clone(), grant);
+        }
+        // An older one may be why the file was removed.
+        for other in self.shared.tokens.administrators() {
+            if other != hash {
+                let name = tokens::object_of(&other);
+                self.shared.store.delete(&name).await?;
+                self.shared.tokens.remove(&other);
+            }
         }
         Ok(())
     }

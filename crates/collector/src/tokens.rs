@@ -100,6 +100,13 @@ impl Tokens {
         known
     }
 
+    /// The hashes of those that are for everything.
+    pub(crate) fn administrators(&self) -> Vec<String> {
+        let tokens = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        let admins = tokens.iter().filter(|(_, it)| it.role == Role::Admin);
+        admins.map(|(hash, _)| hash.clone()).collect()
+    }
+
     pub(crate) fn insert(&self, hash: String, grant: Grant) {
         let mut tokens = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
         tokens.insert(hash, grant);

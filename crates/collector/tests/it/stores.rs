@@ -291,3 +291,28 @@ fn the_administrators_token_is_his_alone_and_survives() {
     second.shutdown.end();
     second.thread.join().expect("an end");
 }
+
+/// Another one is drawn, and the old one is worth nothing any more.
+#[test]
+fn who_removes_the_administrators_token_has_a_new_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::local(&folder.path().join("store")).expect("a store");
+    let file = folder.path().join("admin.token");
+    let fleet = Fleet::new(store.clone(), folder.path(), 30, 1, Bound::None);
+    let old = std::fs::read_to_string(&file).expect("a token");
+    let reader = token(&fleet.admin, fleet.campaign.id, Role::Reader);
+    drop(fleet);
+    std::fs::remove_file(&file).expect("it is there");
+    let served = serve(store, Options::default(), &file);
+    let list = |token: &str| {
+        let campaigns: Result<Vec<Summary>, _> =
+            client(&served.url, Some(token)).get(paths::CAMPAIGNS);
+        campaigns.is_ok()
+    };
+    assert_eq!(
+        [old.trim(), &served.admin, &reader].map(list),
+        [false, true, true]
+    );
+    served.shutdown.end();
+    served.thread.join().expect("an end");
+}
