@@ -8,14 +8,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tomo_protocol::{Campaign, CampaignId, InstanceId};
 
 use crate::collector::Shared;
 use crate::observed::{CHUNK, Observed};
 use crate::segment::{self, Writer};
-use crate::store::Object;
+use crate::store::{ABANDONED, Object};
 use crate::{StoreError, hunting, tokens};
 
 /// What bounds the store.
@@ -51,8 +51,15 @@ const MOST_LISTINGS: usize = 100;
 pub(crate) async fn run(shared: Arc<Shared>) {
     let mut interval = tokio::time::interval(shared.options.retention.every);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut swept: Option<Instant> = None;
     loop {
         interval.tick().await;
+        if swept.is_none_or(|swept| swept.elapsed() >= ABANDONED) {
+            let store = shared.store.clone();
+            // If it fails it is done the next time.
+            let _ = tokio::task::spawn_blocking(move || store.sweep()).await;
+            swept = Some(Instant::now());
+        }
         if let Err(error) = once(&shared).await {
             tracing::error!(%error, "the store could not be looked after");
         }

@@ -13,11 +13,15 @@
 //! No object is ever changed. One that is written is durable when the call comes back: on a local
 //! disk files and their folders are synchronised (`LocalFileSystem::with_fsync`), services for
 //! objects promise it themselves.
+//!
+//! On a local disk an object is written beside its place, as `<name>#<number>`, which no list of objects names. What a process
+//! that was killed has left there is removed once nobody can be writing it any more.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
@@ -71,7 +75,12 @@ pub(crate) struct Object {
 #[derive(Clone, Debug)]
 pub struct Store {
     objects: Arc<dyn ObjectStore>,
+    /// On a local disk, where.
+    folder: Option<PathBuf>,
 }
+
+/// How long nothing was written to a file that is nobody's any more.
+pub(crate) const ABANDONED: Duration = Duration::from_secs(3600);
 
 impl Store {
     /// The store in a folder, which is made, for its owner alone, if it is not there.
@@ -92,13 +101,26 @@ impl Store {
         builder.create(folder).map_err(failed)?;
         let local = LocalFileSystem::new_with_prefix(folder)
             .map_err(|error| StoreError::of(&folder.display().to_string(), error))?;
-        Ok(Self::over(Arc::new(local.with_fsync(true))))
+        Ok(Self {
+            folder: Some(folder.into()),
+            ..Self::over(Arc::new(local.with_fsync(true)))
+        })
     }
 
     /// A store over anything that keeps objects, durably once it has said so.
     #[must_use]
     pub fn over(objects: Arc<dyn ObjectStore>) -> Self {
-        Self { objects }
+        Self {
+            objects,
+            folder: None,
+        }
+    }
+
+    /// Removes what was not written to its end, of processes that are gone.
+    pub(crate) fn sweep(&self) {
+        if let Some(folder) = &self.folder {
+            sweep(folder);
+        }
     }
 
     /// Writes an object.
@@ -139,5 +161,60 @@ impl Store {
         let mut listed = listed.map_err(|error| StoreError::of(folder, error))?;
         listed.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(listed)
+    }
+}
+
+fn sweep(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(found) = entry.metadata() else {
+            continue;
+        };
+        if found.is_dir() {
+            sweep(&entry.path());
+            continue;
+        }
+        let since = found.modified().ok().and_then(|at| at.elapsed().ok());
+        let is_old = since.is_some_and(|since| since >= ABANDONED);
+        if is_old && is_unfinished(&entry.file_name().to_string_lossy()) {
+            tracing::info!(path = %entry.path().display(), "removed, as nobody writes it any more");
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether an object that is being written is called so.
+fn is_unfinished(name: &str) -> bool {
+    let number = name.rsplit_once('#').map(|(_, number)| number);
+    number.is_some_and(|number| number.parse::<u64>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::time::SystemTime;
+
+    use super::{ABANDONED, Store};
+
+    #[test]
+    fn what_the_killed_have_left_half_written_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::local(folder.path()).unwrap();
+        let within = folder.path().join("programs/ab");
+        fs::create_dir_all(&within).unwrap();
+        let made = |name: &str, is_old: bool| {
+            let file = File::create(within.join(name)).unwrap();
+            if is_old {
+                file.set_modified(SystemTime::now() - ABANDONED).unwrap();
+            }
+        };
+        made("file", true);
+        made("file#1", true);
+        made("file#2", false);
+        made("file#x", true);
+        store.sweep();
+        let left = fs::read_dir(&within).unwrap();
+        let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["file", "file#2", "file#x"]);
     }
 }
