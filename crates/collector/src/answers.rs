@@ -63,6 +63,7 @@ pub(crate) fn profile(
     let (watched, counts) = (watched(state), counts(state));
     // Sums stay at the largest number.
     let count = |unit: u32| counts.get(&unit).copied().filter(|sum| *sum < u64::MAX);
+    let planned = |one: u32| campaign.variants.get(one as usize).map(|one| &one.units);
     Profile {
         campaign: campaign.id,
         units: campaign.units,
@@ -71,8 +72,8 @@ pub(crate) fn profile(
         variants: by_variant(state, &watched),
         chains: chains::of(state),
         unseen: match searched {
-            Some(variants) => unseen(&seen, watch_of_search(campaign.units, state, variants)),
-            None => unseen(&seen, watch_of(campaign, &watched)),
+            Some(all) => unseen(&seen, watch_of(campaign.units, state, |one| all.get(&one))),
+            None => unseen(&seen, watch_of(campaign.units, state, planned)),
         },
         seen: seen
             .into_iter()
@@ -86,29 +87,19 @@ pub(crate) fn profile(
     }
 }
 
-/// Runs of a variant, and the instances that made them.
-#[derive(Clone, Copy, Default)]
-struct Watch {
-    sums: Sums,
-    /// Instances with an observed run.
-    watching: u64,
-}
-
 /// Per variant, what instances' reports say they ran. That an instance was once assigned another
 /// variant does not matter.
-fn watched(state: &State) -> BTreeMap<u32, Watch> {
-    let mut watched: BTreeMap<u32, Watch> = BTreeMap::new();
+fn watched(state: &State) -> BTreeMap<u32, Sums> {
+    let mut watched: BTreeMap<u32, Sums> = BTreeMap::new();
     for (_, instance) in state.instances() {
         for (variant, sums) in instance.runs.by_variant() {
-            let watch = watched.entry(variant).or_default();
-            watch.watching += u64::from(sums.unobserved < sums.runs);
-            watch.sums.add(&sums);
+            watched.entry(variant).or_default().add(&sums);
         }
     }
     watched
 }
 
-fn by_variant(state: &State, watched: &BTreeMap<u32, Watch>) -> Vec<VariantTotals> {
+fn by_variant(state: &State, watched: &BTreeMap<u32, Sums>) -> Vec<VariantTotals> {
     let mut instances: BTreeMap<u32, u64> = watched.keys().map(|&variant| (variant, 0)).collect();
     let assigned = state
         .instances()
@@ -119,53 +110,62 @@ fn by_variant(state: &State, watched: &BTreeMap<u32, Watch>) -> Vec<VariantTotal
     let row = |(variant, instances)| VariantTotals {
         variant,
         instances,
-        totals: totals(&watched.get(&variant).copied().unwrap_or_default().sums),
+        totals: totals(&watched.get(&variant).copied().unwrap_or_default()),
     };
     instances.into_iter().map(row).collect()
 }
 
-/// Per unit, for how long it was watched, and by how many instances. An instance has one variant for good, so that instances add up
-/// over variants.
-fn watch_of(campaign: &Campaign, watched: &BTreeMap<u32, Watch>) -> Vec<(u64, u64)> {
-    let mut watch = vec![(0_u64, 0_u64); campaign.units as usize];
-    for (number, variant) in (0..).zip(&campaign.variants) {
-        let Some(of) = watched.get(&number) else {
-            continue;
-        };
-        for unit in variant.units.iter() {
-            if let Some((duration, instances)) = watch.get_mut(unit as usize) {
-                *duration = duration.saturating_add(of.sums.duration);
-                *instances += of.watching;
-            }
-        }
-    }
-    watch
+/// How a unit was watched.
+#[derive(Clone, Copy, Default)]
+struct Watch {
+    duration: u64,
+    instances: u64,
+    /// The last instance that was counted, from 1.
+    last: u64,
 }
 
-/// The same of a search, in which an instance has one variant after the other.
-pub(crate) fn watch_of_search(
+/// Per unit, for how long it was watched, and by how many instances: each counts once, of however many variants it has reported runs. Of
+/// a search it has one after the other. O(units of all variants + of those of each instance with several).
+pub(crate) fn watch_of<'v>(
     units: u32,
     state: &State,
-    variants: &BTreeMap<u32, Units>,
+    units_of: impl Fn(u32) -> Option<&'v Units>,
 ) -> Vec<(u64, u64)> {
-    let mut watch = vec![(0_u64, 0_u64); units as usize];
-    for (_, instance) in state.instances() {
-        let mut own: BTreeMap<u32, u64> = BTreeMap::new();
-        let runs = instance.runs.by_variant().into_iter();
-        for (variant, sums) in runs.filter(|(_, sums)| sums.unobserved < sums.runs) {
-            for unit in variants.get(&variant).into_iter().flat_map(Units::iter) {
-                let duration = own.entry(unit).or_default();
-                *duration = duration.saturating_add(sums.duration);
-            }
+    let mut watch = vec![Watch::default(); units as usize];
+    let mut each = |variant: u32, change: &dyn Fn(&mut Watch)| {
+        for unit in units_of(variant).into_iter().flat_map(Units::iter) {
+            watch.get_mut(unit as usize).map(change);
         }
-        for (unit, watched) in own {
-            if let Some((duration, instances)) = watch.get_mut(unit as usize) {
-                *duration = duration.saturating_add(watched);
-                *instances += 1;
-            }
+    };
+    let mut alone: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for (number, (_, instance)) in (1..).zip(state.instances()) {
+        let runs = instance.runs.by_variant().into_iter();
+        let observed = runs.filter(|(_, sums)| sums.unobserved < sums.runs);
+        let observed: Vec<(u32, Sums)> = observed.collect();
+        if let [(variant, sums)] = observed.as_slice() {
+            let (duration, instances) = alone.entry(*variant).or_default();
+            *duration = duration.saturating_add(sums.duration);
+            *instances += 1;
+            continue;
+        }
+        for (variant, sums) in observed {
+            each(variant, &|watch| {
+                watch.duration = watch.duration.saturating_add(sums.duration);
+                watch.instances += u64::from(watch.last != number);
+                watch.last = number;
+            });
         }
     }
-    watch
+    for (variant, (duration, instances)) in alone {
+        each(variant, &|watch| {
+            watch.duration = watch.duration.saturating_add(duration);
+            watch.instances += instances;
+        });
+    }
+    let told = watch
+        .into_iter()
+        .map(|unit| (unit.duration, unit.instances));
+    told.collect()
 }
 
 /// The units that were not seen, those that were watched equally together; those that were watched for longest come first.

@@ -82,12 +82,12 @@ impl Hunt {
                 known.get(&row).map(|known| Known { step, ..*known })
             })
             .collect();
-        let seen = group.map_or(0, |group| {
-            let sites = group
-                .watched
-                .keys()
-                .filter(|site| self.watched(**site).is_some());
-            sites.count()
+        // What others' searches had watched was watched for this cause, too.
+        let all = 0..self.terrain.sites.len() as u32;
+        let seen = all.filter(|site| {
+            let is_planned = group.is_some_and(|group| group.watched.contains_key(site));
+            self.watched(*site)
+                .is_some_and(|one| is_planned || known.contains_key(&one.first))
         });
         Told {
             cause: Cause::Exit { code: 0 },
@@ -95,7 +95,7 @@ impl Hunt {
             successes: 0,
             instances: 0,
             steps: group.map(|group| group.steps.clone()).unwrap_or_default(),
-            seen: seen as u32,
+            seen: seen.count() as u32,
             done: group.is_some_and(|group| group.done),
             waits: false,
             known: told,

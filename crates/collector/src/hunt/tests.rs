@@ -180,7 +180,7 @@ fn what_a_search_carried_was_watched() {
     }
     assert!(fleet.hunt.edition() > 0, "there was a second one");
     let variants = fleet.hunt.variants();
-    let watch = crate::answers::watch_of_search(6, &fleet.state, &variants);
+    let watch = crate::answers::watch_of(6, &fleet.state, |variant| variants.get(&variant));
     assert!(!carried.is_empty());
     for (unit, (_, instances)) in (0..).zip(watch) {
         let expected = if carried.contains(&unit) { 3 } else { 0 };
@@ -201,6 +201,20 @@ fn what_fails_is_found_step_by_step() {
     assert_eq!(group.known[0].failed_true, group.known[0].failed);
     // The way to the right was never watched.
     assert_eq!((group.seen, fleet.hunt.carried()), (2, 4));
+}
+
+/// One failure begins no search; what predicts it was watched all the same.
+#[test]
+fn what_was_watched_is_told_without_a_search() {
+    let mut fleet = Fleet::new(&spec(), Bound::None);
+    for (instance, code) in [(1, 1), (2, 0)] {
+        let hits = way(code == 1, true);
+        fleet.report(instance, &hits, (Outcome::Exited, code), &[]);
+    }
+    fleet.decide();
+    let group = &fleet.found().groups[0];
+    assert!(fleet.hunt.groups.is_empty() && !group.known.is_empty());
+    assert_eq!(group.seen, 1);
 }
 
 #[test]

@@ -392,3 +392,21 @@ fn campaigns_that_make_no_sense_are_refused_with_reasons() {
     ];
     insta::assert_snapshot!(texts.join("\n"));
 }
+
+/// Whatever it says of itself, it is one, which watched for as long as all its runs took.
+#[test]
+fn an_instance_of_several_variants_counts_once() {
+    let (_folder, fleet) = fleet(30, 3, Bound::None);
+    let mut body = Word::of(2, 1, &[]).report(&fleet.campaign);
+    for variant in 0..3 {
+        let mut word = Word::of(1, 1 + u64::from(variant), &[]);
+        word.variant = variant;
+        body.extend(word.report(&fleet.campaign));
+    }
+    fleet.send(&body);
+    let path = paths::of_campaign(paths::PROFILE, fleet.campaign.id);
+    let profile: Profile = fleet.reader.get(&path).expect("a profile");
+    let unseen = profile.unseen.iter();
+    let unseen: Vec<_> = unseen.map(|one| (one.instances, one.duration)).collect();
+    assert_eq!(unseen, [(2, 4_000_000_000)]);
+}
