@@ -91,7 +91,7 @@ struct New {
 
     /// Over how many variants the probes are shared out; by default over as many as are needed for
     /// each probe to be in one.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     variants: Option<u32>,
 
     /// Chains of calls that instances are to see whole, for the strategies for events: those of earlier runs, in FILE as
@@ -111,11 +111,11 @@ struct New {
     seed: u64,
 
     /// Let instances report when so many newly hit probes have gathered.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     buffer: Option<u32>,
 
     /// Let instances report every so many seconds, whatever the collector would say.
-    #[arg(long, value_name = "SECS")]
+    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(1..))]
     interval: Option<u64>,
 
     /// Do not tell instances what others have seen: each probe is paid for by every instance.
@@ -151,7 +151,7 @@ struct Isolate {
 
     /// The most predicates that one instance carries; where a plan has more it is shared out, and each instance carries one
     /// part after the other.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     probes: Option<u64>,
 
     /// Search from what always runs, or from where runs crash.
@@ -163,20 +163,20 @@ struct Isolate {
     score: ScoreName,
 
     /// Watch at most so many sites at a time for each cause.
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     sites_per_step: u32,
 
     /// Go on after so many runs, though the test has not decided by then; of each part where a plan is shared out, and 512 at
     /// most.
-    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(2..))]
     runs_per_step: u64,
 
     /// Let so many runs of one instance count in a step, as long as most others have made fewer.
-    #[arg(long, value_name = "N", default_value_t = 25)]
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
     instance_runs: u64,
 
     /// An exit code that is a success. May be given several times.
-    #[arg(long, value_name = "CODE", default_value = "0")]
+    #[arg(long, value_name = "CODE", default_value = "0", value_parser = clap::value_parser!(i32).range(0..=255))]
     success: Vec<i32>,
 
     /// The program.
@@ -439,9 +439,9 @@ fn search(client: &Client, asked: &Isolate) -> Result<()> {
                 DirectionName::Forward => Towards::Forward,
                 DirectionName::Backward => Towards::Backward,
             },
-            most_sites: asked.sites_per_step.max(1),
-            most_runs: asked.runs_per_step.max(2),
-            instance_runs: asked.instance_runs.max(1),
+            most_sites: asked.sites_per_step,
+            most_runs: asked.runs_per_step,
+            instance_runs: asked.instance_runs,
             success: asked.success.clone(),
         }),
     };
@@ -559,6 +559,10 @@ fn list_tokens(client: &Client, id: CampaignId, json: bool) -> Result<()> {
 pub(crate) fn find(client: &Client, name: &str) -> Result<CampaignId> {
     if let Ok(id) = name.parse() {
         return Ok(id);
+    }
+    if name.is_empty() {
+        // All names begin so, and were there but one it would be meant.
+        bail!("no campaign is called nothing; `tomo campaign list` shows those that there are");
     }
     let campaigns: Vec<Summary> = client.get(paths::CAMPAIGNS)?;
     let called = campaigns.iter().filter(|one| one.name == name);

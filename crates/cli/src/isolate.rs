@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use tomo_export::predicates::Id;
 use tomo_export::words::{counted, grouped};
@@ -34,7 +35,7 @@ pub(crate) struct Arguments {
     cases: PathBuf,
 
     /// Run at most so many cases in a step.
-    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = RangedU64ValueParser::<usize>::new().range(2..))]
     runs_per_step: usize,
 
     /// Search from what always runs, from where runs crash, or from both; where none crashes, from what always runs.
@@ -75,7 +76,7 @@ pub(crate) struct Arguments {
     steps: usize,
 
     /// Run so many cases at a time; as many as there are processors where it is not said.
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     jobs: Option<usize>,
 
     /// Seed of all that is left to chance.
@@ -153,7 +154,7 @@ impl Arguments {
             cases: Cases::read(&self.cases)?,
             folder: self.output.clone(),
             cache,
-            runs: self.runs_per_step.max(2),
+            runs: self.runs_per_step,
             survey: !self.no_survey,
             jobs: self.jobs.unwrap_or_else(processors),
             towards: match self.direction {

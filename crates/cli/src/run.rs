@@ -142,7 +142,11 @@ impl FromStr for When {
                 ..usual
             },
             Some(("interval", length)) => Policy {
-                interval_ms: Some(seconds(length)?.as_millis().max(1) as u64),
+                interval_ms: Some(
+                    Some(seconds(length)?.as_millis() as u64)
+                        .filter(|length| *length > 0)
+                        .ok_or("interval=SECS takes a time from 0.001")?,
+                ),
                 ..usual
             },
             _ => return Err("say `start`, `buffer=N` or `interval=SECS`".into()),

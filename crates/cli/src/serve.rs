@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
@@ -47,27 +48,27 @@ pub(crate) struct Arguments {
     keep_days: Option<u64>,
 
     /// Let the store grow to so many megabytes; then new reports are refused.
-    #[arg(long, value_name = "MB")]
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
     max_store_mb: Option<u64>,
 
     /// Tell instances to wait so many seconds between reports, and longer under load.
-    #[arg(long, value_name = "SECS", default_value_t = 10)]
+    #[arg(long, value_name = "SECS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     interval: u64,
 
     /// Pace instances so that all of them together send so many reports a second.
-    #[arg(long, value_name = "N", default_value_t = Limits::default().reports_per_second)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().reports_per_second, value_parser = clap::value_parser!(u32).range(1..))]
     reports_per_second: u32,
 
     /// Answer so many requests a second with one token.
-    #[arg(long, value_name = "N", default_value_t = Limits::default().requests_per_second)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().requests_per_second, value_parser = clap::value_parser!(u32).range(1..))]
     requests_per_second: u32,
 
     /// Take so many instances into one campaign.
-    #[arg(long, value_name = "N", default_value_t = Limits::default().instances)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().instances, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_instances: usize,
 
     /// Hold so many connections at once, or as many as the limit on open files (ulimit -n) allows.
-    #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_connections: usize,
 
     /// How to log, on standard error: a line an event.

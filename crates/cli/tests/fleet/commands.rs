@@ -332,6 +332,53 @@ fn errors_say_what_happened_and_what_to_do() {
     insta::assert_snapshot!(said.join(""));
 }
 
+/// Nothing would come of them, or nothing would ever be taken.
+#[test]
+fn numbers_without_a_sense_are_refused() {
+    let site = Site::new();
+    let of = |command: &[&str], flags: &[&str], value: &str| {
+        for flag in flags {
+            let words = [command, &[flag, value, "./prog"]].concat();
+            let refused = site.refusal(&words);
+            let said = format!("invalid value '{value}' for '{flag}");
+            assert!(refused.contains(&said), "{words:?}: {refused}");
+        }
+    };
+    let limits = [
+        "--max-connections",
+        "--max-instances",
+        "--interval",
+        "--reports-per-second",
+        "--requests-per-second",
+        "--max-store-mb",
+    ];
+    of(&["serve"], &limits, "0");
+    let campaign = ["--buffer", "--interval", "--variants"];
+    of(&["campaign", "new"], &campaign, "0");
+    let search = [
+        "--probes",
+        "--sites-per-step",
+        "--runs-per-step",
+        "--instance-runs",
+    ];
+    of(&["campaign", "isolate"], &search, "0");
+    of(&["campaign", "isolate"], &["--success"], "999");
+    let cases = ["isolate", "--cases", "none"];
+    of(&cases, &["--runs-per-step", "--jobs"], "0");
+    of(&["run"], &["--policy"], "interval=0");
+}
+
+/// All names begin with nothing, that of the only campaign, too.
+#[test]
+fn no_campaign_is_called_nothing() {
+    let site = Site::new();
+    site.campaign(&[]);
+    let refused = site.refusal(&["campaign", "retire", ""]);
+    let said =
+        "tomo: no campaign is called nothing; `tomo campaign list` shows those that there are\n";
+    assert_eq!(refused, said);
+}
+
 #[test]
 fn each_command_has_help() {
     let site = Site::new();
