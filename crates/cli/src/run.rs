@@ -112,7 +112,8 @@ Examples:
 Exit code: the program's own; 128 and its number where a signal ended it; 127
 where it is not found; 2 where it is not run at all. Whatever goes wrong on our
 side, the program runs. What somebody should do something about is said in one
-line on standard error at its end; that the network is gone is not.";
+line on standard error at its end, as where nobody vouches for who answers; that
+the network is gone is not.";
 
 /// When reports are sent.
 #[derive(Clone, Copy, Debug)]

@@ -92,6 +92,14 @@ pub enum ClientError {
         /// What went wrong.
         why: String,
     },
+    /// Somebody answered who cannot be taken for it: nobody vouches for him, or he speaks otherwise.
+    #[error("who answers at {url} cannot be taken for the collector: {why}")]
+    Stranger {
+        /// Where.
+        url: String,
+        /// What is wrong.
+        why: String,
+    },
     /// It said no.
     #[error("the collector refused ({status}): {}; {}", problem.error, problem.advice)]
     Refused {
@@ -330,15 +338,18 @@ impl Client {
         answer: Result<Response<Body>, ureq::Error>,
         most: u64,
     ) -> Result<Vec<u8>, ClientError> {
-        let unreachable = |error: ureq::Error| ClientError::Unreachable {
-            url: self.url.clone(),
-            why: plain(&error),
+        let failed = |error: ureq::Error| {
+            let (url, why) = (self.url.clone(), plain(&error));
+            match is_stranger(&error) {
+                true => ClientError::Stranger { url, why },
+                false => ClientError::Unreachable { url, why },
+            }
         };
-        let mut answer = answer.map_err(unreachable)?;
+        let mut answer = answer.map_err(failed)?;
         let status = answer.status();
         let wait = retry_after(&answer);
         let body = answer.body_mut().with_config().limit(most).read_to_vec();
-        let body = body.map_err(unreachable)?;
+        let body = body.map_err(failed)?;
         if status.is_success() {
             return Ok(body);
         }
@@ -448,6 +459,18 @@ fn plain(error: &ureq::Error) -> String {
         ureq::Error::HostNotFound => "there is no such host".into(),
         ureq::Error::Io(error) => error.to_string(),
         error => error.to_string(),
+    }
+}
+
+/// Whether somebody answered, but not as a collector would: the network does not do that.
+fn is_stranger(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::Protocol(_) | ureq::Error::Tls(_) | ureq::Error::Rustls(_) => true,
+        ureq::Error::Io(error) => {
+            let cause = error.get_ref();
+            cause.is_some_and(|cause| cause.is::<rustls::Error>())
+        }
+        _ => false,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Whatever the network and the disk do, the program does what it does alone, and what it hit is sent later, once.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
 use std::process::{Command, Output};
 
 use crate::site::{Site, alone, errors, finish};
@@ -119,6 +121,27 @@ fn a_collector_that_is_busy_gets_it_later_and_one_that_says_no_is_quoted() {
         2,
         "what was lost is counted"
     );
+}
+
+/// The network is there, so somebody should do something about it.
+#[test]
+fn who_is_no_collector_is_told_of_once() {
+    let site = Site::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("an address");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut stream = BufReader::new(stream);
+            let heard = |line: &Result<String, _>| line.as_ref().is_ok_and(|line| !line.is_empty());
+            stream.by_ref().lines().take_while(heard).for_each(drop);
+            let _ = stream.get_mut().write_all(b"SSH-2.0-other\r\n");
+        }
+    });
+    let output = site.run(&url, "s", &["--wait", "60"], "ab");
+    is_undisturbed(&output, "ab");
+    let said = errors(&output);
+    let told = said.matches("cannot be taken for the collector").count();
+    assert_eq!(told, 1, "{said}");
 }
 
 #[test]
