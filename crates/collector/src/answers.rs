@@ -216,12 +216,13 @@ fn row(id: tomo_protocol::InstanceId, known: &state::Instance) -> Instance {
         variant: known.variant(),
         first_heard: known.first_heard,
         last_heard: known.last_heard,
-        version: latest.version,
+        version: latest.version.clone(),
         totals: totals(&known.runs.sums()),
         hits: known.hits.rows().len() as u32,
         refused: latest.refused,
         reason: reason.map(|reason| reason.words().to_owned()),
-        dropped: latest.dropped,
+        dropped: latest.dropped().into(),
+        unfit: latest.unfit().into(),
     }
 }
 

@@ -196,7 +196,7 @@ impl<'s> Channel<'s> {
 
     fn refuse(&mut self, run: u64, why: String) {
         if Spool::of(self.state).remove(run) {
-            let _ = self.state.count_dropped(1);
+            let _ = self.state.count_unfit(1);
             self.sent.refused += 1;
             self.refusal = Some(why);
         }
@@ -327,7 +327,7 @@ mod tests {
         assert!(channel.empty_spool().unwrap());
         assert_eq!((channel.sent.settled, channel.sent.refused), (2, 1));
         assert!(channel.refusal.unwrap().contains("413"));
-        assert_eq!((spool.len(), state.dropped()), (0, 1));
+        assert_eq!((spool.len(), state.lost().unfit), (0, 1));
         collector.join().unwrap();
     }
 }

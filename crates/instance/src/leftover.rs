@@ -28,7 +28,7 @@ pub(crate) fn gather(state: &State) {
         if !spool.has(number) {
             progress.sequence = progress.sequence.saturating_add(1);
             let ended = (Outcome::Unseen, 0);
-            let report = folder.report(state.dropped(), &progress, ended);
+            let report = folder.report(state.lost(), &progress, ended);
             // If there is no room for it now, there may be at the next run.
             if spool.add(number, &report).is_err() {
                 continue;

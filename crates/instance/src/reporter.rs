@@ -219,7 +219,7 @@ impl<'c> Work<'c> {
         folder.note(&progress).ok()?;
         let state = &self.context.state;
         let running = (Outcome::Running, 0);
-        let report = folder.report(state.dropped(), &progress, running);
+        let report = folder.report(state.lost(), &progress, running);
         let hits =
             tomo_wire::report::ReportView::read(&report).map_or(0, |(view, _)| view.hits.len());
         let sent = self.channel.send(&report).map(|_| true);

@@ -28,7 +28,7 @@ use zerocopy::little_endian::{U32, U64};
 use crate::clock;
 use crate::forest::Forest;
 use crate::known::{Known, image_path};
-use crate::state::{State, StateError, replace};
+use crate::state::{Lost, State, StateError, replace};
 
 /// What a run's reports say from its beginning to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -235,13 +235,8 @@ impl RunFolder {
     }
 
     /// The run's report, as things stand.
-    pub(crate) fn report(
-        &self,
-        dropped: u64,
-        progress: &Progress,
-        ended: (Outcome, i32),
-    ) -> Vec<u8> {
-        self.report_of(&self.look(), dropped, progress, ended)
+    pub(crate) fn report(&self, lost: Lost, progress: &Progress, ended: (Outcome, i32)) -> Vec<u8> {
+        self.report_of(&self.look(), lost, progress, ended)
     }
 
     /// What the program itself, or its output, told of how it went; and the name of its words, which stay here.
@@ -277,7 +272,7 @@ impl RunFolder {
     fn report_of(
         &self,
         (hit, modules): &(Hit, Vec<Observed>),
-        dropped: u64,
+        lost: Lost,
         progress: &Progress,
         (outcome, status): (Outcome, i32),
     ) -> Vec<u8> {
@@ -299,7 +294,9 @@ impl RunFolder {
         report.errno = refusing.map_or(0, |one| one.live.errno.get()).into();
         report.outcome = (outcome as u32).into();
         report.status = status.cast_unsigned().into();
-        report.dropped = dropped.into();
+        let count = |lost: u64| u32::try_from(lost).unwrap_or(u32::MAX).into();
+        report.dropped = count(lost.dropped);
+        report.unfit = count(lost.unfit);
         report.version = Report::version_of(env!("CARGO_PKG_VERSION"));
         let mut frames = Vec::new();
         if outcome.is_final() {
@@ -518,7 +515,7 @@ impl Run {
         let seen = self.folder.look();
         let report = self
             .folder
-            .report_of(&seen, state.dropped(), &progress, outcome);
+            .report_of(&seen, state.lost(), &progress, outcome);
         (report, seen.1)
     }
 }

@@ -121,10 +121,10 @@ mod tests {
             spool.add(run, &[0; 100]).unwrap();
         }
         spool.bound(8, 1 << 20).unwrap();
-        assert_eq!((spool.len(), state.dropped()), (8, 2));
+        assert_eq!((spool.len(), state.lost().dropped), (8, 2));
         assert!(!spool.has(2) && spool.has(3));
         spool.bound(8, 350).unwrap();
-        assert_eq!((spool.len(), state.dropped()), (3, 7));
+        assert_eq!((spool.len(), state.lost().dropped), (3, 7));
         spool.bound(8, 0).unwrap();
         assert!(spool.len() == 1 && spool.has(10), "the newest stays");
     }

@@ -8,7 +8,8 @@
 //! reserved          no run has this number yet, or a higher one (`numbers.rs`)
 //! next-run          the number of the next run, until the system starts anew
 //! settled           up to where what is reserved is on the disk, until the system starts anew
-//! dropped           how many final reports had to be dropped, in all
+//! dropped           how many final reports had to be dropped for want of room, in all
+//! unfit             how many were damaged, or refused for good
 //! known.json        the last assignments that were made into images, one for each token (`known.rs`)
 //! unmade            why the last one was not
 //! images/           those images, which all runs share
@@ -163,20 +164,30 @@ impl State {
     }
 
     /// How many final reports had to be dropped so far.
-    pub(crate) fn dropped(&self) -> u64 {
-        read_number(&self.file("dropped"))
-            .ok()
-            .flatten()
-            .unwrap_or(0)
+    pub(crate) fn lost(&self) -> Lost {
+        let count = |name| read_number(&self.file(name)).ok().flatten().unwrap_or(0);
+        Lost {
+            dropped: count(DROPPED),
+            unfit: count(UNFIT),
+        }
     }
 
-    /// Counts final reports that had to be dropped.
+    /// Counts final reports for which there was no room.
     pub(crate) fn count_dropped(&self, more: u64) -> Result<(), StateError> {
+        self.count(DROPPED, more)
+    }
+
+    /// Counts final reports that are damaged, or refused for good.
+    pub(crate) fn count_unfit(&self, more: u64) -> Result<(), StateError> {
+        self.count(UNFIT, more)
+    }
+
+    fn count(&self, name: &str, more: u64) -> Result<(), StateError> {
         if more == 0 {
             return Ok(());
         }
         let _lock = self.lock("lock")?;
-        let path = self.file("dropped");
+        let path = self.file(name);
         let count = read_number(&path)?.unwrap_or(0).saturating_add(more);
         replace(&path, count.to_string().as_bytes()).map_err(at(&path))
     }
@@ -188,6 +199,19 @@ impl State {
         try_lock(&folder.join("lock"))
     }
 }
+
+/// Final reports that had to be dropped, in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// The spool was full.
+    pub(crate) dropped: u64,
+    /// They were damaged, or refused for good.
+    pub(crate) unfit: u64,
+}
+
+/// The files that count them.
+const DROPPED: &str = "dropped";
+const UNFIT: &str = "unfit";
 
 /// What names a token.
 fn name_of(token: Option<&str>) -> Name {
@@ -312,7 +336,9 @@ mod tests {
         state.count_dropped(2).unwrap();
         state.count_dropped(0).unwrap();
         state.count_dropped(3).unwrap();
-        assert_eq!(state.dropped(), 5);
+        state.count_unfit(1).unwrap();
+        let lost = state.lost();
+        assert_eq!((lost.dropped, lost.unfit), (5, 1));
     }
 
     #[test]

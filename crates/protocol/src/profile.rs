@@ -135,8 +135,11 @@ pub struct Instance {
     pub refused: u64,
     /// Why not, in words.
     pub reason: Option<String>,
-    /// Reports that it had to drop: its spool was full, or they were damaged on its disk, or refused for good.
+    /// Reports that it had to drop since its spool was full.
     pub dropped: u64,
+    /// Reports that it dropped as they were damaged on its disk, or refused for good.
+    #[serde(default)]
+    pub unfit: u64,
 }
 
 /// How a campaign stands.

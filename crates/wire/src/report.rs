@@ -154,9 +154,10 @@ pub struct Report {
     pub outcome: U32,
     /// The exit code or the signal.
     pub status: U32,
-    /// Reports of earlier runs that this instance had to drop, in all: its spool was full, or they were damaged on its disk, or
-    /// refused for good.
-    pub dropped: U64,
+    /// Reports of earlier runs that this instance had to drop because its spool was full, in all.
+    pub dropped: U32,
+    /// Those that it dropped as they were damaged on its disk, or refused for good.
+    pub unfit: U32,
     /// The version of tomo, as text, filled up with zeros.
     pub version: [u8; 16],
     /// What the program itself told of how it went: a [`Told`].

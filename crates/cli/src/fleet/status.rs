@@ -67,11 +67,14 @@ fn row(one: &Instance) -> String {
         );
         row += &format!("  {processes} not observed: {why}\n");
     }
+    let reports = |count| counted(count, "of its reports was", "of its reports were");
     if one.dropped > 0 {
-        let reports = counted(one.dropped, "of its reports was", "of its reports were");
-        row += &format!(
-            "  {reports} dropped: its spool was full, or they were damaged there, or refused for good\n"
-        );
+        let reports = reports(one.dropped);
+        row += &format!("  {reports} dropped, since its spool was full\n");
+    }
+    if one.unfit > 0 {
+        let reports = reports(one.unfit);
+        row += &format!("  {reports} damaged on its disk, or refused for good\n");
     }
     row
 }
@@ -102,6 +105,7 @@ mod tests {
             refused: u64::from(number == 2),
             reason: Some("the program runs with raised privileges".into()),
             dropped: u64::from(number == 3) * 5,
+            unfit: u64::from(number == 3),
         };
         let numbers = Numbers {
             campaign: CampaignId([7; 16]),

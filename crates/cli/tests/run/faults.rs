@@ -116,11 +116,9 @@ fn a_collector_that_is_busy_gets_it_later_and_one_that_says_no_is_quoted() {
     stub.behave(Manner::Serves);
     is_undisturbed(&site.run(&stub.url(), "s", &[], "c"), "c");
     let reports = stub.reports();
-    assert_eq!(
-        reports.last().expect("a report").dropped,
-        2,
-        "what was lost is counted"
-    );
+    let last = reports.last().expect("a report");
+    let lost = (last.dropped, last.unfit);
+    assert_eq!(lost, (0, 2), "what was lost is counted as what it is");
 }
 
 /// The network is there, so somebody should do something about it.
@@ -209,6 +207,7 @@ fn damaged_files_of_the_state_are_made_anew_or_left_out() {
         "spool/77",
         "runs/99",
         "dropped",
+        "unfit",
         "next-run",
         "reserved",
     ] {

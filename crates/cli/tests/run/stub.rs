@@ -333,7 +333,8 @@ pub(crate) struct Said {
     pub(crate) hits: Vec<u32>,
     pub(crate) armed: u64,
     pub(crate) duration: u64,
-    pub(crate) dropped: u64,
+    pub(crate) dropped: u32,
+    pub(crate) unfit: u32,
     pub(crate) variant: u32,
 }
 
@@ -353,6 +354,7 @@ impl Said {
             armed: header.armed.get(),
             duration: header.duration.get(),
             dropped: header.dropped.get(),
+            unfit: header.unfit.get(),
             variant: header.variant.get(),
         }
     }

@@ -16,8 +16,9 @@ pub struct Latest {
     pub refused: u64,
     /// Why not: a [`Reason`](tomo_wire::record::Reason), or 0.
     pub reason: u32,
-    /// Reports that the instance had to drop.
-    pub dropped: u64,
+    /// Reports that the instance had to drop: in the lower half those for which there was no room, in the upper one those that
+    /// were damaged or refused.
+    lost: u64,
 }
 
 impl Latest {
@@ -29,8 +30,22 @@ impl Latest {
             version: header.version().to_owned(),
             refused: header.refused.get(),
             reason: header.reason.get(),
-            dropped: header.dropped.get(),
+            lost: u64::from(header.unfit.get()) << 32 | u64::from(header.dropped.get()),
         }
+    }
+}
+
+impl Latest {
+    /// Reports that it had to drop since its spool was full.
+    #[must_use]
+    pub fn dropped(&self) -> u32 {
+        self.lost as u32
+    }
+
+    /// Reports that were damaged on its disk, or refused for good.
+    #[must_use]
+    pub fn unfit(&self) -> u32 {
+        (self.lost >> 32) as u32
     }
 }
 
