@@ -392,6 +392,7 @@ fn packages_of(
 
 fn study_isolation(arguments: &Isolation) -> Result<()> {
     tomo_launch::keep_going();
+    tomo_isolate::end_runs_with_us();
     let built = workshop_folder(&arguments.built.output)?;
     let teller = Teller(Bar::new());
     let mut subjects = faulty(arguments.built.subjects.as_deref())?;
