@@ -100,7 +100,7 @@ async fn observe(State(collector): Shared, request: Request, next: Next) -> Resp
 }
 
 /// Bytes of a body that a second gives it more time: who sends fewer holds memory and a connection for nothing.
-const LEAST_A_SECOND: u32 = 16 << 10;
+const LEAST_A_SECOND: u32 = 4 << 10;
 
 /// A body of so many bytes at most, which may not stop coming.
 pub(crate) async fn read(collector: &Collector, body: Body, most: usize) -> Result<Bytes, Denial> {
