@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeReader, Read as _, Seek as _, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -77,7 +78,8 @@ pub(crate) fn run(
 fn complete(mut command: Command, input: Stdio, seconds: u64) -> io::Result<Ran> {
     let (mut output, theirs) = io::pipe()?;
     // As long as an end of it is ours, the pipe is never at its end: who prints no more is waited for all the same.
-    let _ours = theirs.try_clone()?;
+    let ours = File::from(OwnedFd::from(theirs.try_clone()?));
+    let kept = Kept::new(ours.metadata()?.ino());
     command.process_group(0).stdin(input).stderr(Stdio::null());
     command.stdout(theirs);
     let started = Instant::now();
@@ -85,7 +87,7 @@ fn complete(mut command: Command, input: Stdio, seconds: u64) -> io::Result<Ran>
     let child = command.spawn();
     let mut child = child.map_err(|error| named(&program, &error))?;
     let group = Pid::from_raw(child.id() as i32);
-    let _kept = Kept::new(group);
+    kept.is(group);
     let mut printed = Printed::new();
     let most = Duration::from_secs(seconds);
     let end = wait(&mut child, (&mut output, &mut printed), most);
