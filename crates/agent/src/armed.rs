@@ -1,8 +1,8 @@
 //! What is armed, as the handler needs it: a table that only grows, read without locks.
 //!
 //! What a module has in it stays when the module is unloaded, and is the module's again if that comes back to the same place, as it
-//! mostly does where a program loads and unloads a library over and over: then nothing is added, nothing is mapped once
-//! more, and no reader ever sees an element change.
+//! mostly does where a program loads and unloads a library over and over: then nothing is added, what was mapped for it
+//! once more is given back, and no reader ever sees an element change.
 
 use core::ffi::c_char;
 use core::ops::Range;

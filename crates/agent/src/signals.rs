@@ -26,7 +26,6 @@ use crate::forked::{self, Begin};
 use crate::given;
 use crate::handlers;
 use crate::limits::{self, Limit};
-use crate::loader::weak;
 use crate::notified::{self, Event};
 use crate::numbered::SYSCALL;
 use crate::pointed;
@@ -147,8 +146,7 @@ pub(crate) fn look_up() {
         };
         real.address.store(address, Ordering::Relaxed);
         if core::ptr::eq(*real, &raw const SIGACTION) {
-            let glibc = weak!("gnu_get_libc_version");
-            handlers::told_by_others(glibc != 0 && !module.holds(glibc));
+            handlers::told_by_others(!symbols::is_c_librarys(module));
         }
     });
 }

@@ -80,6 +80,15 @@ pub(crate) fn after_ours<const COUNT: usize>(
     });
 }
 
+/// Whether the module is a C library, or a part of one: glibc before 2.34 has functions on signals also in its library of threads.
+pub(crate) fn is_c_librarys(module: &Module<'_>) -> bool {
+    let path = module.path.to_bytes();
+    let mut parts = path.rsplit(|byte| *byte == b'/');
+    let name = parts.next().unwrap_or(path);
+    let glibc = weak!("gnu_get_libc_version");
+    glibc == 0 || module.holds(glibc) || name.starts_with(b"libpthread")
+}
+
 /// A function of glibc, also where the program has one of the same name, which may not be ready to be called yet: that of a
 /// sanitizer, for one, which is linked into the program.
 pub(crate) struct OfGlibc {
@@ -278,5 +287,19 @@ impl Table {
         let defined = symbol.section != 0 && symbol.kind & 15 == FUNCTION;
         let wanted = defined && called == name.text;
         wanted.then(|| self.bias.wrapping_add(symbol.value as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_c_librarys;
+    use crate::loader::Module;
+
+    #[test]
+    fn the_c_librarys_parts_are_known_by_their_names() {
+        let is_one = |path| is_c_librarys(&Module::of(0, path, &[]));
+        assert!(is_one(c"/lib/x86_64-linux-gnu/libpthread.so.0"));
+        assert!(is_one(c"/lib64/libpthread-2.31.so"));
+        assert!(!is_one(c"/usr/lib/libtsan.so.2") && !is_one(c""));
     }
 }
