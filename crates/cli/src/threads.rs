@@ -4,23 +4,20 @@
 use std::sync::Mutex;
 use std::thread::{self, Builder};
 
-/// Where a part of the threads that may be made is less than one for each processor, or memory is scarce, has what is done side by side use no
-/// more than there is room for, or this thread alone. Else nothing is done: threads are made when they are needed first.
+/// Where a part of the threads that may be made, or what there is memory for, is less than one for each processor, has what is done side by
+/// side use no more, or this thread alone. Else nothing is done: threads are made when they are needed first.
 pub(crate) fn leave_some() {
     /// The part that is used.
     const PART: u64 = 8;
     /// More than there are processors: these are not counted at each start.
     const MANY: u64 = 1024;
     let part = tomo_launch::processes_allowed().map_or(MANY, |most| most / PART);
-    let is_scarce = tomo_launch::is_memory_scarce();
-    if part >= MANY && !is_scarce {
+    let part = part.min(tomo_launch::threads_affordable());
+    let processors = || thread::available_parallelism().map_or(1, usize::from) as u64;
+    if part >= MANY || part >= processors() {
         return;
     }
-    let processors = thread::available_parallelism().map_or(1, usize::from) as u64;
-    if part >= processors && !is_scarce {
-        return;
-    }
-    let can = can_make(part.min(processors) as usize);
+    let can = can_make(part as usize);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(can.max(1));
     let pool = match can {
         0 => pool.use_current_thread(),

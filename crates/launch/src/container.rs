@@ -1,8 +1,9 @@
 //! What a container allows this process (`cgroups(7)`; Linux, `Documentation/admin-guide/cgroup-v2.rst` and `cgroup-v1/memory.rst`): limits of the
 //! groups that it is in, and of those around them, as far as they are mounted where they are everywhere. Asked by an allocator, so nothing is
-//! allocated.
+//! allocated, and perhaps on a small stack, so what is read lies elsewhere.
 
 use std::ffi::CStr;
+use std::sync::{Mutex, PoisonError};
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
@@ -22,12 +23,16 @@ struct Controller {
 
 /// Bytes of memory that all groups still allow; `None` where there is no limit.
 pub(crate) fn memory_left() -> Option<u64> {
-    left_in(MOUNTED, groups(&mut [0; TEXT])?)
+    read(c"/proc/self/cgroup", &GROUPS, |groups| {
+        left_in(MOUNTED, groups)
+    })
 }
 
 /// Processes and threads that all groups allow; `None` where there is no limit.
 pub(crate) fn processes() -> Option<u64> {
-    processes_in(MOUNTED, groups(&mut [0; TEXT])?)
+    read(c"/proc/self/cgroup", &GROUPS, |groups| {
+        processes_in(MOUNTED, groups)
+    })
 }
 
 const MEMORY: Controller = Controller {
@@ -102,17 +107,16 @@ struct Group<'g>([&'g str; 4]);
 impl Group<'_> {
     /// The number in a file of its; `None` where there is none, as where there is no limit.
     fn number(&self, file: &str) -> Option<u64> {
-        self.read(file, &mut [0; TEXT])?.trim().parse().ok()
+        self.read(file, |text| text.trim().parse().ok())
     }
 
     /// The number behind a name in a file of its.
     fn stated(&self, file: &str, name: &str) -> Option<u64> {
-        let mut buffer = [0; TEXT];
-        let mut lines = self.read(file, &mut buffer)?.lines();
-        lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+        let of_line = |line: &str| line.strip_prefix(name)?.trim().parse().ok();
+        self.read(file, |text| text.lines().find_map(of_line))
     }
 
-    fn read<'b>(&self, file: &str, buffer: &'b mut [u8; TEXT]) -> Option<&'b str> {
+    fn read<T>(&self, file: &str, look: impl FnOnce(&str) -> Option<T>) -> Option<T> {
         let mut path = [0; PATH];
         let mut rest = &mut path[..];
         for part in self.0.iter().chain(&["/", file]) {
@@ -120,24 +124,29 @@ impl Group<'_> {
             here.copy_from_slice(part.as_bytes());
             rest = behind;
         }
-        read(CStr::from_bytes_until_nul(&path).ok()?, buffer)
+        read(CStr::from_bytes_until_nul(&path).ok()?, &FILE, look)
     }
 }
 
 /// Bytes of a file that are read at most, and of a path.
 const TEXT: usize = 8192;
-const PATH: usize = 1024;
+const PATH: usize = 512;
 
-fn groups(buffer: &mut [u8; TEXT]) -> Option<&str> {
-    read(c"/proc/self/cgroup", buffer)
-}
+/// What the file about this process's groups says, and another one meanwhile.
+static GROUPS: Mutex<[u8; TEXT]> = Mutex::new([0; TEXT]);
+static FILE: Mutex<[u8; TEXT]> = Mutex::new([0; TEXT]);
 
-fn read<'b>(path: &CStr, buffer: &'b mut [u8; TEXT]) -> Option<&'b str> {
+/// What `look` finds in a file.
+fn read<T>(
+    path: &CStr,
+    buffer: &Mutex<[u8; TEXT]>,
+    look: impl FnOnce(&str) -> Option<T>,
+) -> Option<T> {
     let file = open(path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()).ok()?;
-    let length = unistd::read(&file, buffer).ok()?;
+    let mut buffer = buffer.lock().unwrap_or_else(PoisonError::into_inner);
+    let length = unistd::read(&file, &mut *buffer).ok()?;
     // Cut where the buffer was too small, perhaps in the midst of a letter.
-    let whole = buffer.get(..length)?.utf8_chunks().next()?.valid();
-    Some(whole)
+    look(buffer.get(..length)?.utf8_chunks().next()?.valid())
 }
 
 #[cfg(test)]

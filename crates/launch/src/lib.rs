@@ -95,7 +95,7 @@ pub use passing::keep_going;
 pub use pool::{Pool, PoolError};
 pub use private::NotPrivate;
 pub use room::Placed;
-pub use scarce::{Sparing, is_memory_scarce, is_stack_small, processes_allowed};
+pub use scarce::{Sparing, is_stack_small, processes_allowed, threads_affordable};
 pub use seen::{Seen, read_live};
 pub use stand_in::{end_for_the_program, end_if_interrupted, is_to_start};
 pub use standing::Standing;

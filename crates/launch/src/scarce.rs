@@ -148,10 +148,13 @@ const UNKNOWN: u8 = 0;
 const PLENTY: u8 = 1;
 const SCARCE: u8 = 2;
 
-/// Whether little memory may be had.
+/// How many threads there is memory for, with what they take besides their stacks.
 #[must_use]
-pub fn is_memory_scarce() -> bool {
-    is_little()
+pub fn threads_affordable() -> u64 {
+    const EACH: u64 = 16 << 20;
+    let limits = [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(limit_of);
+    let least = limits.iter().map(|limit| limit.rlim_max).min();
+    least.unwrap_or(NOT) / EACH
 }
 
 fn is_little() -> bool {
