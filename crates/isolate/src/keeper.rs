@@ -71,7 +71,7 @@ pub fn end_groups() -> io::Result<()> {
 
 /// Kills whoever has this pipe: a run that was just being started has no group that anybody knows of.
 fn kill_who_holds(pipe: u64) {
-    const TRIES: usize = 10_000;
+    const TRIES: usize = 100;
     let pipe = PathBuf::from(format!("pipe:[{pipe}]"));
     for _ in 0..TRIES {
         let held = who_holds(&pipe);

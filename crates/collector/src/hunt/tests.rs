@@ -16,6 +16,20 @@ const SEARCHED: Keeps = Keeps {
     chains: false,
 };
 
+/// A function of so many blocks, which is left at the last.
+fn routine(blocks: u32, edges: Vec<(u32, u32)>) -> Routine {
+    let start = |block: u32| 0x1000 + 16 * u64::from(block);
+    Routine {
+        blocks: (0..blocks).map(start).collect(),
+        end: start(blocks),
+        entry: 0,
+        edges,
+        exits: vec![blocks - 1],
+        root: true,
+        ..Routine::default()
+    }
+}
+
 /// Two decisions, one after the other, so that there are four ways: a branch at block 0, and one at 1 or 2.
 fn terrain() -> Terrain {
     let edges = vec![
@@ -30,17 +44,8 @@ fn terrain() -> Terrain {
         (5, 7),
         (6, 7),
     ];
-    let routine = Routine {
-        blocks: (0..8).map(|block| 0x1000 + 16 * block).collect(),
-        end: 0x1080,
-        entry: 0,
-        edges,
-        exits: vec![7],
-        root: true,
-        ..Routine::default()
-    };
     Terrain {
-        routines: vec![routine],
+        routines: vec![routine(8, edges)],
         sites: vec![Some(0), Some(2), Some(4)],
         rows: (0..6).map(Some).collect(),
     }
@@ -238,7 +243,7 @@ fn plans_are_shared_out_under_a_bound() {
 
 /// Two branches that always run, one after the other.
 fn in_a_row() -> Terrain {
-    let edges = [
+    let edges = vec![
         (0, 1),
         (0, 2),
         (1, 3),
@@ -248,17 +253,8 @@ fn in_a_row() -> Terrain {
         (4, 6),
         (5, 6),
     ];
-    let routine = Routine {
-        blocks: (0..7).map(|block| 0x1000 + 16 * block).collect(),
-        end: 0x1070,
-        entry: 0,
-        edges: edges.to_vec(),
-        exits: vec![6],
-        root: true,
-        ..Routine::default()
-    };
     Terrain {
-        routines: vec![routine],
+        routines: vec![routine(7, edges)],
         sites: vec![Some(0), Some(2)],
         rows: (0..4).map(Some).collect(),
     }
