@@ -396,6 +396,13 @@ fn what_is_built_while_the_command_runs_is_said() {
     std::fs::remove_file(&beside).expect("removed");
     let same = format!("touch {place}; cp {place} {beside}; {place} exit");
     assert_eq!(said(&folder, &same), "");
+    // Nor is what is ours, wherever it lies.
+    let pool = format!("{folder}/pool");
+    let options = [
+        "cover", "--pool", &pool, "--module", &folder, "--", &place, "exit",
+    ];
+    let output = program.tomo(options);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
 
 /// A library leads `gs`, by which probes that stay find what they write, to its own memory, and calls back: whatever it is linked by,

@@ -92,13 +92,14 @@ fn prepare(arguments: &Arguments, started: &Started<'_>) -> Result<Ready> {
     let what = &arguments.what;
     let store = Store::open()?;
     let modules = what.modules(&started.target)?;
-    let standing = Standing::at(what.places(), &modules);
+    // Once all is made that is ours, which may lie in the same folder.
+    let standing = || Standing::at(what.places(), &modules);
     let bar = Bar::new();
     if let Some(path) = &arguments.pool {
         let pool = Pool::open(path)?.with(arguments.whose.forks());
         pool.add(&modules, &store.images, what.how(), &bar)?;
         let agent = Agent::in_cache(pool.path())?;
-        return Ready::with_pool(started, &pool, agent, &modules, standing);
+        return Ready::with_pool(started, &pool, agent, &modules, standing());
     }
     let stem = Observed::of(&Chosen::executable(&started.target));
     let output = match arguments.output.to_str() {
@@ -113,7 +114,7 @@ fn prepare(arguments: &Arguments, started: &Started<'_>) -> Result<Ready> {
         folder.keep_crashes()?;
     }
     let agent = Agent::in_cache(&store.folder)?;
-    Ready::with_folder(started, folder, agent, standing)
+    Ready::with_folder(started, folder, agent, standing())
 }
 
 /// Says of which modules nothing could be observed, since no place in them is known to be safe for a probe.

@@ -53,7 +53,9 @@ const OF_FILES: [[&str; 2]; 2] = [
 fn left_in(mounted: &str, groups: &str) -> Option<u64> {
     let mut least: Option<u64> = None;
     MEMORY.each(mounted, groups, |version, group| {
-        let Some(most) = group.number(MEMORY.most[version]) else {
+        // The first version has so much where there is no limit.
+        let most = group.number(MEMORY.most[version]);
+        let Some(most) = most.filter(|most| *most < 1 << 62) else {
             return;
         };
         let taken = group.number(TAKEN[version]).unwrap_or(0);

@@ -27,8 +27,11 @@ impl Standing {
         let places: Vec<PathBuf> = places
             .map(|place| fs::canonicalize(&place).unwrap_or(place))
             .collect();
+        let mut files: BTreeMap<PathBuf, FileStamp> = files_in(&places).collect();
+        // As they were when they were chosen.
+        files.extend(observed.iter().map(|one| (one.path.clone(), one.stamp)));
         Self {
-            files: files_in(&places).collect(),
+            files,
             observed: observed.iter().map(|one| one.id.name().to_vec()).collect(),
             places,
         }
