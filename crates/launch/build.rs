@@ -1,5 +1,6 @@
 //! Builds the agent as this crate carries it: another crate of the workspace, without the standard
-//! library and with a profile of its own, so another run of cargo in a folder of its own.
+//! library and with a profile of its own, so another run of cargo in a folder of its own. Its content decides the name that it
+//! has in caches: said here once, it need not be read again whenever a program is started.
 
 use std::env;
 use std::path::PathBuf;
@@ -47,5 +48,8 @@ fn main() {
     let status = cargo.status().expect("cargo runs");
     assert!(status.success(), "the agent does not build");
     let built = target.join("agent/libtomo_agent.so");
-    std::fs::copy(&built, out.join("libtomo_agent.so")).expect("the agent was built");
+    let agent = std::fs::read(built).expect("the agent was built");
+    let sum = tomo_wire::checksum(&agent);
+    println!("cargo:rustc-env=AGENT_NAME=libtomo_agent-{sum:016x}.so");
+    std::fs::write(out.join("libtomo_agent.so"), agent).expect("the agent can be kept");
 }

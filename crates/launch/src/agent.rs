@@ -18,6 +18,9 @@ use crate::private::{self, NotPrivate};
 /// The agent as it was built with this program.
 static CARRIED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libtomo_agent.so"));
 
+/// What its file in caches is called.
+const NAME: &str = env!("AGENT_NAME");
+
 /// The agent, in a file.
 #[derive(Clone, Debug)]
 pub struct Agent {
@@ -52,8 +55,7 @@ impl Agent {
         if flags.flags().contains(FsFlags::ST_NOEXEC) {
             return Self::in_memory().map_err(|error| AgentError::Io(folder, error));
         }
-        let sum = tomo_wire::checksum(CARRIED);
-        let path = folder.join(format!("libtomo_agent-{sum:016x}.so"));
+        let path = folder.join(NAME);
         let io = |error| AgentError::Io(path.clone(), error);
         if path.to_string_lossy().contains([':', ' ']) {
             return Err(AgentError::Unloadable(path));
