@@ -417,6 +417,16 @@ pub(crate) fn terrain_object(name: Name) -> String {
     format!("plans/{name}.terrain")
 }
 
+/// The folder of the objects of a search's editions.
+pub(crate) fn editions_of(campaign: CampaignId) -> String {
+    format!("editions/{campaign}")
+}
+
+/// The object of an edition.
+pub(crate) fn edition_object(campaign: CampaignId, number: u32) -> String {
+    format!("{}/{number:08}.edition", editions_of(campaign))
+}
+
 /// What is asked for.
 struct Asked {
     modules: Vec<ModuleOf>,

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use tomo_protocol::{Campaign, CampaignId, InstanceId};
 
+use crate::campaigns::editions_of;
 use crate::collector::Shared;
 use crate::observed::{CHUNK, Observed};
 use crate::segment::{self, Writer};
@@ -419,14 +420,16 @@ async fn remove(shared: &Shared, campaign: &Campaign) -> Result<(), StoreError> 
         shared.store.delete(&name).await?;
         shared.tokens.remove(&token.hash);
     }
-    // The definition goes before what says that it has ended.
-    shared.store.delete(&format!("campaigns/{id}.json")).await?;
-    shared
-        .store
-        .delete(&format!("campaigns/{id}.retired"))
-        .await?;
-    for object in shared.store.list(&format!("log/{id}")).await? {
-        shared.store.delete(&object.name).await?;
+    // The definition goes when nothing else is left, or nobody would come back to what a crash leaves here; what says that it has
+    // ended goes last.
+    for folder in [format!("log/{id}"), editions_of(id)] {
+        for object in shared.store.list(&folder).await? {
+            shared.store.delete(&object.name).await?;
+        }
+    }
+    for kind in ["json", "retired"] {
+        let name = format!("campaigns/{id}.{kind}");
+        shared.store.delete(&name).await?;
     }
     tracing::info!(campaign = %id, "removed, as it was retired long enough ago");
     Ok(())

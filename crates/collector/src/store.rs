@@ -6,6 +6,7 @@
 //! | `plans/<name>.plan` | a master plan |
 //! | `campaigns/<id>.json` | a campaign; it never changes |
 //! | `campaigns/<id>.retired` | that it has ended, and when |
+//! | `editions/<campaign>/<number>.edition` | what a search was decided to go on with: by whom it was written first |
 //! | `tokens/<hash>.json` | a token, by the SHA-256 of its text |
 //! | `log/<campaign>/<time>-<collector>-<number>.segment` | what was accepted ([`segment`](crate::segment)) |
 //! | `log/<campaign>/<time>-<collector>-<number>.snapshot` | the same, joined |
@@ -26,7 +27,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::TryStreamExt as _;
 use object_store::local::LocalFileSystem;
-use object_store::{ObjectStore, ObjectStoreExt as _};
+use object_store::{ObjectStore, ObjectStoreExt as _, PutMode};
 
 /// Why the store could not do it.
 #[derive(Debug, thiserror::Error)]
@@ -128,6 +129,23 @@ impl Store {
         let path = object_store::path::Path::from(name);
         let put = self.objects.put(&path, bytes.into()).await;
         put.map(|_| ()).map_err(|error| StoreError::of(name, error))
+    }
+
+    /// Writes an object that is not there yet; whether it was not. A disk that has no hard links cannot tell where two are written at the
+    /// same instant; then either may stay.
+    pub(crate) async fn put_new(&self, name: &str, bytes: Bytes) -> Result<bool, StoreError> {
+        let path = object_store::path::Path::from(name);
+        let new = bytes.clone().into();
+        match self
+            .objects
+            .put_opts(&path, new, PutMode::Create.into())
+            .await
+        {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
+            Err(_) if self.get(name).await?.is_some() => Ok(false),
+            Err(_) => self.put(name, bytes).await.map(|()| true),
+        }
     }
 
     /// Reads an object; `None` where there is none.

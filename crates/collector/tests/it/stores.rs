@@ -193,6 +193,9 @@ fn a_retired_campaign_keeps_one_snapshot_and_goes_when_its_time_is_over() {
     block(fleet.collector.keep_once()).expect("kept");
     assert_eq!(log_of(folder.path(), id).len(), 1);
     assert_eq!(profile(&fleet.admin, id).seen.len(), 5);
+    let editions = folder.path().join(format!("store/editions/{id}"));
+    std::fs::create_dir_all(&editions).expect("a folder");
+    std::fs::write(editions.join("00000001.edition"), "decided").expect("written");
     now.store(1_500, std::sync::atomic::Ordering::Relaxed);
     block(fleet.collector.keep_once()).expect("kept");
     let left: Vec<Summary> = fleet.admin.get(paths::CAMPAIGNS).expect("a list");
@@ -203,6 +206,8 @@ fn a_retired_campaign_keeps_one_snapshot_and_goes_when_its_time_is_over() {
     };
     let campaigns = files("campaigns");
     assert!(campaigns.is_empty(), "{campaigns:?}");
+    assert!(files(&format!("editions/{id}")).is_empty());
+    assert!(log_of(folder.path(), id).is_empty());
     assert_eq!(files("tokens").len(), 1, "the administrator's");
     block(other.collector.keep_once()).expect("kept");
     let left: Vec<Summary> = admin.get(paths::CAMPAIGNS).expect("a list");
