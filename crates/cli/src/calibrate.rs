@@ -1,11 +1,10 @@
 //! `tomo calibrate`: how many probes keep a bound.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::{Write as _, stdout};
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use indicatif::ProgressBar;
 use tomo_instance::{Measured, calibrate};
@@ -13,6 +12,7 @@ use tomo_launch::Target;
 use tomo_protocol::Calibration;
 
 use crate::observe::{Store, What};
+use crate::session::{answer, is_stdout};
 
 /// Measure what probes cost a program, to turn a share of run time into a number of probes.
 ///
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(6..=1000))]
     rounds: u32,
 
-    /// Write the measurement into FILE, for `tomo campaign new --overhead 1% --calibration FILE`.
+    /// Write the measurement into FILE (- for standard output), for `tomo campaign new --overhead 1% --calibration FILE`.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -88,7 +88,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let calibration = calibration?;
     if let Some(path) = &arguments.output {
         let text = serde_json::to_string_pretty(&calibration)?;
-        fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
+        answer(Some(path), (text + "\n").as_bytes())?;
+        if is_stdout(path) {
+            return Ok(());
+        }
     }
     print(&calibration, arguments.overhead)
 }

@@ -11,7 +11,6 @@ mod words;
 
 pub(crate) use words::time;
 
-use std::fs;
 use std::io::{Write as _, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,6 +23,7 @@ use crate::campaign;
 use crate::remote::Remote;
 use crate::report;
 use crate::saying;
+use crate::session::answer;
 use crate::temporary::Temporary;
 
 /// Show what a fleet has seen.
@@ -68,7 +68,7 @@ struct Report {
     /// The campaign, or how its name begins.
     campaign: String,
 
-    /// Write the numbers of each unit, as JSON, to FILE.
+    /// Write the numbers of each unit, as JSON, to FILE (- for standard output).
     #[arg(long, value_name = "FILE")]
     units: Option<PathBuf>,
 
@@ -86,7 +86,7 @@ struct GrowthOf {
     #[arg(long)]
     json: bool,
 
-    /// Draw the curves into FILE, as SVG.
+    /// Draw the curves into FILE (- for standard output), as SVG.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     svg: Option<PathBuf>,
 }
@@ -112,8 +112,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             match (asked.json, &asked.svg) {
                 (true, _) => writeln!(stdout(), "{}", serde_json::to_string_pretty(&growth)?)?,
                 (_, Some(path)) => {
-                    let picture = plot::growth(&name, &growth);
-                    fs::write(path, picture).with_context(|| path.display().to_string())?;
+                    answer(Some(path), plot::growth(&name, &growth).as_bytes())?;
                 }
                 (_, None) => write!(stdout(), "{}", words::growth(&growth))?,
             }
@@ -144,7 +143,7 @@ fn show_report(client: &Client, asked: &Report) -> Result<ExitCode> {
     let folder = Temporary::new().context("a folder for the records")?;
     if let Some(path) = &asked.units {
         let text = serde_json::to_string_pretty(&profile)?;
-        fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
+        answer(Some(path), (text + "\n").as_bytes())?;
     }
     if let [module] = campaign.modules.as_slice()
         && campaign.is_counted()

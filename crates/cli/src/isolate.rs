@@ -6,11 +6,10 @@ mod sarif;
 pub(crate) mod text;
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use tomo_export::predicates::Id;
@@ -20,6 +19,7 @@ use tomo_launch::Agent;
 use tomo_profile::scores::Heuristic;
 
 use crate::observe::Store;
+use crate::session::{is_stdout, tell};
 
 /// Find what predicts that a program fails.
 ///
@@ -87,15 +87,15 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "DIR", default_value = "tomo-isolate")]
     output: PathBuf,
 
-    /// Write the answer as JSON (schema tomo.isolate/1) to FILE.
+    /// Write the answer as JSON (schema tomo.isolate/1) to FILE (- for standard output).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Write it as SARIF 2.1.0 to FILE.
+    /// Write it as SARIF 2.1.0 to FILE (- for standard output).
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
 
-    /// Write it as a page to FILE.
+    /// Write it as a page to FILE (- for standard output).
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
@@ -192,15 +192,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     tomo_isolate::end_runs_with_us();
     let mut session = Session::open(options, agent, &mut steps)?;
     let answer = session.search(&mut steps)?;
-    crate::saying::show(&text::write(&answer, text::Of::Cases))?;
     let views = [
-        (&arguments.json, json::write as fn(&_) -> String),
-        (&arguments.sarif, sarif::write),
-        (&arguments.html, html::write),
+        (arguments.json.as_deref(), json::write as fn(&_) -> String),
+        (arguments.sarif.as_deref(), sarif::write),
+        (arguments.html.as_deref(), html::write),
     ];
+    if !views.iter().any(|(path, _)| path.is_some_and(is_stdout)) {
+        crate::saying::show(&text::write(&answer, text::Of::Cases))?;
+    }
     for (path, write) in views {
-        if let Some(path) = path {
-            fs::write(path, write(&answer)).with_context(|| path.display().to_string())?;
+        if path.is_some() {
+            tell(path, write(&answer).as_bytes())?;
         }
     }
     Ok(ExitCode::from(u8::from(answer.findings.is_empty())))

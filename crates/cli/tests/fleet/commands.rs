@@ -104,6 +104,10 @@ fn a_fleet_from_the_campaign_to_the_report() {
     site.tomo(&["fleet", "growth", "try", "--svg", "growth.svg"]);
     let picture = std::fs::read_to_string(site.path("growth.svg")).expect("a picture");
     roxmltree::Document::parse(&picture).expect("a picture");
+    assert_eq!(
+        site.tomo(&["fleet", "growth", "try", "--svg", "-"]),
+        picture
+    );
     let list = site.tomo(&["campaign", "list"]);
     assert!(list.contains("try") && !list.contains("retired"), "{list}");
     site.tomo(&["campaign", "retire", "try"]);

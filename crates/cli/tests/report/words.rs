@@ -131,6 +131,20 @@ fn a_search_is_not_begun_where_another_programs_is() {
     assert!(!bench.path("ran").exists());
 }
 
+/// What is to be read by programs stands alone on standard output, if it is to be there.
+#[test]
+fn a_search_is_told_as_json_where_that_goes_to_standard_output() {
+    let bench = Bench::new();
+    let source = "int main(int n, char **v) { if (v[1][0] == 'x') return 1; return 0; }";
+    bench.build("prog", "prog.c", source, &["-g"]);
+    fs::write(bench.path("cases"), "x\na\nb\n").expect("written");
+    let words = ["isolate", "--cases", "cases", "--json", "-", "--", "./prog"];
+    let said = bench.tomo(&words);
+    let document: serde_json::Value = serde_json::from_str(&said.out).expect("JSON");
+    assert_eq!(document["schema"], "tomo.isolate/1");
+    assert!(!bench.path("-").exists());
+}
+
 /// What a search has left may be damaged, or be something else.
 #[test]
 fn a_search_that_cannot_be_read_is_named() {
