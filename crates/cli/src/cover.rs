@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use tomo_export::words::counted;
-use tomo_launch::{Agent, Arming, Chosen, Observed, Pool, RunFolder, Standing, Target};
+use tomo_launch::{Agent, Arming, Chosen, Observed, Pool, RunFolder, Standing, Target, read_live};
 use tomo_wire::record::{Live, RecordView};
 
 use crate::bar::Bar;
@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "pool")]
     crashes: bool,
 
-    /// Say afterwards how many probes were hit, and how.
+    /// Say afterwards how many probes were hit, and how; in a pool, by all its runs so far.
     #[arg(short, long)]
     verbose: bool,
 
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
                 let ended = ready.run(&started)?;
                 ready.folder.iter().for_each(tell_empty);
                 if arguments.verbose {
-                    ready.folder.iter().for_each(tell_numbers);
+                    ready.records().iter().for_each(tell_numbers);
                 }
                 ended
             }
@@ -127,13 +127,10 @@ fn tell_empty(folder: &RunFolder) {
     }
 }
 
-/// Says of each module how many probes were hit, and how.
-fn tell_numbers(folder: &RunFolder) {
-    for (armed, live) in folder.lives() {
-        if let Some(live) = live {
-            let path = armed.module.path.display();
-            say!("tomo: {path}: {}", numbers(&live, &armed.record));
-        }
+/// Says of a module how many probes were hit, and how: in a pool, by all its runs so far.
+fn tell_numbers((path, record): &(PathBuf, PathBuf)) {
+    if let Ok(live) = read_live(record) {
+        say!("tomo: {}: {}", path.display(), numbers(&live, record));
     }
 }
 

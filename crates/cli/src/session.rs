@@ -130,6 +130,8 @@ impl<'a> Started<'a> {
 pub(crate) struct Ready {
     /// Its folder, but where runs share a pool.
     pub(crate) folder: Option<RunFolder>,
+    /// Of a pool, what is recorded by this run, too: modules and their records.
+    pooled: Vec<(PathBuf, PathBuf)>,
     run: Run,
     agent: Agent,
     roster: PathBuf,
@@ -149,6 +151,7 @@ impl Ready {
         let run = started.described();
         folder.describe(&started.target, &run, None)?;
         Ok(Self {
+            pooled: Vec::new(),
             standing,
             roster: folder.roster()?,
             outside: folder.outside(&started.target)?,
@@ -166,7 +169,10 @@ impl Ready {
         modules: &[Observed],
         standing: Standing,
     ) -> Result<Self> {
+        let pooled = modules.iter();
+        let pooled = pooled.map(|module| (module.path.clone(), pool.record(module)));
         Ok(Self {
+            pooled: pooled.collect(),
             standing,
             folder: None,
             run: started.described(),
@@ -174,6 +180,16 @@ impl Ready {
             roster: pool.roster(),
             outside: pool.outside(&started.target, modules)?,
         })
+    }
+
+    /// The modules that are observed, and their records.
+    pub(crate) fn records(&self) -> Vec<(PathBuf, PathBuf)> {
+        let Some(folder) = &self.folder else {
+            return self.pooled.clone();
+        };
+        let lives = folder.lives();
+        let own = lives.map(|(armed, _)| (armed.module.path.clone(), armed.record.clone()));
+        own.collect()
     }
 
     /// Runs the program, and says of which modules nothing was learnt.

@@ -146,6 +146,12 @@ impl Pool {
             .map_err(|error| OutsideError::Io(image, error))
     }
 
+    /// Where the record of a module is.
+    #[must_use]
+    pub fn record(&self, module: &Observed) -> PathBuf {
+        self.file(&module.stem, "record")
+    }
+
     fn file(&self, stem: &str, kind: &str) -> PathBuf {
         self.path.join(format!("{stem}.{kind}"))
     }

@@ -254,3 +254,28 @@ fn a_merge_does_not_take_the_place_of_one_that_tells_more() {
     assert!(refused.err.contains("merge it, too"), "{}", refused.err);
     assert_eq!(json(&bench, &["all"]), before);
 }
+
+#[test]
+fn how_many_probes_were_hit_is_told_of_a_run_and_of_a_pool() {
+    let bench = Bench::new();
+    let source = "int main(int n, char **v) { return n > 1 ? v[1][0] == 'x' : 0; }";
+    bench.build("prog", "prog.c", source, &["-g"]);
+    let hit = |words: &[&str]| {
+        let said = bench.tomo(words).err;
+        let (hit, processes) = said.split_once(" probes hit, ").expect("numbers");
+        let hit: u32 = hit
+            .split(' ')
+            .rev()
+            .nth(2)
+            .and_then(|n| n.parse().ok())
+            .expect("hit");
+        (hit, processes.contains("2 processes"))
+    };
+    let (alone, _) = hit(&["cover", "-v", "--", "./prog"]);
+    assert_eq!(
+        hit(&["cover", "-v", "--pool", "p", "--", "./prog"]),
+        (alone, false)
+    );
+    let (more, two) = hit(&["cover", "-v", "--pool", "p", "--", "./prog", "x"]);
+    assert!(more > alone && two);
+}
