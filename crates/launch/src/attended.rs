@@ -41,8 +41,6 @@ mod tracks;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
 
 use nix::sys::ptrace::Options;
 use tomo_weave::Breakpoint;
@@ -105,8 +103,8 @@ pub fn attend(
     let Attendance { points, calm } = attendance;
     let apart = calm.as_ref().and_then(|calm| calm.apart.clone());
     let is_apart = apart.is_some();
-    let mut command = Command::new(&target.command);
-    command.arg0(name).args(arguments);
+    let (mut command, name) = target.start(name);
+    command.args(arguments);
     extra.hand_on(&mut command);
     scarce::hand_on(&mut command);
     let hold = Hold {

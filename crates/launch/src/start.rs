@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{self, Child, ChildStderr, Command, Stdio};
 
@@ -186,8 +186,8 @@ pub fn start_with(
     armed: Option<Arming<'_>>,
     extra: Extra,
 ) -> Result<Started, StartError> {
-    let mut command = Command::new(&target.command);
-    command.arg0(name).args(arguments);
+    let (mut command, name) = target.start(name);
+    command.args(arguments);
     let is_alone = |outside: &Outside| outside.is_alone;
     let loaded = armed.filter(|arming| !arming.outside.is_some_and(is_alone));
     if let Some(arming) = loaded.filter(|_| scarce::has_room_for_agent()) {

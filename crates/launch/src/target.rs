@@ -5,7 +5,9 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use tomo_program::is_static;
 
@@ -14,8 +16,10 @@ use crate::modules::is_loader;
 /// A command that can be started and observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// What is started: the path of the command.
+    /// The path of the command.
     pub command: PathBuf,
+    /// Whether it is a script that names no interpreter that can be, so that it takes a shell to start it, as `execvp(3)` does.
+    pub by_shell: bool,
     /// What runs, and is observed: the same, or the interpreter of a script.
     pub executable: PathBuf,
     /// The dynamic loader that the executable asks for; empty if it asks for none.
@@ -71,6 +75,9 @@ impl TargetError {
     }
 }
 
+/// What runs scripts that name no interpreter.
+const SHELL: &str = "/bin/sh";
+
 /// Scripts that may be run by scripts, as the kernel counts.
 const DEEPEST: usize = 5;
 
@@ -104,6 +111,7 @@ impl Target {
         };
         match look(Path::new(program))? {
             Kind::Program(interpreter) if !interpreter.as_os_str().is_empty() => Ok(Self {
+                by_shell: false,
                 executable: program.into(),
                 interpreter: command.clone(),
                 command,
@@ -126,19 +134,40 @@ impl Target {
     pub fn find(command: &OsStr, path: Option<&OsStr>) -> Result<Self, TargetError> {
         let command = locate(command, path)?;
         let mut executable = command.clone();
+        let mut by_shell = false;
         for _ in 0..DEEPEST {
             match look(&executable)? {
                 Kind::Program(interpreter) => {
                     return Ok(Self {
                         command,
+                        by_shell,
                         executable,
                         interpreter,
                     });
                 }
                 Kind::Script(interpreter) => executable = through_env(interpreter, path)?,
+                // The kernel starts neither it nor a script that names it.
+                Kind::Text => {
+                    by_shell = true;
+                    executable = SHELL.into();
+                }
             }
         }
         Err(TargetError::Nested(command))
+    }
+
+    /// What is executed to start it, called as `name` if that is its own choice, without the arguments; and what that is called.
+    pub(crate) fn start<'n>(&self, name: &'n OsStr) -> (Command, &'n OsStr) {
+        let (program, name) = match self.by_shell {
+            true => (Path::new(SHELL), OsStr::new(SHELL)),
+            false => (&*self.command, name),
+        };
+        let mut command = Command::new(program);
+        command.arg0(name);
+        if self.by_shell {
+            command.arg(&self.command);
+        }
+        (command, name)
     }
 
     /// The same where an agent is to be loaded into the program, which takes one that is linked dynamically.
@@ -173,6 +202,8 @@ enum Kind {
     /// With its dynamic loader, if it has one.
     Program(PathBuf),
     Script(Interpreter),
+    /// Perhaps a script that names no interpreter.
+    Text,
 }
 
 /// What the first line of a script names.
@@ -223,6 +254,14 @@ fn look(path: &Path) -> Result<Kind, TargetError> {
     let head = &head[..read];
     if let Some(line) = head.strip_prefix(b"#!") {
         return script(line).ok_or_else(|| TargetError::Foreign(path.into()));
+    }
+    // As shells tell it: the first line of what is no script has a zero byte.
+    if !head
+        .split(|byte| *byte == b'\n')
+        .next()
+        .is_some_and(|line| line.contains(&0))
+    {
+        return Ok(Kind::Text);
     }
     let header = Header::read(head).ok_or_else(|| TargetError::Foreign(path.into()))?;
     if let Some(how) = privileges(path, &found) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::Value;
 use tomo_wire::plan::Level;
@@ -278,4 +279,24 @@ fn how_many_probes_were_hit_is_told_of_a_run_and_of_a_pool() {
     );
     let (more, two) = hit(&["cover", "-v", "--pool", "p", "--", "./prog", "x"]);
     assert!(more > alone && two);
+}
+
+/// As `execvp` does: shells run such a file, and `env`.
+#[test]
+fn a_script_that_names_no_interpreter_is_run_by_a_shell() {
+    let bench = Bench::new();
+    let script = "echo \"$0 $#: $2\"; exit 3\n";
+    fs::write(bench.path("script"), script).expect("written");
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(bench.path("script"), executable).expect("set");
+    let said = bench.tomo(&["cover", "--", "./script", "one", "two words"]);
+    assert_eq!((&*said.out, &*said.err), ("./script 2: two words\n", ""));
+    assert_eq!(said.code, Some(3));
+    let text = bench.tomo(&["report", "tomo-out"]).out;
+    assert!(text.contains("sh"), "{text}");
+    // Neither is it an interpreter.
+    fs::write(bench.path("script"), "#!./text\nexit 4\n").expect("written");
+    fs::write(bench.path("text"), "exit 5\n").expect("written");
+    fs::set_permissions(bench.path("text"), fs::Permissions::from_mode(0o755)).expect("set");
+    assert_eq!(bench.tomo(&["cover", "--", "./script"]).code, Some(4));
 }
