@@ -50,7 +50,7 @@ pub(crate) enum Bench {
 impl Bench {
     pub(crate) fn run(self) -> Result<()> {
         if !matches!(self, Self::Measure(_)) {
-            packages::ensure(false)?;
+            packages::ensure_measured()?;
         }
         match self {
             Self::Collector(collector) => collector.run(),

@@ -1,4 +1,4 @@
-//! The Debian packages that the tests need: one list, one place. Each is looked for by something
+//! The Debian packages that the tests need, and those beside them that are measured: one list each, one place. Each is looked for by something
 //! that it brings, so that other distributions pass too when they have it. As root on Debian what
 //! is missing is installed; otherwise the exact command is printed and nothing is run.
 
@@ -71,16 +71,26 @@ const PACKAGES: &[Package] = &[
     command("valgrind", "valgrind", "emulates armed programs"),
     command("qemu-user", "qemu-x86_64", "emulates armed programs"),
     command("xz-utils", "xz", "is mapped"),
-    Package {
-        name: "libllvm14",
-        proof: Proof::File("/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1"),
-        why: "is mapped, the largest of them",
-    },
 ];
 
-/// Makes sure that every package is there, installing it when that is allowed and possible.
+const MEASURED: &[Package] = &[Package {
+    name: "libllvm14",
+    proof: Proof::File("/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1"),
+    why: "is mapped, the largest of them",
+}];
+
+/// Makes sure that every package is there that the tests need, installing it when that is allowed and possible.
 pub(crate) fn ensure(may_install: bool) -> Result<()> {
-    let missing = missing();
+    ensure_all(&[PACKAGES], may_install)
+}
+
+/// Makes sure that those are there, too, that are measured.
+pub(crate) fn ensure_measured() -> Result<()> {
+    ensure_all(&[PACKAGES, MEASURED], false)
+}
+
+fn ensure_all(lists: &[&'static [Package]], may_install: bool) -> Result<()> {
+    let missing = missing(lists);
     if missing.is_empty() {
         return Ok(());
     }
@@ -92,17 +102,15 @@ pub(crate) fn ensure(may_install: bool) -> Result<()> {
         bail!("{}", advice(&names));
     }
     install(&names)?;
-    match self::missing().first() {
+    match self::missing(lists).first() {
         Some(package) => bail!("{} was installed, yet is not found", package.name),
         None => Ok(()),
     }
 }
 
-fn missing() -> Vec<&'static Package> {
-    PACKAGES
-        .iter()
-        .filter(|package| !is_there(package.proof))
-        .collect()
+fn missing(lists: &[&'static [Package]]) -> Vec<&'static Package> {
+    let all = lists.iter().copied().flatten();
+    all.filter(|package| !is_there(package.proof)).collect()
 }
 
 fn is_there(proof: Proof) -> bool {
@@ -131,7 +139,7 @@ fn install(names: &[&str]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PACKAGES, Proof, advice, is_there};
+    use super::{MEASURED, PACKAGES, Proof, advice, is_there};
     use std::collections::BTreeSet;
 
     #[test]
@@ -144,8 +152,9 @@ mod tests {
 
     #[test]
     fn every_package_is_listed_once() {
-        let names: BTreeSet<_> = PACKAGES.iter().map(|package| package.name).collect();
-        assert_eq!(names.len(), PACKAGES.len());
+        let all = PACKAGES.iter().chain(MEASURED);
+        let names: BTreeSet<_> = all.map(|package| package.name).collect();
+        assert_eq!(names.len(), PACKAGES.len() + MEASURED.len());
     }
 
     #[test]

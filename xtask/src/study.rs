@@ -68,7 +68,7 @@ impl Study {
             Self::Paths { no_write } => ("paths", no_write),
             Self::Tracing { no_write } => ("tracing", no_write),
         };
-        packages::ensure(false)?;
+        packages::ensure_measured()?;
         let tomo = house::build_tomo()?;
         let output = house::target()?.join("study").join(name);
         let mut command = house::command(tomo)?;
