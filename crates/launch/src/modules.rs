@@ -414,16 +414,29 @@ fn is_called_after(executable: &Path, library: &Path) -> bool {
     behind(own, &['.', '-']) || behind(&joined, &['.'])
 }
 
-/// Whether the library is a dynamic loader.
+/// Whether the library is a dynamic loader: `ld-linux-x86-64.so.2`, before glibc 2.34 a link to `ld-2.31.so`, or `ld-musl-x86_64.so.1`.
 pub(crate) fn is_loader(library: &Path) -> bool {
     let name = library.file_name().unwrap_or_default().as_bytes();
-    name.starts_with(b"ld-linux") || name.starts_with(b"ld-musl")
+    let rest = name.strip_prefix(b"ld-").unwrap_or_default();
+    rest.starts_with(b"linux")
+        || rest.starts_with(b"musl")
+        || rest.starts_with(b"2.") && rest.ends_with(b".so")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{comes_with, is_called_after, listed};
+    use super::{comes_with, is_called_after, is_loader, listed};
     use std::path::Path;
+
+    #[test]
+    fn loaders_are_known_by_their_names() {
+        for name in ["ld-linux-x86-64.so.2", "ld-2.31.so", "ld-musl-x86_64.so.1"] {
+            assert!(is_loader(&Path::new("/lib").join(name)), "{name}");
+        }
+        for name in ["ld-2.31", "ldb.so", "libld-2.31.so", "ld-", ""] {
+            assert!(!is_loader(&Path::new("/lib").join(name)), "{name}");
+        }
+    }
 
     #[test]
     fn lines_of_the_loader_name_files() {
