@@ -135,19 +135,14 @@ impl Observed {
         let name = self.path.file_name().unwrap_or_default().as_bytes();
         let holds = |text: &&[u8]| memmem::find(bytes, text).is_some();
         let is_library = C_LIBRARIES.iter().any(|start| name.starts_with(start));
-        is_library || is_static_in(bytes) || RUNTIMES.iter().any(holds)
+        is_library || is_loader(&self.path) || is_static_in(bytes) || RUNTIMES.iter().any(holds)
     }
 }
 
-/// What the names of C libraries and of their loaders start with.
-const C_LIBRARIES: [&[u8]; 6] = [
-    b"libc.so",
-    b"libc-",
-    b"libpthread",
-    b"ld-linux",
-    b"ld-musl",
-    b"ld-2.",
-];
+/// What the names of C libraries start with.
+const C_LIBRARIES: [&[u8]; 3] = [b"libc.so", b"libc-", b"libpthread"];
+/// And what those of their loaders do. Before glibc 2.34 `ld-linux-x86-64.so.2` is a link to `ld-2.31.so`.
+const LOADERS: [&[u8]; 3] = [b"ld-linux", b"ld-musl", b"ld-2."];
 /// What modules hold that have a sanitizer's runtime or Go's in them, the names of its sources, in messages; what QEMU says that
 /// runs programs of other processors: it blocks all signals in what its handlers come back to; and what the runtime of stacks in
 /// pieces (gcc's `-fsplit-stack`) says, which is linked into each module that has them: what such a stack has no room for lands
@@ -414,13 +409,10 @@ fn is_called_after(executable: &Path, library: &Path) -> bool {
     behind(own, &['.', '-']) || behind(&joined, &['.'])
 }
 
-/// Whether the library is a dynamic loader: `ld-linux-x86-64.so.2`, before glibc 2.34 a link to `ld-2.31.so`, or `ld-musl-x86_64.so.1`.
+/// Whether the library is a dynamic loader.
 pub(crate) fn is_loader(library: &Path) -> bool {
     let name = library.file_name().unwrap_or_default().as_bytes();
-    let rest = name.strip_prefix(b"ld-").unwrap_or_default();
-    rest.starts_with(b"linux")
-        || rest.starts_with(b"musl")
-        || rest.starts_with(b"2.") && rest.ends_with(b".so")
+    LOADERS.iter().any(|start| name.starts_with(start))
 }
 
 #[cfg(test)]
@@ -433,7 +425,7 @@ mod tests {
         for name in ["ld-linux-x86-64.so.2", "ld-2.31.so", "ld-musl-x86_64.so.1"] {
             assert!(is_loader(&Path::new("/lib").join(name)), "{name}");
         }
-        for name in ["ld-2.31", "ldb.so", "libld-2.31.so", "ld-", ""] {
+        for name in ["ld-gold.so", "ldb.so", "libld-2.31.so", "ld-", ""] {
             assert!(!is_loader(&Path::new("/lib").join(name)), "{name}");
         }
     }
