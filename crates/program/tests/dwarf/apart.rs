@@ -88,7 +88,7 @@ fn calls_that_were_inlined_have_their_lines_from_files_of_their_own() {
 #[test]
 fn a_package_of_files_tells_as_much() {
     let split = split("gcc", &["-gdwarf-4"], &C);
-    run(Command::new("dwp")
+    run(Command::new("llvm-dwp-19")
         .current_dir(split.built.directory.path())
         .args(["-e", "program", "-o", "program.dwp"]));
     split.files().iter().for_each(|file| {

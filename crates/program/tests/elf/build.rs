@@ -118,9 +118,19 @@ pub(crate) struct Relocations {
 pub(crate) fn relocations(path: &Path) -> Relocations {
     let mut relocations = Relocations::default();
     let symbols = symbols(path);
+    // From binutils 2.42 on slots of packed ones stand in a table, behind the entries that they come from, and before names.
+    let mut in_table = false;
     for line in run("readelf", &["-W", "-r", text(path)]).lines() {
         let fields: Vec<&str> = line.split_whitespace().collect();
+        in_table = fields
+            .first()
+            .is_some_and(|first| *first == "Index:" || in_table);
         match fields[..] {
+            ["Index:", ..] => {}
+            [index, _, slot, ..] if in_table && index.ends_with(':') => {
+                relocations.packed.push(hex(slot));
+            }
+            [slot, ..] if in_table => relocations.packed.push(hex(slot)),
             [slot] if slot.len() == 16 => relocations.packed.push(hex(slot)),
             [slot, _, "R_X86_64_RELATIVE", target] => {
                 relocations.pointers.insert(hex(slot), hex(target));
