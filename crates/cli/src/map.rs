@@ -131,10 +131,7 @@ fn find_program(path: &Path) -> PathBuf {
     if !bare || path.symlink_metadata().is_ok() {
         return path.to_owned();
     }
-    let directories = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&directories)
-        .map(|directory| directory.join(path))
-        .find(|path| path.is_file());
+    let found = tomo_launch::on_path(path.as_os_str(), std::env::var_os("PATH").as_deref());
     found.unwrap_or_else(|| path.to_owned())
 }
 

@@ -100,7 +100,7 @@ pub use seen::{Seen, read_live};
 pub use stand_in::{end_for_the_program, end_if_interrupted, is_to_start};
 pub use standing::Standing;
 pub use start::{Arming, Ended, Extra, StartError, Started, run, start, start_with};
-pub use target::{Target, TargetError};
+pub use target::{Target, TargetError, on_path};
 pub use tracing::{HowTraced, TRACKS, TraceImages, keep_addresses};
 pub use unwound::{Crash, CrashError, CrashedModule, Crashes, End, Frame, crashes};
 pub use variant::{

@@ -200,6 +200,9 @@ pub fn modules(target: &Target, choice: &Choice) -> io::Result<Found> {
     match choice {
         Choice::Own => {
             libraries.retain(|library| comes_with(executable, &library.path));
+            let paths: Vec<_> = libraries.iter().map(|one| one.path.as_path()).collect();
+            let others = of_others(executable, &paths, needed_by);
+            libraries.retain(|one| !others.contains(&one.path));
             chosen.extend(libraries);
         }
         Choice::Named(names) => {
@@ -380,6 +383,33 @@ fn comes_with(executable: &Path, library: &Path) -> bool {
     !is_of_the_system(library) || is_called_after(executable, library)
 }
 
+/// Those of the libraries that come with an executable which only the system's own libraries need: they lie in folders of the system's
+/// that the loader does not search by itself (`/usr/lib/x86_64-linux-gnu/pulseaudio`), and neither the executable nor another library
+/// that comes with it names them. `names` tells what a file names.
+fn of_others(
+    executable: &Path,
+    libraries: &[&Path],
+    names: impl Fn(&Path) -> Vec<Vec<u8>>,
+) -> BTreeSet<PathBuf> {
+    let is_private = |path: &&Path| SYSTEM.iter().any(|system| path.starts_with(system));
+    let (mut others, own): (Vec<&Path>, Vec<&Path>) =
+        libraries.iter().partition(|it| is_private(it));
+    let mut fresh = own;
+    fresh.push(executable);
+    while !others.is_empty() && !fresh.is_empty() {
+        let named: BTreeSet<Vec<u8>> = fresh.iter().flat_map(|path| names(path)).collect();
+        let is_named = |path: &&Path| named.contains(file_name(path).as_bytes());
+        (fresh, others) = others.into_iter().partition(is_named);
+    }
+    others.into_iter().map(Path::to_owned).collect()
+}
+
+/// What a file names to its loader.
+fn needed_by(path: &Path) -> Vec<Vec<u8>> {
+    let needed = File::open(path).ok().and_then(|file| Needed::of(&file));
+    needed.unwrap_or_default().names
+}
+
 /// Whether the library is in one of the system's folders. A search path relative to a program of the system's may lead there, too.
 fn is_of_the_system(library: &Path) -> bool {
     let folder = library.parent().unwrap_or(Path::new("/"));
@@ -417,8 +447,38 @@ pub(crate) fn is_loader(library: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{comes_with, is_called_after, is_loader, listed};
+    use super::{comes_with, is_called_after, is_loader, listed, of_others};
     use std::path::Path;
+
+    #[test]
+    fn what_only_the_systems_libraries_need_is_theirs() {
+        let names = |path: &Path| -> Vec<Vec<u8>> {
+            let needed: &[&str] = match path.to_str().unwrap_or_default() {
+                "/usr/bin/prog" => &["liba.so", "libsound.so", "libc.so.6"],
+                "/usr/lib/prog/liba.so" => &["libb.so"],
+                "/opt/prog/libd.so" => &["libe.so"],
+                _ => &[],
+            };
+            needed.iter().map(|name| name.as_bytes().to_vec()).collect()
+        };
+        let [own, next, other, far, late] = [
+            "/usr/lib/prog/liba.so",
+            "/usr/lib/prog/libb.so",
+            "/usr/lib/x86_64-linux-gnu/sound/libcommon.so",
+            "/opt/prog/libd.so",
+            "/usr/lib/other/libe.so",
+        ]
+        .map(Path::new);
+        let others = |libraries: &[&Path]| -> Vec<_> {
+            let others = of_others(Path::new("/usr/bin/prog"), libraries, names);
+            others.into_iter().collect()
+        };
+        assert_eq!(others(&[next, other, own]), [other]);
+        assert_eq!(others(&[late, next]), [late, next]);
+        assert!(others(&[late, far]).is_empty());
+        assert_eq!(others(&[other]), [other]);
+        assert!(others(&[]).is_empty());
+    }
 
     #[test]
     fn loaders_are_known_by_their_names() {

@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nix::unistd::{AccessFlags, eaccess};
 use tomo_program::is_static;
 
 use crate::modules::is_loader;
@@ -183,19 +184,24 @@ impl Target {
 }
 
 fn locate(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, TargetError> {
-    let not_found = || TargetError::NotFound(command.into());
     if command.as_bytes().contains(&b'/') {
         return Ok(command.into());
     }
-    let folders = path.ok_or_else(not_found)?;
-    std::env::split_paths(folders)
-        .map(|folder| folder.join(command))
-        .find(|candidate| fs::metadata(candidate).is_ok_and(|found| is_runnable(&found)))
-        .ok_or_else(not_found)
+    on_path(command, path).ok_or_else(|| TargetError::NotFound(command.into()))
 }
 
-fn is_runnable(found: &Metadata) -> bool {
-    found.is_file() && found.permissions().mode() & 0o111 != 0
+/// The first file of this name in the folders of `path` that this process may execute, as `execvp(3)` finds it, where no path is set,
+/// too.
+#[must_use]
+pub fn on_path(name: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
+    const WITHOUT: &str = "/bin:/usr/bin";
+    std::env::split_paths(path.unwrap_or(OsStr::new(WITHOUT)))
+        .map(|folder| folder.join(name))
+        .find(|candidate| fs::metadata(candidate).is_ok_and(|found| is_runnable(candidate, &found)))
+}
+
+fn is_runnable(path: &Path, found: &Metadata) -> bool {
+    found.is_file() && eaccess(path, AccessFlags::X_OK).is_ok()
 }
 
 enum Kind {
@@ -242,13 +248,19 @@ fn look(path: &Path) -> Result<Kind, TargetError> {
         error => TargetError::Unusable(path.into(), error),
     };
     let found = fs::metadata(path).map_err(unusable)?;
-    if !is_runnable(&found) {
+    if !is_runnable(path, &found) {
         return Err(unusable(match found.is_dir() {
             true => io::ErrorKind::IsADirectory.into(),
             false => io::Error::new(io::ErrorKind::PermissionDenied, "is not executable"),
         }));
     }
-    let file = File::open(path).map_err(unusable)?;
+    let file = File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            let unreadable = "may be executed but not read, so it cannot be observed";
+            unusable(io::Error::new(error.kind(), unreadable))
+        }
+        _ => unusable(error),
+    })?;
     let mut head = [0; 256];
     let read = file.read_at(&mut head, 0).map_err(unusable)?;
     let head = &head[..read];
@@ -420,6 +432,19 @@ mod tests {
         ] {
             assert!(loaded(words).is_err(), "{words:?}");
         }
+    }
+
+    #[test]
+    fn a_name_is_looked_for_where_execvp_looks() {
+        let there = super::on_path(OsStr::new("sh"), None).expect("a shell");
+        assert_eq!(there, std::path::Path::new("/bin/sh"));
+        let folder = tempfile::tempdir().expect("a folder");
+        // What may not be executed hides nothing behind it.
+        std::fs::write(folder.path().join("sh"), "text").expect("written");
+        let path = format!("{}:/usr/bin", folder.path().display());
+        let found = super::on_path(OsStr::new("sh"), Some(path.as_ref()));
+        assert_eq!(found.as_deref(), Some("/usr/bin/sh".as_ref()));
+        assert_eq!(super::on_path(OsStr::new("no-such-program"), None), None);
     }
 
     /// Nobody is denied anything of a text; it only is not marked as a program.
