@@ -219,6 +219,10 @@ fn written(format: Format, said: Said) -> Result<Vec<u8>> {
         let notices = notices.lines();
         notices.for_each(|notice| say!("tomo: {notice}"));
     }
+    if matches!(format, Format::Lcov | Format::Source) {
+        let why = counted.without_lines();
+        why.iter().for_each(|why| say!("tomo: {why}"));
+    }
     match format {
         Format::Table | Format::Json => {
             let mut document = document(&counted, lost)?;

@@ -137,7 +137,7 @@ pub(crate) fn signal_name(signal: i32) -> String {
 fn fate(crash: &Crash, ended: Option<i64>) -> &'static str {
     match (ended, crash.handled) {
         (Some(_), _) => "",
-        (None, true) => " (handled by the program, which did not end by a signal)",
+        (None, true) => " (handled by the program, whose first process did not end by a signal)",
         (None, false) => " (of a process that is not the first)",
     }
 }

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use tomo_program::dwarf::Position;
 use tomo_program::{BlockView, FunctionView, Graphs, ModelError};
 
+use crate::words::no_lines;
 use crate::{Counts, FunctionCounts, Located};
 
 /// How often a line ran; `None` where that is not known of one of its blocks.
@@ -60,6 +61,19 @@ impl Counted {
     /// Where the model is damaged.
     pub fn graphs(&self) -> Result<Graphs<'_>, ModelError> {
         self.located.model.graphs()
+    }
+
+    /// Why nothing can be told of its lines, if that is so.
+    #[must_use]
+    pub fn without_lines(&self) -> Option<String> {
+        let words = || {
+            let path = self.located.path.display();
+            format!(
+                "{path} has {}: nothing can be told by line",
+                no_lines(self.located.missed())
+            )
+        };
+        self.located.lines().is_empty().then(words)
     }
 
     /// The name of a file.

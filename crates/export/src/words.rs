@@ -194,10 +194,15 @@ impl Module {
 
 /// Said of a module without line tables whose debug file was looked for in these places, of which the first will do.
 fn without_lines(missed: &[PathBuf]) -> String {
+    format!("It has {}: shown by function.", no_lines(missed))
+}
+
+/// What a module has whose debug file was looked for in these places.
+pub(crate) fn no_lines(missed: &[PathBuf]) -> String {
     let place = missed.first().map_or_else(String::new, |place| {
         format!(", and there is no {}", place.display())
     });
-    format!("It has no line tables{place}: shown by function.")
+    format!("no line tables{place}")
 }
 
 /// Said of debug information that cannot be read.

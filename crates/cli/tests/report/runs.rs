@@ -300,3 +300,13 @@ fn a_script_that_names_no_interpreter_is_run_by_a_shell() {
     fs::set_permissions(bench.path("text"), fs::Permissions::from_mode(0o755)).expect("set");
     assert_eq!(bench.tomo(&["cover", "--", "./script"]).code, Some(4));
 }
+
+#[test]
+fn that_there_are_no_lines_is_told_with_counts_by_line() {
+    let bench = Bench::new();
+    bench.build("prog", "prog.c", "int main(void) { return 0; }", &[]);
+    for format in ["lcov", "source"] {
+        let said = bench.tomo(&["count", "--format", format, "--to", "to", "--", "./prog"]);
+        assert!(said.err.contains("prog has no line tables"), "{}", said.err);
+    }
+}
