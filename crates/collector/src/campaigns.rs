@@ -1,7 +1,5 @@
 //! What administrators ask: builds, plans, campaigns and tokens.
 
-use std::sync::PoisonError;
-
 use axum::http::StatusCode;
 use bytes::Bytes;
 use tomo_protocol::{
@@ -92,33 +90,19 @@ impl Collector {
             serde_json::to_vec(&program).map_err(|error| Denial::malformed(error.to_string()))?;
         let name = format!("programs/{}/meta.json", program.stem);
         self.put(&name, text).await?;
-        let mut programs = self
-            .shared
-            .programs
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut programs = self.shared.programs.write();
         programs.insert(program.stem.clone(), program.clone());
         Ok(program)
     }
 
     /// All builds.
     pub(crate) fn programs(&self) -> Vec<Program> {
-        let programs = self
-            .shared
-            .programs
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        programs.values().cloned().collect()
+        self.shared.programs.read().values().cloned().collect()
     }
 
     /// One build.
     pub(crate) fn program(&self, stem: &str) -> Result<Program, Denial> {
-        let programs = self
-            .shared
-            .programs
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        let found = programs.get(stem).cloned();
+        let found = self.shared.programs.read().get(stem).cloned();
         let advice = "`tomo campaign new` with its file registers it";
         found.ok_or_else(|| Denial::unknown(&format!("build {stem}"), advice))
     }
@@ -224,11 +208,7 @@ impl Collector {
             serde_json::to_vec(&campaign).map_err(|error| Denial::malformed(error.to_string()))?;
         self.put(&format!("campaigns/{id}.json"), text).await?;
         let observed = self.shared.observed(campaign.clone(), hunt);
-        let mut campaigns = self
-            .shared
-            .campaigns
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut campaigns = self.shared.campaigns.write();
         campaigns.entry(id).or_insert(observed);
         tracing::info!(campaign = %id, name = %campaign.name, units, variants = campaign.variants.len(), "new campaign");
         Ok(campaign)

@@ -5,11 +5,12 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use tomo_protocol::{CampaignId, Name, Program, Role};
@@ -165,16 +166,12 @@ impl Shared {
 
     /// A campaign.
     pub(crate) fn campaign(&self, id: CampaignId) -> Option<Arc<Observed>> {
-        let campaigns = self.campaigns.read();
-        let campaigns = campaigns.unwrap_or_else(PoisonError::into_inner);
-        campaigns.get(&id).cloned()
+        self.campaigns.read().get(&id).cloned()
     }
 
     /// All campaigns.
     pub(crate) fn all_campaigns(&self) -> Vec<Arc<Observed>> {
-        let campaigns = self.campaigns.read();
-        let campaigns = campaigns.unwrap_or_else(PoisonError::into_inner);
-        campaigns.values().cloned().collect()
+        self.campaigns.read().values().cloned().collect()
     }
 
     /// A campaign in memory of which nothing is known yet.
@@ -231,8 +228,7 @@ impl Collector {
     /// Starts to look after the store: what other collectors wrote, snapshots, what is too old.
     pub fn keep(&self) {
         let keeper = tokio::spawn(keep::run(Arc::clone(&self.shared)));
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.push(keeper);
+        self.tasks.lock().push(keeper);
     }
 
     /// Looks after the store once.
@@ -258,7 +254,7 @@ impl Collector {
     pub async fn close(&self) {
         // One of them waits for this while it does nothing else; each hears it, or the next time.
         self.shared.ending.notify_one();
-        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let tasks = std::mem::take(&mut *self.tasks.lock());
         let mut tasks = tasks.into_iter();
         if let Some(writer) = tasks.next() {
             // It ends by itself; if it panicked there is nothing left to store.

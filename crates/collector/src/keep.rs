@@ -7,7 +7,7 @@
 //! the time that he reads it lists again: its content is in a snapshot that is newer than his list.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tomo_protocol::{Campaign, CampaignId, InstanceId};
@@ -129,9 +129,7 @@ fn covered(shared: &Shared) -> BTreeMap<CampaignId, Vec<String>> {
 
 /// The builds that are known.
 fn stems(shared: &Shared) -> Vec<String> {
-    let programs = shared.programs.read();
-    let programs = programs.unwrap_or_else(PoisonError::into_inner);
-    programs.keys().cloned().collect()
+    shared.programs.read().keys().cloned().collect()
 }
 
 /// Forgets what was known before a listing and is not in it: objects that another collector has replaced by a snapshot,
@@ -165,19 +163,11 @@ fn forget_gone(
 }
 
 fn forget_campaign(shared: &Shared, id: CampaignId) {
-    let mut campaigns = shared
-        .campaigns
-        .write()
-        .unwrap_or_else(PoisonError::into_inner);
-    campaigns.remove(&id);
+    shared.campaigns.write().remove(&id);
 }
 
 fn forget_program(shared: &Shared, stem: &str) {
-    let mut programs = shared
-        .programs
-        .write()
-        .unwrap_or_else(PoisonError::into_inner);
-    programs.remove(stem);
+    shared.programs.write().remove(stem);
 }
 
 async fn refresh_tokens(
@@ -207,12 +197,7 @@ async fn refresh_programs(shared: &Shared, objects: &[Object]) -> Result<(), Sto
         let Some(stem) = stem.and_then(|rest| rest.strip_suffix("/meta.json")) else {
             continue;
         };
-        let known = shared
-            .programs
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains_key(stem);
-        if known {
+        if shared.programs.read().contains_key(stem) {
             continue;
         }
         let Some(bytes) = shared.store.get(&object.name).await? else {
@@ -220,11 +205,7 @@ async fn refresh_programs(shared: &Shared, objects: &[Object]) -> Result<(), Sto
         };
         match serde_json::from_slice(&bytes) {
             Ok(program) => {
-                let mut programs = shared
-                    .programs
-                    .write()
-                    .unwrap_or_else(PoisonError::into_inner);
-                programs.insert(stem.to_owned(), program);
+                shared.programs.write().insert(stem.to_owned(), program);
             }
             Err(error) => tracing::error!(%stem, %error, "a program's object is damaged"),
         }
@@ -275,10 +256,7 @@ async fn learn_campaign(shared: &Shared, id: CampaignId, name: &str) -> Result<b
                 }
             };
             let observed = shared.observed(campaign, hunt);
-            let mut campaigns = shared
-                .campaigns
-                .write()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut campaigns = shared.campaigns.write();
             campaigns.entry(id).or_insert(observed);
         }
         Ok(_) => tracing::error!(%id, "a campaign's object is that of another"),

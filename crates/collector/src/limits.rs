@@ -5,8 +5,9 @@
 //! the queue before the disk is full, everybody is (503).
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// What is taken at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +86,7 @@ impl Buckets {
 
     /// Whether this key may do something now. Keys are hashes of valid tokens, so there are few.
     pub(crate) fn take(&self, key: &str, now: Instant) -> bool {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock();
         if !buckets.contains_key(key) {
             buckets.insert(key.to_owned(), (2.0 * self.rate, now));
         }

@@ -1,8 +1,8 @@
 //! One campaign in memory: its definition, what is known of it, and the list of news.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use tomo_protocol::{Campaign, InstanceId, Name, News, Since, Units};
 use tomo_wire::report::{NO_ROOM, ReportView};
 
@@ -151,7 +151,7 @@ impl Observed {
 
     /// What changes of it. Nobody panics while he holds it; if somebody did, joins leave no half states.
     pub(crate) fn live(&self) -> MutexGuard<'_, Live> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        self.live.lock()
     }
 
     /// Why a report is not taken, as far as its own content says.
@@ -192,8 +192,7 @@ impl Observed {
 
     /// Its search, if it has one.
     pub(crate) fn hunt(&self) -> Option<RwLockReadGuard<'_, Hunt>> {
-        let hunt = self.hunt.as_ref()?;
-        Some(hunt.read().unwrap_or_else(PoisonError::into_inner))
+        self.hunt.as_ref().map(RwLock::read)
     }
 
     /// Takes what is durable, and lets the search know.
@@ -206,7 +205,7 @@ impl Observed {
         let (Some(hunt), Some(edition)) = (&self.hunt, edition) else {
             return;
         };
-        let mut hunt = hunt.write().unwrap_or_else(PoisonError::into_inner);
+        let mut hunt = hunt.write();
         // Another collector may have decided otherwise, earlier.
         if !hunt.apply(&edition) {
             hunt.replay(live.state.editions().map(|(_, edition)| edition));

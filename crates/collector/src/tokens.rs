@@ -4,8 +4,8 @@
 //! timing that would help to guess a token.
 
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
 
+use parking_lot::RwLock;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use tomo_protocol::{CampaignId, KnownToken, Role, Token};
@@ -74,20 +74,18 @@ impl Tokens {
     /// The token's hash and what it grants, if it is valid.
     pub(crate) fn look_up(&self, token: &str) -> Option<(String, Grant)> {
         let hash = hash_of(token);
-        let tokens = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
-        let grant = tokens.get(&hash)?.clone();
+        let grant = self.by_hash.read().get(&hash)?.clone();
         Some((hash, grant))
     }
 
     /// What the token with this hash grants.
     pub(crate) fn by_hash(&self, hash: &str) -> Option<Grant> {
-        let tokens = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
-        tokens.get(hash).cloned()
+        self.by_hash.read().get(hash).cloned()
     }
 
     /// Those of a campaign, by when they were made.
     pub(crate) fn of_campaign(&self, id: CampaignId) -> Vec<KnownToken> {
-        let tokens = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        let tokens = self.by_hash.read();
         let own = tokens.iter().filter(|(_, it)| it.campaign == Some(id));
         let known = own.map(|(hash, grant)| KnownToken {
             hash: hash.clone(),
@@ -102,31 +100,28 @@ impl Tokens {
 
     /// The hashes of those that are for everything.
     pub(crate) fn administrators(&self) -> Vec<String> {
-        let tokens = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
+        let tokens = self.by_hash.read();
         let admins = tokens.iter().filter(|(_, it)| it.role == Role::Admin);
         admins.map(|(hash, _)| hash.clone()).collect()
     }
 
     pub(crate) fn insert(&self, hash: String, grant: Grant) {
-        let mut tokens = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
-        tokens.insert(hash, grant);
+        self.by_hash.write().insert(hash, grant);
     }
 
     pub(crate) fn remove(&self, hash: &str) {
-        let mut tokens = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
-        tokens.remove(hash);
+        self.by_hash.write().remove(hash);
     }
 
     /// The hashes of all that are known.
     pub(crate) fn hashes(&self) -> Vec<String> {
-        let tokens = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
-        tokens.keys().cloned().collect()
+        self.by_hash.read().keys().cloned().collect()
     }
 
     /// Forgets those that were known before a listing and are not in it: another collector has withdrawn
     /// them. One that was made since is not in it either, and stays. Gives those that are not known yet.
     pub(crate) fn compare(&self, before: &[String], listed: &[&str]) -> Vec<String> {
-        let mut tokens = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.by_hash.write();
         for hash in before
             .iter()
             .filter(|hash| !listed.contains(&hash.as_str()))
