@@ -319,22 +319,14 @@ pub(crate) async fn compact(shared: &Shared, observed: &Observed) -> Result<(), 
     if covered.is_empty() {
         return Ok(());
     }
-    let mut writer = Writer::new(id);
-    for chunk in instances.chunks(CHUNK) {
-        if let Err(error) = write_chunk(&mut writer, observed, chunk) {
+    let bytes = match snapshot(observed, &instances).await {
+        Ok(bytes) => bytes,
+        Err(error) => {
             tracing::error!(%id, %error, "a snapshot cannot be written");
             return Ok(());
         }
-        tokio::task::yield_now().await;
-    }
-    for (at, edition) in observed.live().state.editions() {
-        if let Err(error) = writer.edition(edition, at) {
-            tracing::error!(%id, %error, "a snapshot cannot be written");
-            return Ok(());
-        }
-    }
+    };
     let name = shared.log_name(id, "snapshot");
-    let bytes = writer.finish();
     let size = bytes.len() as u64;
     shared.put_anyway(&name, bytes.into()).await?;
     shared.metrics.compactions.inc();
@@ -352,18 +344,27 @@ pub(crate) async fn compact(shared: &Shared, observed: &Observed) -> Result<(), 
     Ok(())
 }
 
-fn write_chunk(
-    writer: &mut Writer,
+/// A snapshot of these instances and of what the search decided. Reports go on in between.
+async fn snapshot(
     observed: &Observed,
     instances: &[InstanceId],
-) -> Result<(), postcard::Error> {
-    let live = observed.live();
-    for &instance in instances {
-        if let Some(known) = live.state.instance(instance) {
-            writer.instance(instance, known)?;
+) -> Result<Vec<u8>, postcard::Error> {
+    let mut writer = Writer::new(observed.campaign.id);
+    for chunk in instances.chunks(CHUNK) {
+        {
+            let live = observed.live();
+            for &instance in chunk {
+                if let Some(known) = live.state.instance(instance) {
+                    writer.instance(instance, known)?;
+                }
+            }
         }
+        tokio::task::yield_now().await;
     }
-    Ok(())
+    for (at, edition) in observed.live().state.editions() {
+        writer.edition(edition, at)?;
+    }
+    Ok(writer.finish())
 }
 
 /// Removes a campaign with its tokens, and the plans and builds that no other one uses.

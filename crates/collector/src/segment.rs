@@ -38,7 +38,7 @@ use zerocopy::little_endian::{I64, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::hunt::Edition;
-use crate::state::{Instance, State};
+use crate::state::Instance;
 
 const MAGIC: [u8; 8] = *b"TOMOSEG\n";
 /// Version of the form. It changes with the form of [`Instance`], too.
@@ -207,21 +207,6 @@ impl Writer {
     pub fn is_empty(&self) -> bool {
         self.frames == 0
     }
-}
-
-/// A snapshot: all that a state knows.
-///
-/// # Errors
-/// As [`Writer::instance`].
-pub fn snapshot(campaign: CampaignId, state: &State) -> Result<Vec<u8>, postcard::Error> {
-    let mut writer = Writer::new(campaign);
-    for (id, instance) in state.instances() {
-        writer.instance(id, instance)?;
-    }
-    for (at, edition) in state.editions() {
-        writer.edition(edition, at)?;
-    }
-    Ok(writer.finish())
 }
 
 /// Gives every entry of an object and when it was accepted, in order, to `take`.

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use tomo_collector::Store;
-use tomo_collector::segment::{self, Entry};
 use tomo_collector::state::{Keeps, State};
 use tomo_protocol::{
     Bound, Campaign, CampaignId, Name, NewCampaign, PATHS, Plan, Profile, Strategy as By, Units,
@@ -18,6 +17,7 @@ use tomo_wire::report::{Outcome, ReportView};
 use zerocopy::IntoBytes as _;
 
 use crate::fleet::{Fleet, STEM, Word, request_for};
+use crate::segments::{read_into, snapshot_of};
 
 const ID: CampaignId = CampaignId([7; 16]);
 const COUNTED: Keeps = Keeps {
@@ -120,14 +120,7 @@ proptest! {
         joined.join(one);
         joined.join(expected.clone());
         prop_assert_eq!(&joined, &expected);
-        let bytes = segment::snapshot(ID, &expected).unwrap();
-        let mut read = State::of(COUNTED);
-        segment::read(&bytes, ID, |entry, _| {
-            if let Entry::Instance(id, instance) = entry {
-                read.join_instance(id, *instance);
-            }
-        })
-        .unwrap();
+        let read = read_into(State::of(COUNTED), ID, &snapshot_of(ID, &expected));
         prop_assert_eq!(read, expected);
     }
 }

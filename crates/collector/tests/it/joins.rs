@@ -3,13 +3,13 @@
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use tomo_collector::segment::{self, Entry};
 use tomo_collector::state::State;
 use tomo_protocol::{CampaignId, InstanceId, Name};
 use tomo_wire::report::{Outcome, ReportView};
 
 use crate::fleet::Word;
 use crate::naive::Naive;
+use crate::segments::{read_into, snapshot_of};
 
 const ID: CampaignId = CampaignId([7; 16]);
 
@@ -179,14 +179,7 @@ proptest! {
     #[test]
     fn a_snapshot_is_read_as_it_was_written(events in words()) {
         let state = state_of(&[full_blocks(), events].concat());
-        let bytes = segment::snapshot(ID, &state).unwrap();
-        let mut read = State::default();
-        segment::read(&bytes, ID, |entry, _| {
-            if let Entry::Instance(id, instance) = entry {
-                read.join_instance(id, *instance);
-            }
-        })
-        .unwrap();
+        let read = read_into(State::default(), ID, &snapshot_of(ID, &state));
         prop_assert_eq!(read, state);
     }
 }
@@ -200,9 +193,7 @@ fn runs_that_have_all_ended_cost_nothing_more() {
         let events: Vec<Event> = (1..=runs)
             .map(|run| Event::Word(Word::of(1, run, &[1]), 0))
             .collect();
-        segment::snapshot(ID, &state_of(&events))
-            .expect("a snapshot")
-            .len()
+        snapshot_of(ID, &state_of(&events)).len()
     };
     // Sixteen thousand runs more, two bytes of snapshot each at most.
     assert!(size(17 * 1024) - size(1024) < 2 * 16 * 1024);

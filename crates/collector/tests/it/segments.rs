@@ -5,6 +5,7 @@ mod check;
 
 use proptest::prelude::*;
 use tomo_collector::segment::{Damage, Entry, Writer, read};
+use tomo_collector::state::State;
 use tomo_protocol::{CampaignId, InstanceId, Name};
 
 use crate::fleet::Word;
@@ -20,6 +21,26 @@ fn sample() -> Vec<u8> {
     }
     writer.assignment(InstanceId([1; 16]), 7, -1);
     writer.finish()
+}
+
+/// A snapshot of all instances.
+pub(crate) fn snapshot_of(campaign: CampaignId, state: &State) -> Vec<u8> {
+    let mut writer = Writer::new(campaign);
+    for (id, instance) in state.instances() {
+        writer.instance(id, instance).expect("written");
+    }
+    writer.finish()
+}
+
+/// What the instances of a snapshot, joined to this state, come to.
+pub(crate) fn read_into(mut state: State, campaign: CampaignId, snapshot: &[u8]) -> State {
+    read(snapshot, campaign, |entry, _| {
+        if let Entry::Instance(id, instance) = entry {
+            state.join_instance(id, *instance);
+        }
+    })
+    .expect("a whole snapshot");
+    state
 }
 
 fn entries(bytes: &[u8]) -> (Vec<String>, Result<(), Damage>) {
