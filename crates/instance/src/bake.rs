@@ -20,7 +20,7 @@ use zerocopy::little_endian::U32;
 
 use crate::assigned::{self, NotAccepted, What};
 use crate::installed::Installed;
-use crate::known::{Common, Known, KnownModule, image_path, units_name};
+use crate::known::{Known, KnownModule, image_path, units_name};
 use crate::state::{State, StateError, numbered, replace};
 use crate::unmade;
 
@@ -245,7 +245,7 @@ impl Baking<'_> {
 
     fn known(self) -> Known {
         let assignment = self.assignment;
-        let common = Common {
+        Known {
             bearer: self.state.bearer(),
             campaign: assignment.campaign,
             plans: assignment.plans,
@@ -253,8 +253,8 @@ impl Baking<'_> {
             units: units_name(&assignment.units),
             policy: assignment.policy,
             interval_ms: assignment.interval_ms,
-        };
-        Known::new(common, self.made)
+            modules: self.made,
+        }
     }
 }
 
@@ -324,7 +324,7 @@ mod tests {
     use tomo_protocol::{CampaignId, Policy};
 
     fn known_without_modules(state: &State) -> Known {
-        let common = Common {
+        Known {
             bearer: state.bearer(),
             campaign: CampaignId(Default::default()),
             plans: Name(1),
@@ -332,8 +332,8 @@ mod tests {
             units: units_name(&Units::default()),
             policy: Policy::default(),
             interval_ms: 1000,
-        };
-        Known::new(common, Vec::new())
+            modules: Vec::new(),
+        }
     }
 
     #[test]

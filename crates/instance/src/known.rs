@@ -73,17 +73,6 @@ pub(crate) struct KnownModule {
     pub(crate) late: bool,
 }
 
-/// What is not part of a module but of all of them.
-pub(crate) struct Common {
-    pub(crate) bearer: Name,
-    pub(crate) campaign: CampaignId,
-    pub(crate) plans: Name,
-    pub(crate) variant: u32,
-    pub(crate) units: Name,
-    pub(crate) policy: Policy,
-    pub(crate) interval_ms: u64,
-}
-
 /// What names these units.
 pub(crate) fn units_name(units: &Units) -> Name {
     let ends = units
@@ -95,28 +84,6 @@ pub(crate) fn units_name(units: &Units) -> Name {
 }
 
 impl Known {
-    pub(crate) fn new(common: Common, modules: Vec<KnownModule>) -> Self {
-        let Common {
-            bearer,
-            campaign,
-            plans,
-            variant,
-            units,
-            policy,
-            interval_ms,
-        } = common;
-        Self {
-            bearer,
-            campaign,
-            plans,
-            variant,
-            units,
-            policy,
-            interval_ms,
-            modules,
-        }
-    }
-
     /// What is known in this state for the token that is shown.
     pub(crate) fn read(state: &State) -> Option<Self> {
         let mut all = Self::all(state).into_iter();
