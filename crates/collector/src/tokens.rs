@@ -42,7 +42,8 @@ pub(crate) fn is_hash(text: &str) -> bool {
             .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// `bytes` in small letters.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -11,6 +11,7 @@
 
 use crate::Warning;
 use crate::dwarf::Sections;
+use crate::identity::hexadecimal;
 use object::LittleEndian;
 use object::elf::{FileHeader64, NT_GNU_BUILD_ID};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
@@ -144,8 +145,7 @@ fn by_build_id(build_id: &[u8], directories: &Directories) -> Vec<PathBuf> {
     if rest.is_empty() {
         return Vec::new();
     }
-    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let name = format!(".build-id/{first:02x}/{rest}.debug");
+    let name = format!(".build-id/{first:02x}/{}.debug", hexadecimal(rest));
     directories
         .0
         .iter()

@@ -10,6 +10,7 @@ use super::decide::best;
 use super::share::{Counted, Label, runs};
 use super::tally::{Carried, known};
 use crate::state::{Evidence, State};
+use crate::tokens::hexadecimal;
 
 /// Predictors that are told of.
 const MOST: usize = 50;
@@ -109,7 +110,7 @@ fn words(evidence: &Evidence, cause: u64, state: &State) -> Cause {
     let crash = instances.find_map(|(_, known)| known.evidence.crash(cause));
     if let Some((signal, frames)) = crash {
         let frame = |(id, address): &(Vec<u8>, u64)| CrashFrame {
-            build_id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            build_id: hexadecimal(id),
             address: *address,
         };
         return Cause::Crash {
