@@ -14,7 +14,7 @@ use std::path::Path;
 
 use tomo_profile::merge::Finding;
 
-use crate::{Branch, File, Line, Picture, Tally};
+use crate::{Branch, File, Line, Picture};
 
 /// Writes the tracefile.
 ///
@@ -25,7 +25,9 @@ pub fn write(out: &mut dyn Write, picture: &Picture) -> io::Result<()> {
         write_name(out, &file.place)?;
         write_functions(out, file)?;
         write_branches(out, file)?;
-        write_lines(out, &picture.lines_of(file))?;
+        let lines = picture.lines_of(file);
+        let ran = |line: &Line| Some((line.number, line.finding.ran()?.into()));
+        write_lines(out, lines.iter().filter_map(ran))?;
         writeln!(out, "end_of_record")?;
     }
     Ok(())
@@ -43,7 +45,7 @@ pub(crate) fn write_name(out: &mut dyn Write, file: &Path) -> io::Result<()> {
 }
 
 /// Names come from outside; a line break in one would be a record of its own.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], "?")
 }
 
@@ -68,14 +70,24 @@ fn write_functions(out: &mut dyn Write, file: &File) -> io::Result<()> {
         entry.0 = entry.0.min(function.line);
         entry.1 |= ran;
     }
-    for (name, (line, _)) in &functions {
+    let all = functions.iter();
+    let all = all.map(|(name, (line, ran))| (*line, name.as_str(), (*ran).into()));
+    write_entered(out, all)
+}
+
+/// `FN` and `FNDA` of functions: the line, the name, and how often each was entered.
+pub(crate) fn write_entered<'f>(
+    out: &mut dyn Write,
+    functions: impl Iterator<Item = (u32, &'f str, u64)> + Clone,
+) -> io::Result<()> {
+    for (line, name, _) in functions.clone() {
         writeln!(out, "FN:{line},{name}")?;
     }
-    for (name, (_, ran)) in &functions {
-        writeln!(out, "FNDA:{},{name}", u8::from(*ran))?;
+    for (_, name, times) in functions.clone() {
+        writeln!(out, "FNDA:{times},{name}")?;
     }
-    let ran = functions.values().filter(|(_, ran)| *ran).count();
-    writeln!(out, "FNF:{}\nFNH:{ran}", functions.len())
+    let hit = functions.clone().filter(|(_, _, times)| *times > 0).count();
+    writeln!(out, "FNF:{}\nFNH:{hit}", functions.count())
 }
 
 fn write_branches(out: &mut dyn Write, file: &File) -> io::Result<()> {
@@ -102,12 +114,14 @@ fn sign(branch: &Branch, side: Finding) -> &'static str {
     }
 }
 
-fn write_lines(out: &mut dyn Write, lines: &[Line]) -> io::Result<()> {
-    for line in lines {
-        if let Some(ran) = line.finding.ran() {
-            writeln!(out, "DA:{},{}", line.number, u8::from(ran))?;
-        }
+/// `DA` of lines, with how often each ran.
+pub(crate) fn write_lines(
+    out: &mut dyn Write,
+    lines: impl Iterator<Item = (u32, u64)> + Clone,
+) -> io::Result<()> {
+    for (line, times) in lines.clone() {
+        writeln!(out, "DA:{line},{times}")?;
     }
-    let lines: Tally = lines.iter().map(|line| line.finding).collect();
-    writeln!(out, "LF:{}\nLH:{}", lines.known(), lines.ran)
+    let hit = lines.clone().filter(|(_, times)| *times > 0).count();
+    writeln!(out, "LF:{}\nLH:{hit}", lines.count())
 }
