@@ -18,6 +18,7 @@ mod unknown;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use tomo_profile::merge::Finding;
 use tomo_program::{Address, FunctionId, Model};
@@ -47,6 +48,8 @@ pub struct Picture {
     pub records: usize,
     /// When the first of them was made, in nanoseconds since 1970.
     pub created: i64,
+    /// When the last of the modules was written that are there.
+    newest: Option<SystemTime>,
 }
 
 /// What is not shown since the source marks it ([`Paths::leaving_out_marked`](crate::Paths::leaving_out_marked)).
@@ -261,8 +264,7 @@ impl Picture {
 
     /// Whether a source file was written after all of the modules were that are there.
     pub(crate) fn is_newer(&self, place: &Path) -> bool {
-        let modules = self.modules.iter();
-        let newest = modules.filter_map(|it| source::written(it.path())).max();
+        let newest = self.newest;
         newest.is_some_and(|newest| source::written(place).is_some_and(|it| it > newest))
     }
 

@@ -131,6 +131,8 @@ impl<'a> Builder<'a> {
             self.take(&mut module, number, read);
         }
         module.totals.lines = lines.iter().map(|(_, finding)| *finding).collect();
+        let newest = &mut self.picture.newest;
+        *newest = source::written(module.path()).max(*newest);
         self.picture.modules.push(module);
         self.files.push(files);
         Ok(())
