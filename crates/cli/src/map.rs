@@ -9,7 +9,7 @@ mod numbers;
 mod summary;
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -18,6 +18,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use tomo_program::{Cache, FunctionView, Graphs, Loaded, Request, Search, load};
 
+use crate::saying;
 use crate::session::is_stdout;
 
 /// Show what a program consists of: functions, blocks, edges, sites.
@@ -226,13 +227,11 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Columns to fill: those of the terminal, within reason; 80 elsewhere.
+    /// Columns to fill: those of the standard output, or 80 of a file.
     fn width(&self) -> usize {
-        let terminal = self.arguments.output().is_none() && io::stdout().is_terminal();
-        if terminal {
-            usize::from(console::Term::stdout().size().1).clamp(60, 160)
-        } else {
-            80
+        match self.arguments.output() {
+            None => saying::columns(),
+            Some(_) => 80,
         }
     }
 }

@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use tomo_export::{Paths, Picture, Tally, cobertura, drcov, html, json, lcov};
 
 use crate::bar::Bar;
+use crate::saying;
 use crate::session::is_stdout;
 
 use gather::Gatherer;
@@ -485,15 +486,18 @@ impl Look {
         }
     }
 
-    /// Columns are those of the terminal, within reason; colours are for terminals whose user did
-    /// not say no (no-color.org).
+    /// Colours are for terminals whose user did not say no (no-color.org).
     fn of_stdout(terminal: bool) -> Self {
+        let width = saying::columns();
         if !terminal {
-            return Self::plain();
+            return Self {
+                width,
+                ..Self::plain()
+            };
         }
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
-            width: usize::from(console::Term::stdout().size().1).clamp(60, 160),
+            width,
             colours: !refused && console::colors_enabled(),
             cuts: true,
         }

@@ -15,6 +15,16 @@ pub(crate) fn line(line: Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// Columns of the standard output that are filled, within reason: those that `COLUMNS` names, as for git and man, or those of the
+/// terminal; 80 where there is none.
+pub(crate) fn columns() -> usize {
+    let named = std::env::var("COLUMNS").ok();
+    let named = named.and_then(|columns| columns.parse::<usize>().ok());
+    let of_terminal = || console::Term::stdout().size().1.into();
+    let columns = named.filter(|columns| *columns > 0);
+    columns.unwrap_or_else(of_terminal).clamp(60, 160)
+}
+
 /// A text that does nothing to a terminal but begin lines.
 pub(crate) fn legible(text: &str) -> String {
     let letters = text.chars().map(|letter| match letter {

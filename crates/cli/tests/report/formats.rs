@@ -15,6 +15,13 @@ fn the_table() {
     let shown = bench.tomo(&["report", "--functions"]).well();
     insta::assert_snapshot!("table_with_functions", bench.table(&shown));
     assert!(shown.lines().all(|line| line.chars().count() <= 80));
+    let narrow = ("COLUMNS", "60");
+    let shown = bench.tomo_with(narrow, &["report", "--functions"]).well();
+    let (table, _) = shown.split_once("\nall ").expect("a last row");
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 60),
+        "{table}"
+    );
     let missing = bench.tomo(&["report", "--show-missing-lines"]).well();
     insta::assert_snapshot!("table_with_missing_lines", bench.table(&missing));
     assert!(
