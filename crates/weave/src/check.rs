@@ -21,6 +21,7 @@
 
 mod apart;
 mod branched;
+mod bytes;
 mod chained;
 mod class;
 mod counted;

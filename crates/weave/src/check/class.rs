@@ -1,5 +1,7 @@
 //! Recognises in machine code what tells a result by its sign, and what sets a mark, whole.
 
+use super::bytes::Bytes;
+
 /// Where one of the three ways records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sink {
@@ -22,113 +24,98 @@ pub(super) struct Class {
     pub(super) length: usize,
 }
 
-/// Code that is read piece by piece; it starts `from` bytes behind the first mark.
+/// Code that starts `from` bytes behind the first mark.
 struct Reading<'c> {
-    code: &'c [u8],
+    code: Bytes<'c>,
     from: i64,
-    at: usize,
 }
 
-impl Reading<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let bytes = self.code.get(self.at..)?.first_chunk()?;
-        self.at += N;
-        Some(*bytes)
-    }
-
-    fn expect<const N: usize>(&mut self, wanted: [u8; N]) -> Option<()> {
-        (self.take()? == wanted).then_some(())
-    }
-
-    /// Whether these bytes come next, which are passed then.
-    fn skips<const N: usize>(&mut self, wanted: [u8; N]) -> bool {
-        let at = self.at;
-        let found = self.expect(wanted).is_some();
-        if !found {
-            self.at = at;
-        }
-        found
+impl<'c> Reading<'c> {
+    fn of(code: &'c [u8], from: i64) -> Self {
+        let code = Bytes::of(code);
+        Self { code, from }
     }
 
     /// `mov byte ptr [rip + …], 1`.
     fn mark(&mut self) -> Option<Sink> {
-        self.expect([0xc6, 0x05])?;
-        let displacement = i32::from_le_bytes(self.take()?);
-        self.expect([1])?;
+        self.code.expect([0xc6, 0x05])?;
+        let displacement = i32::from_le_bytes(self.code.take()?);
+        self.code.expect([1])?;
         Some(Sink::Mark(
-            self.from + self.at as i64 + i64::from(displacement),
+            self.from + self.code.at as i64 + i64::from(displacement),
         ))
     }
 
     /// `mov [rip + …], …` of this opcode: where, and what.
     fn store<const N: usize>(&mut self, opcode: [u8; 2]) -> Option<(i64, [u8; N])> {
-        self.expect(opcode)?;
-        let displacement = i32::from_le_bytes(self.take()?);
-        let value = self.take()?;
-        let to = self.from + self.at as i64 + i64::from(displacement);
+        self.code.expect(opcode)?;
+        let displacement = i32::from_le_bytes(self.code.take()?);
+        let value = self.code.take()?;
+        let to = self.from + self.code.at as i64 + i64::from(displacement);
         Some((to, value))
     }
 
     /// That, or `inc qword ptr gs:[…]`.
     fn sink(&mut self) -> Option<Sink> {
-        if self.skips([0x65, 0x48, 0xff, 0x04, 0x25]) {
-            return self.take().map(u32::from_le_bytes).map(Sink::Counter);
+        if self.code.skips([0x65, 0x48, 0xff, 0x04, 0x25]) {
+            return self.code.take().map(u32::from_le_bytes).map(Sink::Counter);
         }
         self.mark()
     }
 
     /// A branch of this opcode; where it leads.
     fn branch(&mut self, opcode: u8) -> Option<usize> {
-        self.expect([opcode])?;
-        let [way] = self.take()?;
+        self.code.expect([opcode])?;
+        let [way] = self.code.take()?;
         let way = usize::try_from(way.cast_signed()).ok()?;
-        Some(self.at + way)
+        Some(self.code.at + way)
     }
 
     fn comparison(&mut self) -> Option<u8> {
-        if self.skips([0x84, 0xc0]) {
+        if self.code.skips([0x84, 0xc0]) {
             Some(8)
-        } else if self.skips([0x66, 0x85, 0xc0]) {
+        } else if self.code.skips([0x66, 0x85, 0xc0]) {
             Some(16)
-        } else if self.skips([0x85, 0xc0]) {
+        } else if self.code.skips([0x85, 0xc0]) {
             Some(32)
         } else {
-            self.expect([0x48, 0x85, 0xc0]).map(|()| 64)
+            self.code.expect([0x48, 0x85, 0xc0]).map(|()| 64)
         }
     }
 
     /// Sign first, then zero, then what is neither.
     fn class(&mut self) -> Option<Class> {
-        let keeps = self.skips([0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c]);
+        let keeps = self.code.skips([0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c]);
         let bits = self.comparison()?;
         let negative = self.branch(0x78)?;
         let zero = self.branch(0x74)?;
         let for_positive = self.sink()?;
         let end = self.branch(0xeb)?;
-        if self.at != zero {
+        if self.code.at != zero {
             return None;
         }
         let for_zero = self.sink()?;
-        let same = self.branch(0xeb)? == end && self.at == negative;
+        let same = self.branch(0xeb)? == end && self.code.at == negative;
         let for_negative = self.sink()?;
-        if !same || self.at != end {
+        if !same || self.code.at != end {
             return None;
         }
         if keeps {
-            self.expect([0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0])?;
+            self.code
+                .expect([0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0])?;
         }
         Some(Class {
             bits,
             sinks: [for_negative, for_zero, for_positive],
             keeps,
-            length: self.at,
+            length: self.code.at,
         })
     }
 }
 
 /// What `code` begins with, if it tells a result. It starts `from` bytes behind the first mark.
 pub(super) fn read(code: &[u8], from: i64) -> Option<Class> {
-    Reading { code, from, at: 0 }.class()
+    Reading::of(code, from).class()
 }
 
 /// Two marks of which the flags say which is set, the second by a branch.
@@ -144,20 +131,20 @@ pub(super) struct Split {
 
 /// What `code` begins with, if it sets one of two marks.
 pub(super) fn read_split(code: &[u8], from: i64) -> Option<Split> {
-    let mut reading = Reading { code, from, at: 0 };
+    let mut reading = Reading::of(code, from);
     let by_sign = code.first() == Some(&0x78);
     let branched = reading.branch(if by_sign { 0x78 } else { 0x74 })?;
     let Sink::Mark(other) = reading.mark()? else {
         return None;
     };
     let end = reading.branch(0xeb)?;
-    if reading.at != branched {
+    if reading.code.at != branched {
         return None;
     }
     let Sink::Mark(one) = reading.mark()? else {
         return None;
     };
-    (reading.at == end).then_some(Split {
+    (reading.code.at == end).then_some(Split {
         by_sign,
         marks: [one, other],
         length: end,
@@ -166,9 +153,9 @@ pub(super) fn read_split(code: &[u8], from: i64) -> Option<Split> {
 
 /// Which byte behind the first mark `code` begins by setting, if it does, in how many bytes.
 pub(super) fn read_mark(code: &[u8], from: i64) -> Option<(i64, usize)> {
-    let mut reading = Reading { code, from, at: 0 };
+    let mut reading = Reading::of(code, from);
     match reading.mark()? {
-        Sink::Mark(mark) => Some((mark, reading.at)),
+        Sink::Mark(mark) => Some((mark, reading.code.at)),
         Sink::Counter(_) => None,
     }
 }
@@ -187,11 +174,11 @@ pub(super) struct Once {
 
 /// What `code` begins with, if it sets a mark once.
 pub(super) fn read_once(code: &[u8], from: i64) -> Option<Once> {
-    let mut reading = Reading { code, from, at: 0 };
+    let mut reading = Reading::of(code, from);
     let Sink::Mark(mark) = reading.mark()? else {
         return None;
     };
-    let compares = code.get(reading.at..)?.starts_with(&[0x80, 0x3d]);
+    let compares = code.get(reading.code.at..)?.starts_with(&[0x80, 0x3d]);
     let (other, open) = match compares {
         true => {
             let (other, [0]) = reading.store([0x80, 0x3d])? else {
@@ -206,13 +193,13 @@ pub(super) fn read_once(code: &[u8], from: i64) -> Option<Once> {
     };
     let (tail, [b, c, d, e]) = reading.store([0xc7, 0x05])?;
     let (first, [a]) = reading.store([0xc6, 0x05])?;
-    let ends = open.is_none_or(|open| open == reading.at);
+    let ends = open.is_none_or(|open| open == reading.code.at);
     (first == hold && tail == hold + 1 && ends).then_some(Once {
         mark,
         other,
         window: hold,
         bytes: [a, b, c, d, e],
-        length: reading.at,
+        length: reading.code.at,
     })
 }
 

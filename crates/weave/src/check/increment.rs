@@ -1,5 +1,7 @@
 //! Recognises the increment of a counter in machine code, whole, with what saves and restores what it changes.
 
+use super::bytes::Bytes;
+
 /// An increment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
@@ -23,23 +25,7 @@ pub(super) enum Keep {
     Stack,
 }
 
-/// Code that is read piece by piece.
-struct Reading<'c> {
-    code: &'c [u8],
-    at: usize,
-}
-
-impl Reading<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let bytes = self.code.get(self.at..)?.first_chunk()?;
-        self.at += N;
-        Some(*bytes)
-    }
-
-    fn expect<const N: usize>(&mut self, wanted: [u8; N]) -> Option<()> {
-        (self.take()? == wanted).then_some(())
-    }
-
+impl Bytes<'_> {
     /// `inc qword ptr gs:[offset]`.
     fn increment(&mut self) -> Option<u32> {
         self.expect([0x65, 0x48, 0xff, 0x04, 0x25])?;
@@ -77,8 +63,8 @@ impl Reading<'_> {
 
 /// The increment that `code` begins with, if it does.
 pub(super) fn read(code: &[u8]) -> Option<Found> {
-    let whole = |what: &dyn Fn(&mut Reading<'_>) -> Option<(u32, Keep)>| {
-        let mut reading = Reading { code, at: 0 };
+    let whole = |what: &dyn Fn(&mut Bytes<'_>) -> Option<(u32, Keep)>| {
+        let mut reading = Bytes::of(code);
         let (offset, keep) = what(&mut reading)?;
         Some(Found {
             offset,

@@ -1,5 +1,6 @@
 //! Recognises what appends a word to the track of a thread, whole, with what saves and restores what it changes.
 
+use super::bytes::Bytes;
 use crate::staying::live::Set;
 
 /// What appends a word.
@@ -35,34 +36,6 @@ const HAND_OVER: [u8; 21] = [
     0, 0, 0,
 ];
 
-/// Code that is read piece by piece.
-struct Reading<'c> {
-    code: &'c [u8],
-    at: usize,
-}
-
-impl Reading<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let bytes = self.code.get(self.at..)?.first_chunk()?;
-        self.at += N;
-        Some(*bytes)
-    }
-
-    fn expect<const N: usize>(&mut self, wanted: [u8; N]) -> Option<()> {
-        (self.take()? == wanted).then_some(())
-    }
-
-    /// Whether these bytes come next; then they are passed.
-    fn has<const N: usize>(&mut self, wanted: [u8; N]) -> bool {
-        let rest = self.code.get(self.at..).unwrap_or_default();
-        let has = rest.starts_with(&wanted);
-        if has {
-            self.at += N;
-        }
-        has
-    }
-}
-
 /// What is saved before, and where the place is.
 #[derive(Clone, Copy)]
 struct Saved {
@@ -73,18 +46,18 @@ struct Saved {
     flags: bool,
 }
 
-impl Reading<'_> {
+impl Bytes<'_> {
     fn saved(&mut self) -> Saved {
-        let stack = self.has(BELOW_RED_ZONE);
-        let rax = stack && self.has([0x50]);
+        let stack = self.skips(BELOW_RED_ZONE);
+        let rax = stack && self.skips([0x50]);
         let place = [1, 2]
             .into_iter()
-            .find(|place| stack && self.has([0x50 | place]));
+            .find(|place| stack && self.skips([0x50 | place]));
         Saved {
             stack,
             rax,
             place,
-            flags: self.has([0x9f, 0x0f, 0x90, 0xc0]),
+            flags: self.skips([0x9f, 0x0f, 0x90, 0xc0]),
         }
     }
 
@@ -145,12 +118,12 @@ impl Saved {
 
 /// The appending that `code` begins with, if it does.
 pub(super) fn read(code: &[u8]) -> Option<Found> {
-    let reading = &mut Reading { code, at: 0 };
+    let reading = &mut Bytes::of(code);
     let saved = reading.saved();
     let (place, bytes) = reading.taken()?;
     let (high, low) = (place >> 3, place & 7);
     let mut seldom = None;
-    let mut handed_over = |reading: &mut Reading<'_>| {
+    let mut handed_over = |reading: &mut Bytes<'_>| {
         let way = i32::from_le_bytes(reading.take()?);
         let behind = reading.at as i64;
         seldom = Some((behind + i64::from(way), behind));
@@ -204,7 +177,7 @@ pub(super) fn read(code: &[u8]) -> Option<Found> {
 
 /// Whether `code` calls the agent and then jumps; how far from its start to there.
 pub(super) fn hands_over(code: &[u8]) -> Option<i64> {
-    let reading = &mut Reading { code, at: 0 };
+    let reading = &mut Bytes::of(code);
     reading.expect(HAND_OVER)?;
     reading.expect([0xe9])?;
     let way = i32::from_le_bytes(reading.take()?);
