@@ -6,6 +6,7 @@ use std::io::{Write as _, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use tomo_export::words::counted;
 use tomo_protocol::{
@@ -103,8 +104,8 @@ struct New {
     /// How they are shared out; by default by `balanced-clusters` where paths or chains are observed, else by
     /// `balanced-probes`. Clusters are functions; of paths each counts as a probe. Of chains each function does, and clusters
     /// are what one function reaches that no other calls.
-    #[arg(long, value_enum)]
-    strategy: Option<StrategyName>,
+    #[arg(long, value_parser = strategies())]
+    strategy: Option<Strategy>,
 
     /// Where the drawing of random numbers starts; the same gives the same variants.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -270,24 +271,13 @@ enum RoleName {
     Reader,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum StrategyName {
-    RandomProbes,
-    BalancedProbes,
-    RandomEvents,
-    BalancedEvents,
-    PackedEvents,
-    BalancedPackedEvents,
-    RandomClusters,
-    BalancedClusters,
-    PackedClusters,
-    BalancedPackedClusters,
-}
-
-impl StrategyName {
-    fn strategy(self) -> Strategy {
-        Strategy::ALL[self as usize]
-    }
+/// Strategies by their names.
+fn strategies() -> impl TypedValueParser<Value = Strategy> {
+    let names = PossibleValuesParser::new(Strategy::ALL.map(Strategy::name));
+    names.try_map(|name| {
+        let mut all = Strategy::ALL.into_iter();
+        all.find(|one| one.name() == name).ok_or("no strategy")
+    })
 }
 
 /// Does what the arguments ask for.
@@ -334,10 +324,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 fn begin(client: &Client, new: &New) -> Result<()> {
     let usual = match new.observe {
-        Some(Observe::Paths | Observe::Chains) => StrategyName::BalancedClusters,
-        Some(Observe::Predicates) | None => StrategyName::BalancedProbes,
+        Some(Observe::Paths | Observe::Chains) => Strategy::BalancedClusters,
+        Some(Observe::Predicates) | None => Strategy::BalancedProbes,
     };
-    let strategy = new.strategy.unwrap_or(usual).strategy();
+    let strategy = new.strategy.unwrap_or(usual);
     let clusters = strategy.is_for_clusters();
     if new.select.is_some() && new.observe != Some(Observe::Paths) {
         bail!("--select selects paths; say --observe paths");
@@ -651,20 +641,4 @@ fn described(campaign: &Campaign) -> String {
         campaign.strategy.name()
     );
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::StrategyName;
-    use clap::ValueEnum as _;
-
-    #[test]
-    fn strategies_are_called_as_the_protocol_calls_them() {
-        for name in StrategyName::value_variants() {
-            let shown = name
-                .to_possible_value()
-                .map(|value| value.get_name().to_owned());
-            assert_eq!(shown.as_deref(), Some(name.strategy().name()));
-        }
-    }
 }
