@@ -96,16 +96,9 @@ impl<'s, 'a> Builder<'s, 'a> {
         let mut fragments: Vec<u32> = self.state.fragments_of(self.owner).collect();
         fragments.sort_unstable();
         for fragment in fragments {
-            let blocks = &self.state.fragments[fragment as usize].blocks;
-            for (index, &block) in blocks.iter().enumerate() {
-                let at = BlockRef {
-                    fragment,
-                    block: u32::try_from(index).unwrap_or(u32::MAX),
-                };
-                if self.state.reach.reaches(at) {
-                    self.reached.push((at, block));
-                    self.function.blocks.extend(self.block(block));
-                }
+            for (at, block) in self.state.reached_in(fragment) {
+                self.reached.push((at, block));
+                self.function.blocks.extend(self.block(block));
             }
         }
     }

@@ -7,9 +7,9 @@
 
 use rustc_hash::FxHashSet;
 
-use super::explore::Exit;
+use super::explore::{Exit, RawBlock};
 use super::parts::crossings;
-use super::state::{BlockRef, State};
+use super::state::State;
 use crate::Resolution;
 
 /// The functions, by their owners, that may be entered anywhere since an orphan is theirs or they are one.
@@ -61,18 +61,15 @@ fn leads_who_knows_where(state: &State<'_>, owner: u32) -> bool {
     let mut parts = state.fragments_of(owner);
     parts.any(|part| {
         let fragment = &state.fragments[part as usize];
-        let blocks = (0..).zip(&fragment.blocks);
-        let mut jumps = blocks.filter(|(_, block)| block.exit == Exit::JumpIndirect);
-        let is_unresolved = |block: u32| {
-            let at = BlockRef {
-                fragment: part,
-                block,
-            };
-            let found = state.jumps.get(&state.block(at).end);
-            let is_not = found.is_none_or(|found| found.resolution == Resolution::Unresolved);
-            is_not && state.reach.reaches(at)
+        let is_unresolved = |block: RawBlock| {
+            let found = state.jumps.get(&block.end);
+            block.exit == Exit::JumpIndirect
+                && found.is_none_or(|found| found.resolution == Resolution::Unresolved)
         };
         let is_flawed = fragment.fault.is_some() || fragment.has_broken_exceptions;
-        is_flawed || jumps.any(|(block, _)| is_unresolved(block))
+        is_flawed
+            || state
+                .reached_in(part)
+                .any(|(_, block)| is_unresolved(block))
     })
 }

@@ -141,6 +141,13 @@ impl<'a> State<'a> {
         self.fragments[at.fragment as usize].blocks[at.block as usize]
     }
 
+    /// The blocks of a fragment that control reaches.
+    pub(crate) fn reached_in(&self, fragment: u32) -> impl Iterator<Item = (BlockRef, RawBlock)> {
+        let blocks = (0..).zip(&self.fragments[fragment as usize].blocks);
+        let blocks = blocks.map(move |(block, raw)| (BlockRef { fragment, block }, *raw));
+        blocks.filter(|(at, _)| self.reach.reaches(*at))
+    }
+
     /// The function, by its owner, that holds a fragment.
     pub(crate) fn owner_of(&self, fragment: u32) -> u32 {
         self.owner[fragment as usize]

@@ -231,23 +231,10 @@ impl Reader<'_, '_> {
     }
 
     fn jumps(&self) -> Vec<BlockRef> {
-        let mut jumps = Vec::new();
-        for fragment in self.state.fragments_of(self.owner) {
-            for (block, raw) in self.state.fragments[fragment as usize]
-                .blocks
-                .iter()
-                .enumerate()
-            {
-                let at = BlockRef {
-                    fragment,
-                    block: u32::try_from(block).unwrap_or(u32::MAX),
-                };
-                if raw.exit == Exit::JumpIndirect && self.state.reach.reaches(at) {
-                    jumps.push(at);
-                }
-            }
-        }
-        jumps
+        let fragments = self.state.fragments_of(self.owner);
+        let blocks = fragments.flat_map(|fragment| self.state.reached_in(fragment));
+        let jumps = blocks.filter(|(_, block)| block.exit == Exit::JumpIndirect);
+        jumps.map(|(at, _)| at).collect()
     }
 
     /// The targets of a jump through a table, if it is one.

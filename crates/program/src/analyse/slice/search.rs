@@ -152,11 +152,7 @@ impl<'s, 'a> Slicer<'s, 'a> {
         let entries = entries.into_iter().chain(code.jumped_into.iter().copied());
         self.entered
             .extend(entries.filter_map(|entry| state.block_at(entry, fragment)));
-        for block in 0..u32::try_from(code.blocks.len()).unwrap_or(0) {
-            let from = BlockRef { fragment, block };
-            if !state.reach.reaches(from) {
-                continue;
-            }
+        for (from, _) in state.reached_in(fragment) {
             let falls = crate::analyse::returns::call_falls_through(state, from);
             state.ways_out(from, |target, kind| {
                 if kind == EdgeKind::CallFallthrough && !falls {

@@ -7,7 +7,7 @@ use super::{MOST_BIAS, Reader};
 use crate::analyse::code::Pos;
 use crate::analyse::constants::{Constant, constants_of, gives_away};
 use crate::analyse::slice::value::sign_extend;
-use crate::analyse::state::{BlockRef, Resolved};
+use crate::analyse::state::Resolved;
 use crate::{Address, Resolution};
 
 impl Reader<'_, '_> {
@@ -101,17 +101,7 @@ impl Reader<'_, '_> {
         let mut constants = Vec::new();
         let mut instruction = Instruction::default();
         for fragment in self.state.fragments_of(self.owner) {
-            for (block, raw) in self.state.fragments[fragment as usize]
-                .blocks
-                .iter()
-                .enumerate()
-            {
-                if !self.state.reach.reaches(BlockRef {
-                    fragment,
-                    block: u32::try_from(block).unwrap_or(0),
-                }) {
-                    continue;
-                }
+            for (_, raw) in self.state.reached_in(fragment) {
                 let bytes = code.bytes(raw.start, raw.end);
                 let mut decoder =
                     Decoder::with_ip(64, bytes, code.address(raw.start).0, DecoderOptions::NONE);
