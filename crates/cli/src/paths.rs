@@ -263,23 +263,14 @@ fn counted(run: &Path, stem: &str, graphs: &Graphs<'_>, extent: Extent) -> Resul
     let paths = bytes(&run.join(format!("{stem}.paths")))?;
     let slabs = bytes(&run.join("slabs"))?;
     let (header, rows) = Paths::read(&paths).context("the paths")?;
-    let mut values = vec![0u64; header.counters.get() as usize];
-    let mut overflows = false;
-    let add = |counter: usize, value: u64| {
-        if let Some(sum) = values.get_mut(counter) {
-            let (next, over) = sum.overflowing_add(value);
-            *sum = next;
-            overflows |= over;
-        }
-    };
-    let counters = header.counters.get() as usize;
-    let lost = sums(&slabs, header.at.get(), add, counters).context("the slabs")?;
-    if overflows {
+    let mut values = vec![0; header.counters.get() as usize];
+    let summed = sums(&slabs, header.at.get(), &mut values).context("the slabs")?;
+    if summed.overflows {
         bail!("counters add up to more than 64 bits hold");
     }
     Ok(Counted {
         counts: path_counts(graphs, &rows, &values, extent),
-        lost,
+        lost: summed.lost,
         forks: forks(&slabs).context("the slabs")?,
     })
 }

@@ -193,13 +193,8 @@ impl Seen {
             }
             Recorded::Counts => {
                 let slabs = bytes(&session.folder().join("slabs"))?;
-                let number = counts.len();
-                let add = |counter: usize, value: u64| {
-                    if let Some(sum) = counts.get_mut(counter) {
-                        *sum = sum.wrapping_add(value);
-                    }
-                };
-                lost = sums(&slabs, sites.header.at.get(), add, number).context("the slabs")?;
+                let at = sites.header.at.get();
+                lost = sums(&slabs, at, &mut counts).context("the slabs")?.lost;
             }
         }
         let values = sites.values(|probe| counts.get(probe as usize).copied().unwrap_or(0));

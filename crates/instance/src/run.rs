@@ -211,20 +211,15 @@ impl RunFolder {
                 lost
             }
             false => {
-                let mut counted = vec![0u64; units.len()];
-                let count = |counter: usize, value: u64| {
-                    if let Some(sum) = counted.get_mut(counter) {
-                        *sum = sum.saturating_add(value);
-                    }
-                };
+                let mut counted = vec![0; units.len()];
                 let bytes = fs::read(slabs).ok()?;
-                let lost = sums(&bytes, header.at.get(), count, units.len()).ok()?;
+                let summed = sums(&bytes, header.at.get(), &mut counted).ok()?;
                 let told = units
                     .iter()
                     .zip(counted)
                     .filter(|(unit, _)| unit.get() != NONE);
                 told.for_each(|(unit, count)| add(part.first + unit.get(), count));
-                lost
+                summed.lost
             }
         };
         all.retain(|_, count| *count > 0);

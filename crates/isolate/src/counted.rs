@@ -68,14 +68,8 @@ impl Session {
             IsolateError::Predicates(tomo_export::predicates::PredicateError::Refused(refusal))
         };
         let (header, rows) = Predicates::read(&counted.file).map_err(refused)?;
-        let mut values = vec![0u64; header.probes.get() as usize];
-        let number = values.len();
-        let add = |counter: usize, value: u64| {
-            if let Some(sum) = values.get_mut(counter) {
-                *sum = sum.wrapping_add(value);
-            }
-        };
-        sums(&counted.slabs, header.at.get(), add, number).map_err(refused)?;
+        let mut values = vec![0; header.probes.get() as usize];
+        sums(&counted.slabs, header.at.get(), &mut values).map_err(refused)?;
         let mut told = vec![None; rows.len()];
         let probe = |probe: u32| values.get(probe as usize).copied().unwrap_or(0);
         tomo_wire::predicates::values(rows, Recorded::Counts, probe, &mut told);

@@ -195,14 +195,8 @@ fn function(graphs: &Graphs<'_>, entry: u64) -> String {
 fn ran(graphs: &Graphs<'_>, counted: &Counted) -> Result<Ran, IsolateError> {
     let refused = |refusal| IsolateError::Predicates(PredicateError::Refused(refusal));
     let (header, rows) = Paths::read(&counted.file).map_err(refused)?;
-    let mut values = vec![0u64; header.counters.get() as usize];
-    let number = values.len();
-    let add = |counter: usize, value: u64| {
-        if let Some(sum) = values.get_mut(counter) {
-            *sum = sum.saturating_add(value);
-        }
-    };
-    sums(&counted.slabs, header.at.get(), add, number).map_err(refused)?;
+    let mut values = vec![0; header.counters.get() as usize];
+    sums(&counted.slabs, header.at.get(), &mut values).map_err(refused)?;
     let start = |block: BlockId| graphs.block(block).map_or(0, |block| block.address().0);
     let mut ran = Ran::default();
     for one in path_counts(graphs, &rows, &values, Extent::All).functions {

@@ -237,17 +237,20 @@ impl Slabs {
     }
 }
 
-/// The sum of each counter over all slabs in `file`, `counters` of them from the byte `at` of each; and how many
-/// threads are not in it. Sums wrap, as counters do.
+/// What is to be known of sums beside themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summed {
+    /// How many threads are not in them.
+    pub lost: u64,
+    /// Whether one would be more than 64 bits hold; it is the most that they do.
+    pub overflows: bool,
+}
+
+/// Adds each counter of all slabs in `file` to its sum; they start at the byte `at` of each slab.
 ///
 /// # Errors
 /// As for [`Slabs::read`].
-pub fn sums(
-    file: &[u8],
-    at: u32,
-    mut add: impl FnMut(usize, u64),
-    counters: usize,
-) -> Result<u64, Refusal> {
+pub fn sums(file: &[u8], at: u32, sums: &mut [u64]) -> Result<Summed, Refusal> {
     let header = Slabs::read(file, file.len() as u64)?;
     let number = |offset: u64| -> Result<u64, Refusal> {
         let bytes = part(file, offset, 8)?;
@@ -258,18 +261,21 @@ pub fn sums(
         return Err(Refusal::Inconsistent);
     };
     let used = number(USED)?.min(MOST_SLABS.into()) as u32;
+    let mut overflows = false;
     for slab in 0..used {
         let start = header.start(slab) + u64::from(at);
         // A slab that was promised and never had room in the file counted nothing.
-        let Ok(bytes) = part(file, start, counters as u64 * 8) else {
+        let Ok(bytes) = part(file, start, sums.len() as u64 * 8) else {
             continue;
         };
-        for (counter, value) in bytes.chunks_exact(8).enumerate() {
+        for (sum, value) in sums.iter_mut().zip(bytes.chunks_exact(8)) {
             let value = U64::read_from_bytes(value).map_or(0, U64::get);
-            add(counter, value);
+            overflows |= sum.checked_add(value).is_none();
+            *sum = sum.saturating_add(value);
         }
     }
-    number(LOST)
+    let lost = number(LOST)?;
+    Ok(Summed { lost, overflows })
 }
 
 /// How many forked processes went on along paths of their parents, by a file of slabs.

@@ -11,7 +11,7 @@ mod reported;
 mod samples;
 
 use proptest::prelude::*;
-use tomo_wire::counting::{Contents, Counters, LOST, Row, Slabs, USED, sums};
+use tomo_wire::counting::{Contents, Counters, LOST, Row, Slabs, Summed, USED, sums};
 use tomo_wire::cuts::{CUTS, Cut, MOST, cuts};
 use tomo_wire::disposal::{Disposal, Disposals, DisposalsView, Manner};
 use tomo_wire::image::Image;
@@ -665,10 +665,15 @@ fn slabs_are_summed_and_those_without_room_pass_over() {
     put(header.start(0) + 16, 5);
     put(header.start(1) + 16, 7);
     put(header.start(1) + 24, u64::MAX);
-    let mut values = [0u64; 2];
-    let add = |counter: usize, value| values[counter] = values[counter].wrapping_add(value);
-    assert_eq!(sums(&file, 16, add, 2), Ok(1));
+    let (mut values, lost) = ([0; 2], 1);
+    let overflows = false;
+    let summed = Summed { lost, overflows };
+    assert_eq!(sums(&file, 16, &mut values), Ok(summed));
     assert_eq!(values, [12, u64::MAX]);
+    let overflows = true;
+    let summed = Summed { lost, overflows };
+    assert_eq!(sums(&file, 16, &mut values), Ok(summed));
+    assert_eq!(values, [24, u64::MAX]);
     assert!(
         Slabs::of(u64::MAX, Contents::Counters).is_none()
             && Slabs::of(1 << 40, Contents::Chains).is_none()

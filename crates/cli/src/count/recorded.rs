@@ -32,17 +32,12 @@ impl Recorded {
         let file = bytes(&folder.join(format!("{stem}.counters")))?;
         let slabs = bytes(&folder.join("slabs"))?;
         let (header, rows) = Counters::read(&file).context("the counters")?;
-        let mut values = vec![0u64; rows.len()];
-        let mut overflows = false;
-        let add = |counter: usize, value: u64| {
-            if let Some(sum) = values.get_mut(counter) {
-                let (next, over) = sum.overflowing_add(value);
-                *sum = next;
-                overflows |= over;
-            }
-        };
-        let lost = sums(&slabs, header.at.get(), add, rows.len()).context("the slabs")?;
-        ensure!(!overflows, "counters add up to more than 64 bits hold");
+        let mut values = vec![0; rows.len()];
+        let summed = sums(&slabs, header.at.get(), &mut values).context("the slabs")?;
+        ensure!(
+            !summed.overflows,
+            "counters add up to more than 64 bits hold"
+        );
         let record = bytes(&folder.join(format!("{stem}.record")))?;
         let (all, cuts_lost) = cuts::cuts(&record).context("the record")?;
         let mut cuts: BTreeMap<u64, i64> = BTreeMap::new();
@@ -55,7 +50,7 @@ impl Recorded {
             values,
             cuts,
             cuts_lost,
-            lost,
+            lost: summed.lost,
         })
     }
 

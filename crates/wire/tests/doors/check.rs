@@ -197,10 +197,8 @@ fn counting(data: &[u8]) {
     if let Some((header, rows)) = told(Counters::read(data)) {
         assert_eq!(rows.len(), header.count.get() as usize);
     }
-    let mut seen = 0;
-    let add = |counter: usize, _| seen = seen.max(counter + 1);
-    if told(sums(data, 8, add, 3)).is_some() {
-        assert!(seen <= 3 && data.len() as u64 >= Slabs::head());
+    if told(sums(data, 8, &mut [0; 3])).is_some() {
+        assert!(data.len() as u64 >= Slabs::head());
     }
 }
 
