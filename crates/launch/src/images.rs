@@ -246,17 +246,11 @@ impl Images {
         {
             return Ok(baked(header));
         }
-        let (bytes, loaded) = self.load(module, progress)?;
-        let path = &module.path;
-        let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
-        let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
-        let woven = weave(&binary, &bytes, &loaded.model);
-        let woven = woven.map_err(|error| ImageError::Weave(path.clone(), error))?;
+        let (image_bytes, observed, header) = self.woven(module, progress, weave)?;
         let io = |path: &Path| {
             let path = path.to_path_buf();
             move |error| ImageError::Io(path, error)
         };
-        let (image_bytes, observed, header) = woven;
         private::install(&observes, &[&observed]).map_err(io(&observes))?;
         private::install(&image, &[&image_bytes]).map_err(io(&image))?;
         Ok(baked(header))
@@ -301,26 +295,31 @@ impl Images {
         distance: Option<i64>,
         progress: &dyn Progress,
     ) -> Result<tomo_weave::Woven, ImageError> {
-        let path = &module.path;
+        self.woven(module, progress, |binary, bytes, model| {
+            let options = Options {
+                level: how.level,
+                placement: how.placement,
+                distance,
+                traps: !module.bears_no_traps(bytes),
+                stays: how.stays,
+            };
+            weave(binary, bytes, model, module.id, module.stamp, &options)
+        })
+    }
+
+    /// What `weave` makes of a module, of which it gets the binary, the file and the model.
+    pub(crate) fn woven<T>(
+        &self,
+        module: &Observed,
+        progress: &dyn Progress,
+        weave: impl FnOnce(&Binary<'_>, &[u8], &Model) -> Result<T, WeaveError>,
+    ) -> Result<T, ImageError> {
         let (bytes, loaded) = self.load(module, progress)?;
+        let path = &module.path;
         let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
         let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
-        let options = Options {
-            level: how.level,
-            placement: how.placement,
-            distance,
-            traps: !module.bears_no_traps(&bytes),
-            stays: how.stays,
-        };
-        weave(
-            &binary,
-            &bytes,
-            &loaded.model,
-            module.id,
-            module.stamp,
-            &options,
-        )
-        .map_err(|error| ImageError::Weave(path.clone(), error))
+        let woven = weave(&binary, &bytes, &loaded.model);
+        woven.map_err(|error| ImageError::Weave(path.clone(), error))
     }
 }
 

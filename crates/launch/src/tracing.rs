@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use tomo_program::{AnalyseError, Binary, Progress};
+use tomo_program::Progress;
 use tomo_weave::{
     Breakpoints, Collect, Kind, Strategy, Tracing, WEAVE_VERSION, breakpoints, weave_traces,
 };
@@ -97,14 +97,11 @@ impl Images {
         if let Some(baked) = known(module, &chart, image) {
             return Ok(TraceImages { baked });
         }
-        let (bytes, loaded) = self.load(module, progress)?;
-        let path = &module.path;
-        let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
-        let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
         let tracing = how.tracing(Collect::Detour);
         let (id, stamp) = (module.id, module.stamp);
-        let woven = weave_traces(&binary, &bytes, &loaded.model, id, stamp, None, &tracing);
-        let woven = woven.map_err(|error| ImageError::Weave(path.clone(), error))?;
+        let woven = self.woven(module, progress, |binary, bytes, model| {
+            weave_traces(binary, bytes, model, id, stamp, None, &tracing)
+        })?;
         let write = |path: &Path, bytes: &[u8]| {
             private::install(path, &[bytes]).map_err(|error| ImageError::Io(path.into(), error))
         };
@@ -134,13 +131,10 @@ impl Images {
         how: &HowTraced,
         progress: &dyn Progress,
     ) -> Result<Breakpoints, ImageError> {
-        let (bytes, loaded) = self.load(module, progress)?;
-        let path = &module.path;
-        let binary = Binary::parse(&bytes).map_err(AnalyseError::from);
-        let binary = binary.map_err(|error| ImageError::Binary(path.clone(), error))?;
         let tracing = how.tracing(Collect::Breakpoint);
-        let found = breakpoints(&binary, &bytes, &loaded.model, module.id, &tracing);
-        found.map_err(|error| ImageError::Weave(path.clone(), error))
+        self.woven(module, progress, |binary, bytes, model| {
+            breakpoints(binary, bytes, model, module.id, &tracing)
+        })
     }
 }
 
