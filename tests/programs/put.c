@@ -14,7 +14,7 @@ PUT int halve(int number) {
 /* One body in another, and twice in one line. */
 PUT int both(int number) {
   sink = number;               /* 110 */
-  return halve(number) + halve(number + 1); /* 110 */
+  return halve(number) + halve(sink + 1); /* 110 */
 }
 
 int main(int count, char **arguments) {

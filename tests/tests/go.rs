@@ -65,8 +65,14 @@ fn go_programs_do_what_they_do_alone() {
 fn executed(program: &Path) -> BTreeSet<u64> {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("log");
+    let help = Command::new("qemu-x86_64").arg("-help").output();
+    let help = String::from_utf8(help.expect("an emulator").stdout).expect("text");
+    // As it is called since QEMU 8.1, and before.
+    let singly = ["-one-insn-per-tb", "-singlestep"];
+    let singly = singly.into_iter().find(|option| help.contains(option));
     let mut emulator = Command::new("qemu-x86_64");
-    emulator.args(["-singlestep", "-d", "in_asm", "-D"]);
+    emulator.arg(singly.expect("one of them"));
+    emulator.args(["-d", "in_asm", "-D"]);
     emulator.arg(&log).arg(program);
     let output = complete(emulator, b"").expect("run");
     assert_eq!(output.status.code(), Some(5));
