@@ -15,7 +15,7 @@ use tomo_export::words::{self, counted};
 
 use crate::bar::Bar;
 use crate::observe::OneModule;
-use crate::session::{Session, Started, tell};
+use crate::session::{Output, Session, Started, tell, tell_by};
 
 /// Run a program and note by which chains of calls its functions are called.
 ///
@@ -123,11 +123,14 @@ fn conclude(arguments: &Arguments, started: &Started<'_>, session: &Session) -> 
         through: arguments.through.clone(),
     };
     let stacks = choice.of(called.stacks()?);
-    let write = |path: &Option<PathBuf>, text: &dyn Fn(&mut Vec<u8>) -> Result<()>| {
-        let Some(path) = path else { return Ok(()) };
-        let mut bytes = Vec::new();
-        text(&mut bytes)?;
-        tell(Some(path), &bytes)
+    if stacks.stacks.is_empty() && !choice.is_all() {
+        say!("tomo: no chain of this run is one that --root, --leaf and --through ask for");
+    }
+    // First of all, since files grow as the square of a recursion's depth.
+    tell(None, table(&stacks, &called)?.as_bytes())?;
+    let write = |path: &Option<PathBuf>, text: &dyn Fn(&mut Output) -> Result<()>| match path {
+        Some(path) => tell_by(path, text),
+        None => Ok(()),
     };
     write(&arguments.folded, &|to| Ok(write_folded(to, &stacks)?))?;
     write(&arguments.svg, &|to| {
@@ -141,11 +144,7 @@ fn conclude(arguments: &Arguments, started: &Started<'_>, session: &Session) -> 
         let mut document = document(&called)?;
         document["not_observed"] = json!(session.not_observed());
         Ok(writeln!(to, "{document:#}")?)
-    })?;
-    if stacks.stacks.is_empty() && !choice.is_all() {
-        say!("tomo: no chain of this run is one that --root, --leaf and --through ask for");
-    }
-    tell(None, table(&stacks, &called)?.as_bytes())
+    })
 }
 
 fn called(session: &Session) -> Result<Called> {

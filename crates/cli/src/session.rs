@@ -3,8 +3,8 @@
 //! Whatever goes wrong on our side, the program runs all the same.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io::Write as _;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -348,6 +348,21 @@ pub(crate) fn tell(to: Option<&Path>, text: &[u8]) -> Result<()> {
         Some(path) => fs::write(path, text).with_context(|| path.display().to_string()),
         None => Ok(std::io::stderr().write_all(text)?),
     }
+}
+
+/// Where what is written piece by piece goes.
+pub(crate) type Output = BufWriter<Box<dyn Write>>;
+
+/// Has `write` write what may be too much to be held at once: into the file at `path`, or to standard output.
+pub(crate) fn tell_by(path: &Path, write: impl FnOnce(&mut Output) -> Result<()>) -> Result<()> {
+    let named = || path.display().to_string();
+    let output: Box<dyn Write> = match is_stdout(path) {
+        true => Box::new(std::io::stdout()),
+        false => Box::new(File::create(path).with_context(named)?),
+    };
+    let mut output = BufWriter::new(output);
+    write(&mut output).with_context(named)?;
+    output.flush().with_context(named)
 }
 
 /// What is to be said of modules, that of several once.
