@@ -128,7 +128,7 @@ fn a_child_that_is_traced_in_its_parents_memory_leaves_that_its_probes() {
 fn a_program_that_changes_its_text_has_it_for_itself() {
     for options in WAYS {
         let said = does_the_same(options, "patches");
-        let words = "the program changes or moves its own text, and has it back";
+        let words = "the program changed or moved its own text, and has had it back since";
         assert!(said.contains(words), "{said}");
     }
     let pool = Pool::new(program()).expect("a pool");
@@ -167,12 +167,12 @@ fn what_is_shown_of_it_later_says_so() {
             .args(runs.map(|run| run.expect("a run").path()));
         let shown = complete(showing, b"").expect("shown");
         let said = text(&shown.stderr);
-        assert!(said.contains("has it back"), "{command}: {said}");
+        assert!(said.contains("has had it back"), "{command}: {said}");
         let told = text(&shown.stdout);
         match serde_json::from_str::<serde_json::Value>(&told) {
             Ok(document) => {
                 let missed = document["not_observed"][0].as_str();
-                assert!(missed.is_some_and(|missed| missed.contains("has it back")));
+                assert!(missed.is_some_and(|missed| missed.contains("has had it back")));
             }
             Err(_) => assert!(command == "trace" && !told.contains("complete"), "{told}"),
         }
@@ -208,11 +208,11 @@ fn a_program_that_moves_its_text_runs_on() {
         let program = compiled("gcc", "moving.c", &[&["-O2", "-w"], flags].concat());
         let program = program.expect("built");
         for said in of_program(&program, &vanishing, 5) {
-            let words = "the program changes or moves its own text, and has it back";
+            let words = "the program changed or moved its own text, and has had it back since";
             assert!(said.contains(words), "{said}");
         }
         for said in of_program(&program, &staying, 5) {
-            assert!(!said.contains("has it back"), "{said}");
+            assert!(!said.contains("has had it back"), "{said}");
         }
         of_program(&program, &["predicates"], 5);
     }

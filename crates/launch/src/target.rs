@@ -351,21 +351,28 @@ impl Header {
 
     /// The loader that the file names.
     fn interpreter(&self, file: &File) -> io::Result<Option<PathBuf>> {
+        const DYNAMIC: [u8; 4] = 2_u32.to_le_bytes();
         const INTERPRETER: [u8; 4] = 3_u32.to_le_bytes();
         let mut table = vec![0; usize::from(self.size) * usize::from(self.count)];
         file.read_exact_at(&mut table, self.offset)?;
-        let mut entries = table.chunks_exact(usize::from(self.size).max(1));
-        let Some(entry) = entries.find(|entry| entry.starts_with(&INTERPRETER)) else {
-            return Ok(None);
-        };
-        let word = |at: usize| {
+        let entries = || table.chunks_exact(usize::from(self.size).max(1));
+        let word = |entry: &[u8], at: usize| {
             let bytes = entry
                 .get(at..at + 8)
                 .and_then(|bytes| bytes.try_into().ok());
             bytes.map_or(0, u64::from_le_bytes)
         };
-        let mut path = vec![0; word(32).min(4096) as usize];
-        file.read_exact_at(&mut path, word(8))?;
+        // What is loaded is told from what is not by the dynamic section, if there is one.
+        let length = file.metadata()?.len();
+        let is_missing = |entry: &[u8]| word(entry, 8).saturating_add(word(entry, 32)) > length;
+        if entries().any(|entry| entry.starts_with(&DYNAMIC) && is_missing(entry)) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let Some(entry) = entries().find(|entry| entry.starts_with(&INTERPRETER)) else {
+            return Ok(None);
+        };
+        let mut path = vec![0; word(entry, 32).min(4096) as usize];
+        file.read_exact_at(&mut path, word(entry, 8))?;
         let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
         Ok(Some(OsStr::from_bytes(path).into()))
     }
@@ -495,7 +502,10 @@ mod tests {
         let said = format!("{name}: its dynamic loader, /no/ld.so, is not there");
         assert_eq!(refused(&bytes), Some((true, said)));
         let said = format!("{name}: is cut short: its headers name what lies behind its end");
-        assert_eq!(refused(&bytes[..100]), Some((false, said)));
+        assert_eq!(refused(&bytes[..100]), Some((false, said.clone())));
+        let mut bytes = program_with_loader("what is needed");
+        bytes[64] = 2;
+        assert_eq!(refused(&bytes[..122]), Some((false, said)));
         assert_eq!(refused(&program_with_loader("/proc/self/exe")), None);
     }
 }

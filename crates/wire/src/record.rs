@@ -208,7 +208,7 @@ impl Reason {
             Self::Unannounced => {
                 "the program's loader does not tell of modules that are loaded later"
             }
-            Self::Patched => "the program changes or moves its own text, and has it back",
+            Self::Patched => "the program changed or moved its own text, and has had it back since",
             Self::Emulated => {
                 "it runs in Valgrind or another emulator, which would not see its code change"
             }

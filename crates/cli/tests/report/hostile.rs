@@ -100,7 +100,11 @@ fn processes_that_were_not_observed_are_told() {
     // Who has its text back was armed before, and is in both figures.
     let begin = "not observed in 2 processes of a run: for several reasons: ";
     let mixed = [Reason::Traced, Reason::Patched];
-    says(Reason::Traced, &mixed, &[begin, debugger, "has it back"]);
+    says(
+        Reason::Traced,
+        &mixed,
+        &[begin, debugger, "has had it back"],
+    );
     says(
         Reason::Patched,
         &mixed[1..],

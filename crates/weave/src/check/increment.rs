@@ -7,6 +7,8 @@ use super::bytes::Bytes;
 pub(super) struct Found {
     /// How many bytes into the slab the counter is.
     pub(super) offset: u32,
+    /// Where in the code that is said, in four bytes.
+    pub(super) at: usize,
     pub(super) keep: Keep,
     /// Bytes of all of it.
     pub(super) length: usize,
@@ -25,10 +27,13 @@ pub(super) enum Keep {
     Stack,
 }
 
+/// `inc qword ptr gs:[…]`.
+const INCREMENT: [u8; 5] = [0x65, 0x48, 0xff, 0x04, 0x25];
+
 impl Bytes<'_> {
-    /// `inc qword ptr gs:[offset]`.
+    /// That, and the offset.
     fn increment(&mut self) -> Option<u32> {
-        self.expect([0x65, 0x48, 0xff, 0x04, 0x25])?;
+        self.expect(INCREMENT)?;
         self.take().map(u32::from_le_bytes)
     }
 
@@ -66,8 +71,10 @@ pub(super) fn read(code: &[u8]) -> Option<Found> {
     let whole = |what: &dyn Fn(&mut Bytes<'_>) -> Option<(u32, Keep)>| {
         let mut reading = Bytes::of(code);
         let (offset, keep) = what(&mut reading)?;
+        let before = code.windows(INCREMENT.len());
         Some(Found {
             offset,
+            at: before.into_iter().position(|bytes| bytes == INCREMENT)? + INCREMENT.len(),
             keep,
             length: reading.at,
         })

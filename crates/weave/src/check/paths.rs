@@ -21,7 +21,8 @@ use crate::text::Text;
 pub struct PathsChecked {
     /// What is as in images with counters.
     pub counters: CountersChecked,
-    /// Where in the image stand sums of paths, or which word of the shadow is meant: these are not proven.
+    /// Where in the image stand sums of paths, which of its function's paths is counted where only one can end, or which word of the shadow
+    /// is meant: these are not proven.
     pub sums: Vec<Range<usize>>,
 }
 

@@ -22,6 +22,10 @@ impl Walk<'_> {
         }
         if let Some(found) = increment::read(code) {
             self.count(&found, address)?;
+            if matches!(self.what, Observes::Paths(_)) {
+                let start = self.trampolines.offset(spot) + found.at;
+                self.sums.push(start..start + 4);
+            }
             return Ok(Some(found.length));
         }
         if !self.records.is_empty()
