@@ -108,7 +108,7 @@ fn processes_that_were_not_observed_are_told() {
     says(
         Reason::Patched,
         &mixed[1..],
-        &["in 2 of 2 processes of a run: the program changes"],
+        &["in 2 of 2 processes of a run: the program changed"],
     );
 }
 
