@@ -410,9 +410,13 @@ fn needed_by(path: &Path) -> Vec<Vec<u8>> {
     needed.unwrap_or_default().names
 }
 
-/// Whether the library is in one of the system's folders. A search path relative to a program of the system's may lead there, too.
+/// Whether the library is in one of the system's folders, be it for processors like this one (`ld.so(8)`, "Hardware capabilities"). A
+/// search path relative to a program of the system's may lead there, too.
 fn is_of_the_system(library: &Path) -> bool {
-    let folder = library.parent().unwrap_or(Path::new("/"));
+    let is_special = |folder: &&Path| folder.file_name() == Some(OsStr::new("glibc-hwcaps"));
+    let special = library.ancestors().find(is_special);
+    let folder = special.unwrap_or(library).parent();
+    let folder = folder.unwrap_or(Path::new("/"));
     let is_one = |folder: &Path| SYSTEM.iter().any(|system| folder == Path::new(system));
     is_one(folder) || fs::canonicalize(folder).is_ok_and(|real| is_one(&real))
 }
@@ -515,6 +519,9 @@ mod tests {
         assert!(!comes("/usr/lib/libz.so.1"));
         assert!(!comes("/usr/bin/../lib/libz.so.1"));
         assert!(!comes("/usr/lib/../lib/libz.so.1"));
+        assert!(!comes(
+            "/usr/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3/libz.so.1"
+        ));
         assert!(comes("/usr/bin/../lib/of-its-own/libz.so.1"));
         assert!(comes("/usr/bin/libz.so.1"));
         assert!(comes("/usr/lib/libtrue-1.so"));

@@ -265,14 +265,11 @@ fn look(path: &Path) -> Result<Kind, TargetError> {
     let read = file.read_at(&mut head, 0).map_err(unusable)?;
     let head = &head[..read];
     if let Some(line) = head.strip_prefix(b"#!") {
-        return script(line).ok_or_else(|| TargetError::Foreign(path.into()));
+        return Ok(script(line).unwrap_or(Kind::Text));
     }
     // As shells tell it: the first line of what is no script has a zero byte.
-    if !head
-        .split(|byte| *byte == b'\n')
-        .next()
-        .is_some_and(|line| line.contains(&0))
-    {
+    let first = head.split(|byte| *byte == b'\n').next();
+    if !first.is_some_and(|line| line.contains(&0)) {
         return Ok(Kind::Text);
     }
     let header = Header::read(head).ok_or_else(|| TargetError::Foreign(path.into()))?;

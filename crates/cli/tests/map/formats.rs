@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -184,7 +185,9 @@ fn commands_are_found_on_the_path_unless_a_file_has_the_name() {
     bench.program_with("demo", sample::functions(), sample::facts());
     let page = bench.tomo(&["map", "demo"]).well();
     assert_eq!(page.lines().next(), Some("demo"));
-    fs::rename(bench.path("demo"), bench.path("elsewhere/demo")).expect("moved");
+    let elsewhere = bench.path("elsewhere/demo");
+    fs::rename(bench.path("demo"), &elsewhere).expect("moved");
+    fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o755)).expect("set");
     assert_eq!(
         bench.tomo(&["map", "demo"]).refusal(),
         "tomo: demo: no such file or directory"
@@ -198,7 +201,7 @@ fn commands_are_found_on_the_path_unless_a_file_has_the_name() {
     let page = String::from_utf8(output.stdout).expect("UTF-8");
     assert_eq!(
         page.lines().next(),
-        Some(bench.path("elsewhere/demo").to_str().expect("UTF-8"))
+        Some(elsewhere.to_str().expect("UTF-8"))
     );
 }
 
