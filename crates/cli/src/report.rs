@@ -15,7 +15,7 @@ use tomo_export::{Paths, Picture, Tally, cobertura, drcov, html, json, lcov};
 
 use crate::bar::Bar;
 use crate::saying;
-use crate::session::is_stdout;
+use crate::session::{answer, is_stdout};
 
 use gather::Gatherer;
 pub(crate) use gather::say_refused;
@@ -182,10 +182,7 @@ impl Show {
             Format::Json => json()?,
             _ => bail!("there is no such format of it; say --format text or --format json"),
         };
-        match self.output() {
-            Some(path) => std::fs::write(path, written).with_context(|| path.display().to_string()),
-            None => Ok(io::stdout().write_all(written.as_bytes())?),
-        }
+        answer(self.output(), written.as_bytes())
     }
 }
 

@@ -4,7 +4,8 @@
 //! spread over blocks that run one after the other, and sums would count one pass several times. Functions that
 //! have code of one line are copies of it, or callers into which it was put: what ran in each is added up, and so is what ran in several
 //! such copies in one function, as debug information tells them apart. What is copied otherwise, as loops are that compilers
-//! unroll, is not told apart, and counts as its most often run copy. A line may go on in blocks in
+//! unroll, is not told apart, and counts as its most often run copy; nor does a condition count where a compiler has spared it, since it is known
+//! there how it comes out. A line may go on in blocks in
 //! which it does not begin, where ways join; it counts as often as those where none ran in which it does.
 
 mod callgrind;

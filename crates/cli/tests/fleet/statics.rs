@@ -18,7 +18,7 @@ fn lines(lcov: &str) -> Vec<&str> {
 fn what_installations_tell_of_a_static_program_makes_up_its_coverage() {
     const SOURCE: [&str; 2] = ["--include", "*panicking.go"];
     let program = compiled("go", "panicking.go", &["-ldflags=-s -w"]).expect("built");
-    let words = ["campaign", "new", "--variants", "3", "--probes", "12000"];
+    let words = ["campaign", "new", "--variants", "3", "--probes", "10000"];
     let fleet = Fleet::of(Site::new(), program, &words);
     assert_eq!(fleet.campaign().variants.len(), 3);
     let alone = Command::new(&fleet.program).output().expect("run");
