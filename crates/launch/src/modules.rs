@@ -1,8 +1,9 @@
 //! Which modules are observed: the executable and what comes with it, or those that are named.
 //!
 //! What comes with an executable is its own code in libraries: those outside of the system's folders, whatever
-//! search path leads there, and those that are called after it (libpython3.11 of python3.11, libperl of perl).
-//! The rest of the system is shared with everybody and observed on request only.
+//! search path leads there, and those that are called after it (libpython3.11 of python3.11, libperl of perl). A library
+//! in a folder below the system's is its own only if it, or a library of its own, names it: others are parts of the
+//! system's libraries (libpulsecommon of libpulse). The rest of the system is shared with everybody and observed on request only.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
