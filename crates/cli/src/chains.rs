@@ -2,20 +2,23 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
 use serde_json::json;
 use tomo_export::chains::{
-    Called, Choice, Stacks, document, read, write_flame_graph, write_folded, write_pprof,
+    Called, Choice, Stacks, Tree, document, write_flame_graph, write_folded, write_pprof,
 };
 use tomo_export::words::{self, counted};
+use tomo_program::Graphs;
+use tomo_wire::chains::Functions;
 
 use crate::bar::Bar;
-use crate::observe::OneModule;
-use crate::session::{Output, Session, Started, tell, tell_by};
+use crate::earlier::{Kind, Told};
+use crate::observe::{OneModule, Store};
+use crate::session::{Output, Session, Started, answer, tell, tell_by};
 
 /// Run a program and note by which chains of calls its functions are called.
 ///
@@ -64,15 +67,37 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     module: OneModule,
 
+    /// Run nothing, and show what these earlier runs, whose folders RUN are, have noted together.
+    #[arg(
+        long,
+        value_name = "RUN",
+        num_args = 1..,
+        conflicts_with = "command"
+    )]
+    show: Vec<PathBuf>,
+
     /// The program and its arguments.
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(
+        required_unless_present = "show",
+        trailing_var_arg = true,
+        value_name = "PROGRAM"
+    )]
     command: Vec<OsString>,
 }
+
+/// What runs of `tomo chains` have.
+const KIND: Kind = Kind {
+    command: "tomo chains",
+    file: "functions",
+    build: |file| Ok(Functions::read(file)?.0.module),
+};
 
 const NOTES: &str = "\
 Observed is the executable itself, or the one --module, in all processes and
 threads. A chain ends in the function whose calls are counted; above it stands
-who called it, and from where.
+who called it, and from where. What is noted lies in DIR as soon as it is, also
+when the program is killed or still runs: --show tells it, and adds up what
+several runs have noted.
 
 [name]       a gap: code that is not observed called back, among it that
              function, which the one above had called
@@ -95,6 +120,10 @@ where it cannot be observed at all, 127 where it is not found.";
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if !arguments.show.is_empty() {
+        conclude(arguments, &Said::together(&arguments.show)?, answer)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     Started::find_dynamic(&arguments.command, |started| {
         started.observed(
             "observed",
@@ -109,14 +138,58 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
                     },
                 )
             },
-            |started, session| conclude(arguments, started, session),
+            |started, session| conclude(arguments, &Said::of(started, session)?, tell),
         )
     })
 }
 
-/// Says what was noted.
-fn conclude(arguments: &Arguments, started: &Started<'_>, session: &Session) -> Result<()> {
-    let called = called(session)?;
+/// What is told.
+struct Said {
+    called: Called,
+    /// The command line of the program, as it is shown.
+    shown: String,
+    /// What was not observed, in words.
+    not_observed: Vec<String>,
+}
+
+impl Said {
+    fn of(started: &Started<'_>, session: &Session) -> Result<Self> {
+        let located = session.located()?;
+        let functions = session.file("functions")?;
+        let run = tree(session.folder(), &functions, &located.model.graphs()?)?;
+        Ok(Self {
+            called: Called::of(located, &functions, [run])?,
+            shown: started.shown(),
+            not_observed: session.not_observed(),
+        })
+    }
+
+    /// What these runs of one build say together.
+    fn together(folders: &[PathBuf]) -> Result<Self> {
+        let mut runs = Told::all(folders, &KIND)?;
+        let located = runs[0].located(&Store::open()?)?;
+        let graphs = located.model.graphs()?;
+        let trees = Told::each(&mut runs, |run| tree(run.folder(), &run.file, &graphs))?;
+        Ok(Self {
+            called: Called::of(located, &runs[0].file, trees)?,
+            shown: runs[0].shown.clone(),
+            not_observed: Told::not_observed(&runs),
+        })
+    }
+}
+
+fn tree(run: &Path, functions: &[u8], graphs: &Graphs<'_>) -> Result<Tree> {
+    let slabs = run.join("slabs");
+    Tree::read(graphs, functions, &slabs).with_context(|| slabs.display().to_string())
+}
+
+/// Tells it: a table to where `tell` brings it, and the files that are asked for.
+fn conclude(
+    arguments: &Arguments,
+    said: &Said,
+    tell: fn(Option<&Path>, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let called = &said.called;
     let choice = Choice {
         roots: arguments.root.clone(),
         leaves: arguments.leaf.clone(),
@@ -124,33 +197,27 @@ fn conclude(arguments: &Arguments, started: &Started<'_>, session: &Session) -> 
     };
     let stacks = choice.of(called.stacks()?);
     if stacks.stacks.is_empty() && !choice.is_all() {
-        say!("tomo: no chain of this run is one that --root, --leaf and --through ask for");
+        say!("tomo: there is no chain that --root, --leaf and --through ask for");
     }
     // First of all, since files grow as the square of a recursion's depth.
-    tell(None, table(&stacks, &called)?.as_bytes())?;
+    tell(None, table(&stacks, called)?.as_bytes())?;
     let write = |path: &Option<PathBuf>, text: &dyn Fn(&mut Output) -> Result<()>| match path {
         Some(path) => tell_by(path, text),
         None => Ok(()),
     };
     write(&arguments.folded, &|to| Ok(write_folded(to, &stacks)?))?;
     write(&arguments.svg, &|to| {
-        Ok(write_flame_graph(to, &stacks, &started.shown())?)
+        Ok(write_flame_graph(to, &stacks, &said.shown)?)
     })?;
-    let module = session.module.path.to_string_lossy();
+    let module = called.located.path.to_string_lossy();
     write(&arguments.pprof, &|to| {
         Ok(write_pprof(to, &stacks, &module)?)
     })?;
     write(&arguments.json, &|to| {
-        let mut document = document(&called)?;
-        document["not_observed"] = json!(session.not_observed());
+        let mut document = document(called)?;
+        document["not_observed"] = json!(said.not_observed);
         Ok(writeln!(to, "{document:#}")?)
     })
-}
-
-fn called(session: &Session) -> Result<Called> {
-    let slabs = session.folder().join("slabs");
-    read(session.located()?, &session.file("functions")?, &slabs)
-        .with_context(|| slabs.display().to_string())
 }
 
 /// Chains of a table at most, and frames of a chain.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tomo_export::{Located, locate};
 use tomo_launch::Observed;
 use tomo_program::{Cache, path_of};
-use tomo_wire::{ModuleId, of_schema};
+use tomo_wire::{ModuleId, Refusal, of_schema};
 
 use crate::observe::Store;
 use crate::session::{bytes, not_observed, tell_not_observed};
@@ -49,35 +49,32 @@ struct Module {
     stem: String,
 }
 
+/// What runs of a command have of their one module.
+pub(crate) struct Kind {
+    /// The command.
+    pub(crate) command: &'static str,
+    /// Which kind of file.
+    pub(crate) file: &'static str,
+    /// Which build of the module the file is about.
+    pub(crate) build: fn(&[u8]) -> Result<ModuleId, Refusal>,
+}
+
 /// A run of a command that observes one module.
 pub(crate) struct Told<'a> {
     folder: &'a Path,
     /// The command line of the program, as it is shown.
     pub(crate) shown: String,
     module: Module,
-    /// Which kind of file it has of its module.
-    kind: &'static str,
+    build: ModuleId,
+    /// The file that it has of its module.
+    pub(crate) file: Vec<u8>,
 }
 
 impl<'a> Told<'a> {
-    /// These runs of one build, of each of which `command` has left a file of this kind. Of several those that have none, as
-    /// where they were killed in their first moments, are named and left out.
-    pub(crate) fn all(
-        folders: &'a [PathBuf],
-        kind: &'static str,
-        command: &str,
-    ) -> Result<Vec<Self>> {
-        let mut runs = Vec::with_capacity(folders.len());
-        for folder in folders {
-            match Self::of(folder, kind, command) {
-                Ok(run) => {
-                    tell_not_observed(folder, &run.record(), &path_of(&run.module.path));
-                    runs.push(run);
-                }
-                Err(error) if folders.len() > 1 => say!("tomo: left out: {error:#}"),
-                Err(error) => return Err(error),
-            }
-        }
+    /// These runs of one build, at least one, of each of which there is a file of this kind. Of several those that have none,
+    /// as where they were killed in their first moments, and those that are damaged are named and left out.
+    pub(crate) fn all(folders: &'a [PathBuf], kind: &Kind) -> Result<Vec<Self>> {
+        let runs = sound(folders, |folder| Self::of(folder, kind))?;
         if let [first, others @ ..] = runs.as_slice() {
             for other in others {
                 ensure!(
@@ -91,8 +88,8 @@ impl<'a> Told<'a> {
         Ok(runs)
     }
 
-    fn of(folder: &'a Path, kind: &'static str, command: &str) -> Result<Self> {
-        let foreign = || format!("{} is no run of `{command}`", folder.display());
+    fn of(folder: &'a Path, kind: &Kind) -> Result<Self> {
+        let foreign = || format!("{} is no run of `{}`", folder.display(), kind.command);
         let description = folder.join("run.json");
         if folder.is_dir() && !description.exists() {
             bail!("{}; a run's folder is called run-…", foreign());
@@ -101,23 +98,52 @@ impl<'a> Told<'a> {
         let place = || description.display().to_string();
         let description: Description = serde_json::from_slice(&text).with_context(place)?;
         of_schema(&description.schema, "tomo.run/1").with_context(place)?;
+        let file = |module: &Module| folder.join(format!("{}.{}", module.stem, kind.file));
         let mut modules = description.modules.into_iter();
-        let is_there = |module: &Module| folder.join(format!("{}.{kind}", module.stem)).is_file();
+        let module = modules.find(|module| file(module).is_file());
+        let module = module.with_context(foreign)?;
+        let path = file(&module);
+        let file = bytes(&path)?;
         Ok(Self {
             folder,
             shown: description.command.join(" "),
-            module: modules.find(is_there).with_context(foreign)?,
-            kind,
+            build: (kind.build)(&file).with_context(|| path.display().to_string())?,
+            module,
+            file,
         })
     }
 
-    fn record(&self) -> PathBuf {
-        self.folder.join(format!("{}.record", self.stem()))
+    /// What `read` has of each of these runs. Of several those that are damaged are named and left out, here, too.
+    pub(crate) fn each<T>(
+        runs: &mut Vec<Self>,
+        read: impl Fn(&Self) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let all = std::mem::take(runs);
+        let all = sound(all, |run| {
+            let read = read(&run)?;
+            Ok((run, read))
+        })?;
+        let (sound, read): (Vec<Self>, Vec<T>) = all.into_iter().unzip();
+        for run in &sound {
+            tell_not_observed(run.folder, &run.record(), &path_of(&run.module.path));
+        }
+        *runs = sound;
+        Ok(read)
     }
 
-    /// What of it was not observed.
-    pub(crate) fn not_observed(&self) -> Option<String> {
-        not_observed(&self.record())
+    /// What of these runs was not observed, for each of which something was not.
+    pub(crate) fn not_observed(runs: &[Self]) -> Vec<String> {
+        let records = runs.iter().map(Self::record);
+        records.filter_map(|record| not_observed(&record)).collect()
+    }
+
+    fn record(&self) -> PathBuf {
+        self.path("record")
+    }
+
+    /// Its file of this kind.
+    pub(crate) fn path(&self, kind: &str) -> PathBuf {
+        self.folder.join(format!("{}.{kind}", self.stem()))
     }
 
     pub(crate) fn folder(&self) -> &'a Path {
@@ -129,15 +155,29 @@ impl<'a> Told<'a> {
         &self.module.stem
     }
 
-    /// The file that it has of its module.
-    pub(crate) fn file(&self) -> Result<Vec<u8>> {
-        bytes(&self.folder.join(format!("{}.{}", self.stem(), self.kind)))
-    }
-
-    /// Its module, as the file says that it is called; with its model from the store.
-    pub(crate) fn located(&self, id: ModuleId, store: &Store) -> Result<Located> {
+    /// Its module with its model from the store.
+    pub(crate) fn located(&self, store: &Store) -> Result<Located> {
         let cache = Cache::at(&store.folder);
         let path = path_of(&self.module.path);
-        Ok(locate(id, [path.as_path()], Some(&cache), &())?)
+        Ok(locate(self.build, [path.as_path()], Some(&cache), &())?)
     }
+}
+
+/// What is made of all these, at least of one. Of several those of which it cannot be made are named and left out.
+fn sound<A, B>(
+    all: impl IntoIterator<Item = A, IntoIter: ExactSizeIterator>,
+    make: impl Fn(A) -> Result<B>,
+) -> Result<Vec<B>> {
+    let all = all.into_iter();
+    let is_one = all.len() == 1;
+    let mut made = Vec::with_capacity(all.len());
+    for one in all {
+        match make(one) {
+            Ok(one) => made.push(one),
+            Err(error) if is_one => return Err(error),
+            Err(error) => say!("tomo: left out: {error:#}"),
+        }
+    }
+    ensure!(!made.is_empty(), "none of these is a run that can be shown");
+    Ok(made)
 }

@@ -17,13 +17,13 @@ use tomo_export::{Extent, Followed, PathCounts, path_counts, paths_document, wri
 use tomo_launch::{ChosenPaths, ImageError, Observed};
 use tomo_program::{FunctionView, Graphs};
 use tomo_weave::WeaveError;
-use tomo_wire::counting::{forks, sums};
+use tomo_wire::counting::forks;
 use tomo_wire::paths::Paths;
 
 use crate::bar::Bar;
 use crate::earlier;
 use crate::observe::{OneModule, Store};
-use crate::session::{Session, Started, answer, bytes, located, tell};
+use crate::session::{Session, Started, answer, bytes, located, parsed, summed, tell};
 use select::Earlier;
 pub(crate) use select::Select;
 pub(crate) use units::units_of;
@@ -261,16 +261,11 @@ struct Counted {
 /// What was counted in a run of the module that is called so.
 fn counted(run: &Path, stem: &str, graphs: &Graphs<'_>, extent: Extent) -> Result<Counted> {
     let paths = bytes(&run.join(format!("{stem}.paths")))?;
-    let slabs = bytes(&run.join("slabs"))?;
     let (header, rows) = Paths::read(&paths).context("the paths")?;
-    let mut values = vec![0; header.counters.get() as usize];
-    let summed = sums(&slabs, header.at.get(), &mut values).context("the slabs")?;
-    if summed.overflows {
-        bail!("counters add up to more than 64 bits hold");
-    }
+    let (values, summed) = summed(run, header.at.get(), header.counters.get() as usize)?;
     Ok(Counted {
         counts: path_counts(graphs, &rows, &values, extent),
         lost: summed.lost,
-        forks: forks(&slabs).context("the slabs")?,
+        forks: parsed(&run.join("slabs"), forks)?,
     })
 }

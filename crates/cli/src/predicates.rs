@@ -8,19 +8,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use serde_json::json;
 use tomo_export::Located;
 use tomo_export::predicates::{Id, Sites};
 use tomo_weave::{Asked, Wanted};
-use tomo_wire::counting::sums;
-use tomo_wire::predicates::{Kind, Recorded, Row};
+use tomo_wire::Refusal;
+use tomo_wire::predicates::{Kind, Predicates, Recorded, Row};
 use tomo_wire::record::RecordView;
 
 use crate::bar::Bar;
-use crate::observe::OneModule;
-use crate::session::{Session, Started, bytes, tell};
+use crate::earlier::{self, Told};
+use crate::observe::{OneModule, Store};
+use crate::session::{Session, Started, answer, parsed, summed, tell};
 pub(crate) use words::{document, table};
 
 /// Run a program and record its predicates: which way each branch went, and whether what each call
@@ -55,8 +56,21 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     module: OneModule,
 
+    /// Run nothing, and show what these earlier runs, whose folders RUN are, have seen together.
+    #[arg(
+        long,
+        value_name = "RUN",
+        num_args = 1..,
+        conflicts_with_all = ["command", "counts", "select"]
+    )]
+    show: Vec<PathBuf>,
+
     /// The program and its arguments.
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(
+        required_unless_present = "show",
+        trailing_var_arg = true,
+        value_name = "PROGRAM"
+    )]
     command: Vec<OsString>,
 }
 
@@ -75,11 +89,21 @@ conditions round. So it is said to which line each way led.
 Predicates that follow from others are not observed but inferred, and marked
 so; a process that is ended from outside between the two may differ there.
 
+What is seen lies in DIR as soon as it is, also when the program is killed or
+still runs: --show tells it, and puts together what several runs have seen that
+observed the same predicates.
+
 Exit code: the program's own; 128 and its number where a signal ended it; 2
 where it cannot be observed at all, 127 where it is not found.";
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let to = arguments.to.as_deref();
+    if !arguments.show.is_empty() {
+        let (seen, not_observed) = Seen::together(&arguments.show, !arguments.json)?;
+        answer(to, written(arguments, &seen, &not_observed).as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let wanted = Wanted {
         asked: match &arguments.select {
             Some(path) => selected(path)?,
@@ -106,24 +130,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
                     },
                 )
             },
-            |_, session| conclude(arguments, &wanted.asked, session),
+            |_, session| {
+                let seen = Seen::of(session, !arguments.json)?;
+                warn_of_strangers(&wanted.asked, &seen.sites);
+                let text = written(arguments, &seen, &session.not_observed());
+                tell(to, text.as_bytes())
+            },
         )
     })
 }
 
-/// Says what was seen.
-fn conclude(arguments: &Arguments, asked: &Asked, session: &Session) -> Result<()> {
-    let seen = Seen::read(session, !arguments.json)?;
-    warn_of_strangers(asked, &seen.sites);
-    let text = match arguments.json {
-        true => {
-            let mut document = words::document(&seen);
-            document["not_observed"] = json!(session.not_observed());
-            format!("{document:#}\n")
-        }
-        false => words::table(&seen),
-    };
-    tell(arguments.to.as_deref(), text.as_bytes())
+/// What was seen, as it was asked for.
+fn written(arguments: &Arguments, seen: &Seen, not_observed: &[String]) -> String {
+    if !arguments.json {
+        return words::table(seen);
+    }
+    let mut document = words::document(seen);
+    document["not_observed"] = json!(not_observed);
+    format!("{document:#}\n")
 }
 
 /// The predicates that a file names.
@@ -165,7 +189,14 @@ fn warn_of_strangers(asked: &Asked, sites: &Sites) {
     }
 }
 
-/// What a run showed of the predicates of a module.
+/// What runs of `tomo predicates` have.
+const KIND: earlier::Kind = earlier::Kind {
+    command: "tomo predicates",
+    file: "predicates",
+    build: |file| Ok(Predicates::read(file)?.0.module),
+};
+
+/// What runs showed of the predicates of a module.
 pub(crate) struct Seen {
     pub(crate) located: Located,
     pub(crate) sites: Sites,
@@ -177,27 +208,39 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// Of a session: all sites, or for a table those of which something was true.
-    fn read(session: &Session, is_table: bool) -> Result<Self> {
-        let located = session.located()?;
+    fn of(session: &Session, is_table: bool) -> Result<Self> {
         let file = session.file("predicates")?;
-        let mut sites = Sites::unplaced(&file)?;
-        let mut counts = vec![0u64; sites.header.probes.get() as usize];
-        let mut lost = 0;
-        match sites.recorded {
-            Recorded::Marks => {
-                let record = session.file("record")?;
-                let view = RecordView::read(&record).context("the record")?;
-                for (count, mark) in counts.iter_mut().zip(view.marks) {
-                    *count = u64::from(*mark != 0);
-                }
-            }
-            Recorded::Counts => {
-                let slabs = bytes(&session.folder().join("slabs"))?;
-                let at = sites.header.at.get();
-                lost = sums(&slabs, at, &mut counts).context("the slabs")?.lost;
-            }
+        let sites = Sites::unplaced(&file)?;
+        let record = session
+            .folder()
+            .join(format!("{}.record", session.module.stem));
+        let probes = Probes::read(session.folder(), &record, &sites)?;
+        Self::at(session.located()?, sites, &probes, is_table)
+    }
+
+    /// What runs of one build that observed the same predicates saw together, and what was not observed in them.
+    fn together(folders: &[PathBuf], is_table: bool) -> Result<(Self, Vec<String>)> {
+        let mut runs = Told::all(folders, &KIND)?;
+        for other in &runs[1..] {
+            ensure!(
+                other.file == runs[0].file,
+                "{} observed other predicates than {}: show each by itself",
+                other.folder().display(),
+                runs[0].folder().display()
+            );
         }
-        let values = sites.values(|probe| counts.get(probe as usize).copied().unwrap_or(0));
+        let sites = Sites::unplaced(&runs[0].file)?;
+        let read = |run: &Told<'_>| Probes::read(run.folder(), &run.path("record"), &sites);
+        let all = Told::each(&mut runs, read)?;
+        let probes = all.into_iter().reduce(Probes::and).unwrap_or_default();
+        let located = runs[0].located(&Store::open()?)?;
+        let seen = Self::at(located, sites, &probes, is_table)?;
+        Ok((seen, Told::not_observed(&runs)))
+    }
+
+    fn at(located: Located, mut sites: Sites, probes: &Probes, is_table: bool) -> Result<Self> {
+        let value = |probe: u32| probes.values.get(probe as usize).copied();
+        let values = sites.values(|probe| value(probe).unwrap_or(0));
         let is_told = |&(first, row): &(usize, &Row)| {
             let cases = row.kind().map_or(0, Kind::cases).into();
             let values = values.iter().skip(first).take(cases);
@@ -210,7 +253,43 @@ impl Seen {
             located,
             sites,
             values,
-            lost,
+            lost: probes.lost,
         })
+    }
+}
+
+/// What the probes of runs said.
+#[derive(Default)]
+struct Probes {
+    /// By probe: how often it was hit; whether, where only that is recorded.
+    values: Vec<u64>,
+    /// Threads that were not counted.
+    lost: u64,
+}
+
+impl Probes {
+    /// Of the run in `folder`, which has this record of the module with these sites.
+    fn read(folder: &Path, record: &Path, sites: &Sites) -> Result<Self> {
+        let probes = sites.header.probes.get() as usize;
+        if sites.recorded == Recorded::Counts {
+            let (values, summed) = summed(folder, sites.header.at.get(), probes)?;
+            let lost = summed.lost;
+            return Ok(Self { values, lost });
+        }
+        let mut values = parsed(record, |record| {
+            let marks = RecordView::read(record)?.marks.iter();
+            Ok::<_, Refusal>(marks.map(|mark| u64::from(*mark != 0)).collect::<Vec<_>>())
+        })?;
+        values.resize(probes, 0);
+        Ok(Self { values, lost: 0 })
+    }
+
+    /// Those of two runs together.
+    fn and(mut self, other: Self) -> Self {
+        for (one, other) in self.values.iter_mut().zip(other.values) {
+            *one = one.saturating_add(other);
+        }
+        self.lost = self.lost.saturating_add(other.lost);
+        self
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use tomo_export::words::{counted, some_of};
 use tomo_export::{Located, locate};
 use tomo_launch::{
@@ -17,6 +17,7 @@ use tomo_launch::{
     read_live,
 };
 use tomo_program::{Cache, Progress, read_regular};
+use tomo_wire::counting::{Summed, sums};
 use tomo_wire::environment;
 use tomo_wire::record::{Live, Reason, Refusals};
 
@@ -315,6 +316,27 @@ pub(crate) fn file_of(run: &Path, module: &Observed, kind: &str) -> Result<Vec<u
 
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>> {
     read_regular(path).with_context(|| path.display().to_string())
+}
+
+/// What `read` makes of the bytes of a file.
+pub(crate) fn parsed<T, E>(path: &Path, read: impl FnOnce(&[u8]) -> Result<T, E>) -> Result<T>
+where
+    Result<T, E>: anyhow::Context<T, E>,
+{
+    read(&bytes(path)?).with_context(|| path.display().to_string())
+}
+
+/// What the counters in the slabs of a run add up to: so many of them, which start at this byte of each slab.
+pub(crate) fn summed(run: &Path, at: u32, counters: usize) -> Result<(Vec<u64>, Summed)> {
+    let slabs = run.join("slabs");
+    let mut values = vec![0; counters];
+    let summed = parsed(&slabs, |bytes| sums(bytes, at, &mut values))?;
+    ensure!(
+        !summed.overflows,
+        "{}: counters add up to more than 64 bits hold",
+        slabs.display()
+    );
+    Ok((values, summed))
 }
 
 /// `module` as it is shown, with its model from the store.

@@ -36,12 +36,12 @@ pub use flame::write as write_flame_graph;
 pub use folded::write as write_folded;
 pub use inferred::{Inferred, InferredChain};
 pub use pprof::write as write_pprof;
-pub use read::{ReadError, read, trees};
+pub use read::{ReadError, Tree, trees};
 pub use stacks::{Stack, Stacks};
 
 use crate::Located;
 
-/// The chains of a run of one module.
+/// The chains of runs of one module.
 #[derive(Debug)]
 pub struct Called {
     /// The module's file and model.

@@ -180,22 +180,18 @@ fn length_of_plan(start: &[u8]) -> u64 {
 }
 
 /// What is to be said of a record of a command that has files of its own where coverage has a plan.
-fn of_another_command(plan: &Path) -> Option<&'static str> {
+fn of_another_command(plan: &Path) -> Option<String> {
     let all = [
-        (
-            "counters",
-            "it is of `tomo count`, not of coverage: `tomo count --show` shows its run",
-        ),
-        (
-            "paths",
-            "it is of `tomo paths`, not of coverage: `tomo paths --show` shows its run",
-        ),
-        ("predicates", "it is of `tomo predicates`, not of coverage"),
-        ("functions", "it is of `tomo chains`, not of coverage"),
+        ("counters", "count"),
+        ("paths", "paths"),
+        ("predicates", "predicates"),
+        ("functions", "chains"),
     ];
     let is_there = |ending: &str| plan.with_extension(ending).is_file();
-    let found = all.into_iter().find(|(ending, _)| is_there(ending));
-    found.map(|(_, words)| words)
+    let (_, command) = all.into_iter().find(|(ending, _)| is_there(ending))?;
+    Some(format!(
+        "it is of `tomo {command}`, not of coverage: `tomo {command} --show` shows its run"
+    ))
 }
 
 /// What the files of a record's module and plan are called, without their endings.
@@ -321,7 +317,7 @@ impl Collector {
         let path = record.with_file_name(format!("{}.plan", stem(record)));
         let bytes =
             content(&path, length_of_plan).map_err(|error| match of_another_command(&path) {
-                Some(words) => words.to_owned(),
+                Some(words) => words,
                 None => format!("its plan {}: {}", path.display(), plain(&error)),
             })?;
         read_plan(&bytes, sighting).map_err(|error| error.to_string())?;

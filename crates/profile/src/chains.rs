@@ -136,6 +136,16 @@ impl Chains {
         }
     }
 
+    /// Adds the chains of another run of the same module.
+    pub fn merge(&mut self, other: &Self) {
+        // Which chain here each of those is.
+        let mut known = vec![0];
+        for chain in other.chains.iter().skip(1) {
+            let parent = known[chain.parent];
+            known.push(self.add_calls(parent, chain.entered, chain.function, chain.calls));
+        }
+    }
+
     fn add_one(
         &mut self,
         one: &Noted,

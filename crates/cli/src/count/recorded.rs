@@ -3,16 +3,23 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use tomo_export::{Counts, Extent, Located, counts, frequencies, merge_counts};
 use tomo_program::Graphs;
 use tomo_weave::Weights;
-use tomo_wire::counting::{Counters, Row, sums};
+use tomo_wire::counting::{Counters, Row};
 use tomo_wire::cuts;
 
-use crate::earlier::Told;
+use crate::earlier::{Kind, Told};
 use crate::observe::Store;
-use crate::session::{Session, bytes};
+use crate::session::{Session, bytes, summed};
+
+/// What runs of `tomo count` have.
+const KIND: Kind = Kind {
+    command: "tomo count",
+    file: "counters",
+    build: |file| Ok(Counters::read(file)?.0.module),
+};
 
 /// What the counters of a module said in a run.
 pub(super) struct Recorded {
@@ -30,16 +37,11 @@ impl Recorded {
     /// Of the run in `folder` the module whose files are called `stem`.
     pub(super) fn read(folder: &Path, stem: &str) -> Result<Self> {
         let file = bytes(&folder.join(format!("{stem}.counters")))?;
-        let slabs = bytes(&folder.join("slabs"))?;
         let (header, rows) = Counters::read(&file).context("the counters")?;
-        let mut values = vec![0; rows.len()];
-        let summed = sums(&slabs, header.at.get(), &mut values).context("the slabs")?;
-        ensure!(
-            !summed.overflows,
-            "counters add up to more than 64 bits hold"
-        );
-        let record = bytes(&folder.join(format!("{stem}.record")))?;
-        let (all, cuts_lost) = cuts::cuts(&record).context("the record")?;
+        let (values, summed) = summed(folder, header.at.get(), rows.len())?;
+        let path = folder.join(format!("{stem}.record"));
+        let record = bytes(&path)?;
+        let (all, cuts_lost) = cuts::cuts(&record).with_context(|| path.display().to_string())?;
         let mut cuts: BTreeMap<u64, i64> = BTreeMap::new();
         for cut in all {
             let place = header.origin.get().wrapping_add(cut.place.into());
@@ -108,23 +110,19 @@ impl Said {
     /// What these runs of one program say together.
     pub(super) fn together(folders: &[PathBuf], extent: Extent) -> Result<Self> {
         let store = Store::open()?;
-        let runs = Told::all(folders, "counters", "tomo count")?;
-        let first = runs
-            .first()
-            .context("none of these is a run that can be shown")?;
-        let file = first.file()?;
-        let (header, _) =
-            Counters::read(&file).with_context(|| first.folder().display().to_string())?;
-        let located = first.located(header.module, &store)?;
+        let mut runs = Told::all(folders, &KIND)?;
+        let located = runs[0].located(&store)?;
         let graphs = located.model.graphs()?;
-        let (mut all, mut lost, mut cuts_lost) = (Vec::new(), 0, 0);
-        for run in &runs {
-            let recorded = Recorded::read(run.folder(), run.stem());
-            let recorded = recorded.with_context(|| run.folder().display().to_string())?;
-            all.push(recorded.counts(&graphs, extent)?);
-            lost = u64::saturating_add(lost, recorded.lost);
-            cuts_lost = u64::saturating_add(cuts_lost, recorded.cuts_lost);
-        }
+        let recorded = Told::each(&mut runs, |run| {
+            let recorded = Recorded::read(run.folder(), run.stem())?;
+            Ok((recorded.counts(&graphs, extent)?, recorded))
+        })?;
+        let sum = |of: fn(&Recorded) -> u64| {
+            let each = recorded.iter().map(|(_, recorded)| of(recorded));
+            each.fold(0, u64::saturating_add)
+        };
+        let (lost, cuts_lost) = (sum(|one| one.lost), sum(|one| one.cuts_lost));
+        let all: Vec<_> = recorded.into_iter().map(|(counts, _)| counts).collect();
         let counts = match merge_counts(all) {
             Ok(counts) => counts,
             Err(error) => {
@@ -138,8 +136,8 @@ impl Said {
             counts,
             lost,
             cuts_lost,
-            not_observed: runs.iter().filter_map(Told::not_observed).collect(),
-            shown: first.shown.clone(),
+            not_observed: Told::not_observed(&runs),
+            shown: runs[0].shown.clone(),
         })
     }
 }

@@ -1,6 +1,9 @@
 //! Counters of earlier runs shown again.
 
+use std::collections::BTreeMap;
 use std::fs;
+
+use serde_json::json;
 
 use crate::bench::Bench;
 
@@ -126,5 +129,154 @@ fn another_program_of_the_same_build_id_and_layout_is_another_one() {
         assert_eq!(whole.count(), 2, "{}", shown.out);
         let left_out = shown.err.lines().filter(|line| line.contains("left out"));
         assert_eq!(left_out.count(), number, "{}", shown.err);
+    }
+}
+
+const BRANCHES: &str = "
+__attribute__((noinline)) int decided(int n) { if (n > 2) return n * 3; return n - 7; }
+int main(int n, char **words) { if (words[0] && decided(n) > 0) return 1; return 0; }
+";
+
+/// The folders of the two runs of a program, of one and of three words, that `command` has observed.
+fn two_runs(bench: &Bench, command: &[&str]) -> [String; 2] {
+    for words in [&["a"][..], &["a", "b", "c"]] {
+        let said = bench.tomo(&[command, &["-o", "runs", "--", "./branches"], words].concat());
+        assert!(said.code.is_some_and(|code| code < 2), "{}", said.err);
+    }
+    let runs = fs::read_dir(bench.path("runs")).expect("runs");
+    let names = runs.map(|run| format!("runs/{}", run.expect("run").file_name().display()));
+    let names: Vec<String> = names.collect();
+    names.try_into().expect("two")
+}
+
+/// How often each chain of a document was called, by the names along it.
+fn called(document: &serde_json::Value) -> BTreeMap<String, u64> {
+    let rows = document["chains"].as_array().expect("chains");
+    let mut names = vec![String::new()];
+    let mut called = BTreeMap::new();
+    for row in rows {
+        let parent = row["parent"].as_u64().expect("a number") as usize;
+        let name = format!(
+            "{};{}",
+            names[parent],
+            row["name"].as_str().expect("a name")
+        );
+        *called.entry(name.clone()).or_default() += row["calls"].as_u64().expect("a count");
+        names.push(name);
+    }
+    called
+}
+
+#[test]
+fn chains_of_several_runs_are_added_up() {
+    let bench = Bench::new();
+    bench.build("branches", "branches.c", BRANCHES, &["-O1", "-g"]);
+    let runs = two_runs(&bench, &["chains"]);
+    let shown = |runs: &[&str]| {
+        let words = [&["chains", "--json", "-", "--show"][..], runs].concat();
+        let said = bench.tomo(&words);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        let (table, json) = said.out.split_at(said.out.find('{').expect("JSON"));
+        assert!(table.contains("decided ← main"), "{table}");
+        called(&document(json.as_bytes()))
+    };
+    let [one, other] = runs.each_ref().map(|run| shown(&[run]));
+    assert_eq!(one[";_start;main;decided"], 1);
+    assert_eq!(one, other);
+    let together = shown(&[&runs[0], &runs[1]]);
+    let doubled: BTreeMap<String, u64> = one.into_iter().map(|(name, n)| (name, n * 2)).collect();
+    assert_eq!(together, doubled);
+}
+
+#[test]
+fn predicates_of_several_runs_are_put_together() {
+    let bench = Bench::new();
+    bench.build("branches", "branches.c", BRANCHES, &["-O1", "-g"]);
+    for counts in [false, true] {
+        let _ = fs::remove_dir_all(bench.path("runs"));
+        let flags: &[&str] = if counts { &["--counts"] } else { &[] };
+        let runs = two_runs(&bench, &[&["predicates"], flags].concat());
+        let shown = |runs: &[&str]| {
+            let words = [&["predicates", "--json", "--show"][..], runs].concat();
+            values(&document(bench.tomo(&words).well().as_bytes()))
+        };
+        let [one, other] = runs.each_ref().map(|run| shown(&[run]));
+        assert_ne!(one, other, "they go other ways");
+        let both = one.iter().zip(&other).map(|((id, a), (_, b))| {
+            let both = match counts {
+                true => json!(a.as_u64().expect("a count") + b.as_u64().expect("a count")),
+                false => json!(a == true || b == true),
+            };
+            (id.clone(), both)
+        });
+        assert_eq!(shown(&[&runs[0], &runs[1]]), both.collect::<Vec<_>>());
+    }
+}
+
+/// The predicates of a document with what is said of each.
+fn values(document: &serde_json::Value) -> Vec<(String, serde_json::Value)> {
+    let sites = document["sites"].as_array().expect("sites").iter();
+    let predicates = sites.flat_map(|site| site["predicates"].as_array().expect("predicates"));
+    let named = predicates.map(|one| (one["id"].to_string(), one["true"].clone()));
+    named.collect()
+}
+
+/// They cannot be put together, and it is said of which.
+#[test]
+fn runs_that_observed_other_predicates_are_shown_each_by_itself() {
+    let bench = Bench::new();
+    bench.build("branches", "branches.c", BRANCHES, &["-O1", "-g"]);
+    for flags in [&[][..], &["--counts"]] {
+        let words = [&["predicates"], flags, &["-o", "runs", "--", "./branches"]].concat();
+        assert_eq!(bench.tomo(&words).code, Some(0));
+    }
+    let runs = fs::read_dir(bench.path("runs")).expect("runs");
+    let names = runs.map(|run| format!("runs/{}", run.expect("run").file_name().display()));
+    let names: Vec<String> = names.collect();
+    let said = bench.tomo(&["predicates", "--show", &names[0], &names[1]]);
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
+    let words = format!("{} observed other predicates than {}", names[1], names[0]);
+    assert!(said.err.contains(&words), "{}", said.err);
+}
+
+/// What is damaged costs nobody else's counts.
+#[test]
+fn of_several_runs_one_that_is_cut_short_is_named_and_left_out() {
+    let bench = Bench::new();
+    bench.build("branches", "branches.c", BRANCHES, &["-O1", "-g"]);
+    for (command, file) in [
+        (&["count"][..], "counters"),
+        (&["paths"], "paths"),
+        (&["chains"], "functions"),
+        (&["predicates", "--counts"], "predicates"),
+    ] {
+        for kind in [file, "slabs"] {
+            let _ = fs::remove_dir_all(bench.path("runs"));
+            let [sound, damaged] = two_runs(&bench, command);
+            let alone = bench.tomo(&[command[0], "--show", &sound]).well();
+            let files = fs::read_dir(bench.path(&damaged)).expect("a folder");
+            let mut files = files.map(|file| file.expect("an entry").path());
+            let cut = files.find(|path| path.to_string_lossy().ends_with(kind));
+            let cut = cut.expect("the run has it");
+            let whole = fs::read(&cut).expect("read");
+            // Not in place: what is woven once is the same file in each run.
+            fs::remove_file(&cut).expect("there");
+            fs::write(&cut, &whole[..whole.len().min(64) - 7]).expect("written");
+            let said = bench.tomo(&[command[0], "--show", &damaged, &sound]);
+            let words = format!("tomo: left out: {damaged}");
+            assert!(
+                said.err.starts_with(&words),
+                "{command:?} {kind}: {}",
+                said.err
+            );
+            assert_eq!(
+                (said.code, said.out),
+                (Some(0), alone),
+                "{command:?} {kind}"
+            );
+            let said = bench.tomo(&[command[0], "--show", &damaged]);
+            assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
+            assert!(said.err.contains(&damaged), "{}", said.err);
+        }
     }
 }

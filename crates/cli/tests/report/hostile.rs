@@ -405,24 +405,20 @@ fn records_of_other_commands_are_told() {
     let bench = Bench::with_a_run();
     let run = bench.path("tomo-out/run-1");
     let mut file = run.join("m.plan");
-    for (kind, words) in [
-        (
-            "counters",
-            "`tomo count`, not of coverage: `tomo count --show` shows its run",
-        ),
-        (
-            "paths",
-            "`tomo paths`, not of coverage: `tomo paths --show` shows its run",
-        ),
-        ("predicates", "`tomo predicates`, not of coverage"),
-        ("functions", "`tomo chains`, not of coverage"),
+    for (kind, command) in [
+        ("counters", "count"),
+        ("paths", "paths"),
+        ("predicates", "predicates"),
+        ("functions", "chains"),
     ] {
         let other = run.join("m").with_extension(kind);
         fs::rename(&file, &other).expect("ours");
         file = other;
         let said = bench.tomo(&["report"]);
         assert_eq!(said.code, Some(2));
-        let complaint = format!("m.record: it is of {words}\n");
+        let complaint = format!(
+            "m.record: it is of `tomo {command}`, not of coverage: `tomo {command} --show` shows its run\n"
+        );
         assert!(said.err.contains(&complaint), "{}", said.err);
     }
 }

@@ -1,13 +1,14 @@
 //! What the threads of a run noted, read from their slabs.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use tomo_profile::chains::{Chains, Meaning};
-use tomo_program::{Address, ModelError, open_regular};
+use tomo_program::{Address, Graphs, open_regular};
 use tomo_wire::Refusal;
-use tomo_wire::chains::{FIRST, Functions, Node, nodes, used};
+use tomo_wire::chains::{FIRST, Functions, Node, Row, nodes, used};
 use tomo_wire::counting::{Contents, LOST, MOST_SLABS, Slabs, USED};
 
 use super::Called;
@@ -22,44 +23,74 @@ pub enum ReadError {
     /// It is not what it should be.
     #[error("{0}: {1}")]
     Refused(&'static str, Refusal),
-    /// The model is damaged.
-    #[error(transparent)]
-    Model(#[from] ModelError),
 }
 
-/// The chains that the threads of a run of this module noted: `functions` is the file of those that are observed,
-/// `slabs` that of what they noted, which has holes where nothing is.
-///
-/// # Errors
-/// Where one of them is damaged or cannot be read.
-pub fn read(located: Located, functions: &[u8], slabs: &Path) -> Result<Called, ReadError> {
-    let (header, rows) =
-        Functions::read(functions).map_err(|error| ReadError::Refused("functions", error))?;
-    let observed = rows
-        .iter()
-        .map(|row| (row.entry.get(), row.leaf.get() != 0))
-        .collect();
-    let mut called = Called {
-        located,
-        chains: Chains::default(),
-        observed,
-        lost_threads: 0,
-    };
-    let graphs = called.located.model.graphs()?;
-    let meaning = Meaning {
-        origin: header.origin.get(),
-        rows,
-        function_at: &|address| {
-            let function = graphs.function_at(Address(address))?;
-            Some(function.entry().0)
-        },
-        is_observed: &|entry| called.observed.contains_key(&entry),
-        is_certain: &|_, _| true,
-    };
-    let mut chains = Chains::default();
-    let lost_threads = trees(slabs, |nodes| chains.add(nodes, &meaning))?;
-    (called.chains, called.lost_threads) = (chains, lost_threads);
-    Ok(called)
+/// What the threads of a run noted.
+#[derive(Debug)]
+pub struct Tree {
+    /// Their chains.
+    pub chains: Chains,
+    /// Threads that were not observed.
+    pub lost_threads: u64,
+}
+
+impl Tree {
+    /// Of a run of the module with this model: `functions` is the file of those that are observed, `slabs` that of what the
+    /// threads noted, which has holes where nothing is.
+    ///
+    /// # Errors
+    /// Where one of them is damaged or cannot be read.
+    pub fn read(graphs: &Graphs<'_>, functions: &[u8], slabs: &Path) -> Result<Self, ReadError> {
+        let (header, rows) = of_file(functions)?;
+        let observed: HashSet<u64> = rows.iter().map(|row| row.entry.get()).collect();
+        let meaning = Meaning {
+            origin: header.origin.get(),
+            rows,
+            function_at: &|address| {
+                let function = graphs.function_at(Address(address))?;
+                Some(function.entry().0)
+            },
+            is_observed: &|entry| observed.contains(&entry),
+            is_certain: &|_, _| true,
+        };
+        let mut chains = Chains::default();
+        let lost_threads = trees(slabs, |nodes| chains.add(nodes, &meaning))?;
+        Ok(Self {
+            chains,
+            lost_threads,
+        })
+    }
+}
+
+impl Called {
+    /// What runs of this module noted, of which these functions were observed.
+    ///
+    /// # Errors
+    /// Where the functions are damaged.
+    pub fn of(
+        located: Located,
+        functions: &[u8],
+        runs: impl IntoIterator<Item = Tree>,
+    ) -> Result<Self, ReadError> {
+        let rows = of_file(functions)?.1.iter();
+        let mut called = Self {
+            located,
+            chains: Chains::default(),
+            observed: rows
+                .map(|row| (row.entry.get(), row.leaf.get() != 0))
+                .collect(),
+            lost_threads: 0,
+        };
+        for run in runs {
+            called.chains.merge(&run.chains);
+            called.lost_threads = called.lost_threads.saturating_add(run.lost_threads);
+        }
+        Ok(called)
+    }
+}
+
+fn of_file(functions: &[u8]) -> Result<(Functions, &[Row]), ReadError> {
+    Functions::read(functions).map_err(|error| ReadError::Refused("functions", error))
 }
 
 /// Gives the nodes of each slab in a file of slabs to `take`; gives how many threads had none. The file has holes where
