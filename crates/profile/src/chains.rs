@@ -53,6 +53,7 @@ pub struct Chain {
 pub struct Chains {
     chains: Vec<Chain>,
     index: HashMap<(usize, Entered, u64), usize>,
+    calls: Option<u64>,
 }
 
 /// What the addresses of a module are.
@@ -97,6 +98,7 @@ impl Default for Chains {
         Self {
             chains: vec![root],
             index: HashMap::new(),
+            calls: Some(0),
         }
     }
 }
@@ -106,6 +108,12 @@ impl Chains {
     #[must_use]
     pub fn all(&self) -> &[Chain] {
         &self.chains
+    }
+
+    /// The calls of all together; none where they are more than 64 bits hold, which is the most that a chain then has.
+    #[must_use]
+    pub fn calls(&self) -> Option<u64> {
+        self.calls
     }
 
     /// Adds what one thread noted. What was not finished, or is no tree, is left out.
@@ -210,7 +218,9 @@ impl Chains {
                 calls: 0,
             });
         }
-        self.chains[found].calls += calls;
+        let chain = &mut self.chains[found];
+        chain.calls = chain.calls.saturating_add(calls);
+        self.calls = self.calls.and_then(|all| all.checked_add(calls));
         found
     }
 
@@ -238,7 +248,9 @@ impl Chains {
     pub fn inclusive(&self) -> Vec<u64> {
         let mut sums: Vec<u64> = self.chains.iter().map(|chain| chain.calls).collect();
         for at in (1..self.chains.len()).rev() {
-            sums[self.chains[at].parent] += sums[at];
+            let sum = sums[at];
+            let above = &mut sums[self.chains[at].parent];
+            *above = above.saturating_add(sum);
         }
         sums
     }

@@ -59,3 +59,30 @@ proptest! {
         prop_assert_eq!(merged.all(), whole.all());
     }
 }
+
+/// They are the most that 64 bits hold, and it is said that there are more.
+#[test]
+fn calls_of_more_than_64_bits_do_not_start_anew() {
+    let rows = [Row::of(0, false, 0)];
+    let meaning = Meaning {
+        origin: 0,
+        rows: &rows,
+        function_at: &|_| None,
+        is_observed: &|_| false,
+        is_certain: &|_, _| true,
+    };
+    let noted = |parent, calls| Noted {
+        parent,
+        way: 3,
+        site: 0,
+        function: Some(0),
+        calls,
+    };
+    let mut chains = Chains::default();
+    chains.add_noted([noted(0, u64::MAX - 1), noted(1, 1)], &meaning);
+    assert_eq!(chains.calls(), Some(u64::MAX));
+    let mut twice = chains.clone();
+    twice.merge(&chains);
+    assert_eq!(twice.calls(), None);
+    assert_eq!(twice.inclusive(), [u64::MAX, u64::MAX, 2]);
+}

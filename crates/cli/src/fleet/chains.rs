@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use tomo_export::chains::{Called, Inferred, InferredChain, document};
 use tomo_export::words::counted;
@@ -43,7 +43,10 @@ pub(super) fn seen<'p>(
         let function = graphs.function_at(Address(address))?;
         Some(function.entry().0)
     };
-    check(&profile.chains)?;
+    ensure!(
+        profile.chains.iter().all(is_tree),
+        "the collector's chains are no trees"
+    );
     let ways = Ways::of(&graphs, rows);
     let mut chains = Chains::default();
     for one in &profile.chains {
@@ -64,6 +67,11 @@ pub(super) fn seen<'p>(
         });
         chains.add_noted(noted, &meaning);
     }
+    let mut noted = profile.chains.iter().flat_map(|one| &one.chains);
+    ensure!(
+        noted.all(|chain| chain.calls.is_some()) && chains.calls().is_some(),
+        "calls add up to more than 64 bits hold: some instance reports numbers that cannot be"
+    );
     let observed = profile
         .variants
         .iter()
@@ -89,18 +97,9 @@ pub(super) fn seen<'p>(
     })
 }
 
-/// That calls add up.
-fn check(all: &[VariantChains]) -> Result<()> {
-    let mut sum = 0_u64;
-    for chain in all.iter().flat_map(|one| &one.chains) {
-        let next = chain.calls.and_then(|calls| sum.checked_add(calls));
-        sum = next.context(
-            "calls add up to more than 64 bits hold: some instance reports numbers that cannot be",
-        )?;
-    }
-    let sound = |one: &VariantChains| (0..).zip(&one.chains).all(|(at, chain)| chain.parent <= at);
-    ensure!(all.iter().all(sound), "the collector's chains are no trees");
-    Ok(())
+/// Whether each chain goes on from one before it.
+fn is_tree(all: &VariantChains) -> bool {
+    (0..).zip(&all.chains).all(|(at, chain)| chain.parent <= at)
 }
 
 /// The entries of the functions that a variant carries.

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::json;
+use tomo_wire::chains::{NODE, Node, ROOT};
+use tomo_wire::counting::Slabs;
+use zerocopy::FromBytes as _;
 
 use crate::bench::Bench;
 
@@ -279,4 +282,30 @@ fn of_several_runs_one_that_is_cut_short_is_named_and_left_out() {
             assert!(said.err.contains(&damaged), "{}", said.err);
         }
     }
+}
+
+/// What no run does is not told as if one had.
+#[test]
+fn calls_of_more_than_64_bits_are_refused() {
+    let bench = Bench::new();
+    bench.build("branches", "branches.c", BRANCHES, &["-O1", "-g"]);
+    let [run, _] = two_runs(&bench, &["chains"]);
+    let slabs = bench.path(&run).join("slabs");
+    let mut file = fs::read(&slabs).expect("read");
+    let header = Slabs::read(&file, file.len() as u64).expect("slabs");
+    let slab = &mut file[header.start(0) as usize..];
+    let room = slab.len() as u32 - ROOT;
+    let (all, _) =
+        <[Node]>::mut_from_prefix_with_elems(&mut slab[ROOT as usize..], (room / NODE) as usize)
+            .expect("nodes");
+    // The first two are the root and what there was no room for.
+    let mut called = all.iter_mut().skip(2).filter(|node| node.count.get() > 0);
+    for node in called.by_ref().take(2) {
+        node.count = u64::MAX.into();
+    }
+    fs::write(&slabs, file).expect("written");
+    let said = bench.tomo(&["chains", "--show", &run]);
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
+    let words = format!("tomo: {run}/slabs: calls add up to more than 64 bits hold\n");
+    assert_eq!(said.err, words);
 }

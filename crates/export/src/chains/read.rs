@@ -23,6 +23,9 @@ pub enum ReadError {
     /// It is not what it should be.
     #[error("{0}: {1}")]
     Refused(&'static str, Refusal),
+    /// No run makes so many calls.
+    #[error("calls add up to more than 64 bits hold")]
+    TooMany,
 }
 
 /// What the threads of a run noted.
@@ -55,6 +58,7 @@ impl Tree {
         };
         let mut chains = Chains::default();
         let lost_threads = trees(slabs, |nodes| chains.add(nodes, &meaning))?;
+        chains.calls().ok_or(ReadError::TooMany)?;
         Ok(Self {
             chains,
             lost_threads,
@@ -66,7 +70,7 @@ impl Called {
     /// What runs of this module noted, of which these functions were observed.
     ///
     /// # Errors
-    /// Where the functions are damaged.
+    /// Where the functions are damaged, or calls are more than 64 bits hold.
     pub fn of(
         located: Located,
         functions: &[u8],
@@ -85,6 +89,7 @@ impl Called {
             called.chains.merge(&run.chains);
             called.lost_threads = called.lost_threads.saturating_add(run.lost_threads);
         }
+        called.chains.calls().ok_or(ReadError::TooMany)?;
         Ok(called)
     }
 }
