@@ -16,9 +16,9 @@ use tomo_program::Graphs;
 use tomo_wire::chains::Functions;
 
 use crate::bar::Bar;
-use crate::earlier::{Kind, Told};
-use crate::observe::{OneModule, Store};
-use crate::session::{Output, Session, Started, answer, tell, tell_by};
+use crate::earlier::{Kind, Show, Together};
+use crate::observe::OneModule;
+use crate::session::{Output, Session, Started, answer, is_stdout, tell, tell_by};
 
 /// Run a program and note by which chains of calls its functions are called.
 ///
@@ -61,20 +61,20 @@ pub(crate) struct Arguments {
 
     /// Room for the chains of a thread, in MB, on the disk; where more than 64 run at once, the others have a sixteenth of
     /// it or less. Calls by chains that find none are counted, and said.
-    #[arg(long, value_name = "MB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(
+        long,
+        value_name = "MB",
+        default_value_t = 32,
+        value_parser = clap::value_parser!(u32).range(1..=1024),
+        conflicts_with = "show"
+    )]
     memory: u32,
 
     #[command(flatten)]
     module: OneModule,
 
-    /// Run nothing, and show what these earlier runs, whose folders RUN are, have noted together.
-    #[arg(
-        long,
-        value_name = "RUN",
-        num_args = 1..,
-        conflicts_with = "command"
-    )]
-    show: Vec<PathBuf>,
+    #[command(flatten)]
+    show: Show,
 
     /// The program and its arguments.
     #[arg(
@@ -120,7 +120,7 @@ where it cannot be observed at all, 127 where it is not found.";
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    if !arguments.show.is_empty() {
+    if arguments.show.is_asked() {
         conclude(arguments, &Said::together(&arguments.show)?, answer)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -165,15 +165,15 @@ impl Said {
     }
 
     /// What these runs of one build say together.
-    fn together(folders: &[PathBuf]) -> Result<Self> {
-        let mut runs = Told::all(folders, &KIND)?;
-        let located = runs[0].located(&Store::open()?)?;
+    fn together(asked: &Show) -> Result<Self> {
+        let mut runs = Together::of(asked, &KIND)?;
+        let located = runs.located()?;
         let graphs = located.model.graphs()?;
-        let trees = Told::each(&mut runs, |run| tree(run.folder(), &run.file, &graphs))?;
+        let trees = runs.each(|run| tree(run.folder(), &run.file, &graphs))?;
         Ok(Self {
-            called: Called::of(located, &runs[0].file, trees)?,
-            shown: runs[0].shown.clone(),
-            not_observed: Told::not_observed(&runs),
+            called: Called::of(located, &runs.first().file, trees)?,
+            shown: runs.first().shown.clone(),
+            not_observed: runs.not_observed(),
         })
     }
 }
@@ -183,11 +183,11 @@ fn tree(run: &Path, functions: &[u8], graphs: &Graphs<'_>) -> Result<Tree> {
     Tree::read(graphs, functions, &slabs).with_context(|| slabs.display().to_string())
 }
 
-/// Tells it: a table to where `tell` brings it, and the files that are asked for.
+/// Tells it: a table to where `show` brings it, and the files that are asked for.
 fn conclude(
     arguments: &Arguments,
     said: &Said,
-    tell: fn(Option<&Path>, &[u8]) -> Result<()>,
+    show: fn(Option<&Path>, &[u8]) -> Result<()>,
 ) -> Result<()> {
     let called = &said.called;
     let choice = Choice {
@@ -199,8 +199,19 @@ fn conclude(
     if stacks.stacks.is_empty() && !choice.is_all() {
         say!("tomo: there is no chain that --root, --leaf and --through ask for");
     }
-    // First of all, since files grow as the square of a recursion's depth.
-    tell(None, table(&stacks, called)?.as_bytes())?;
+    // First of all, since files grow as the square of a recursion's depth; and not where one of them goes.
+    let files = [
+        &arguments.folded,
+        &arguments.svg,
+        &arguments.pprof,
+        &arguments.json,
+    ];
+    let mut files = files.into_iter().flatten();
+    let table = table(&stacks, called)?;
+    match files.any(|path| is_stdout(path)) {
+        true => tell(None, table.as_bytes())?,
+        false => show(None, table.as_bytes())?,
+    }
     let write = |path: &Option<PathBuf>, text: &dyn Fn(&mut Output) -> Result<()>| match path {
         Some(path) => tell_by(path, text),
         None => Ok(()),

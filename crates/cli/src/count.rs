@@ -19,7 +19,7 @@ use tomo_launch::{Observed, Weighed};
 use tomo_program::Graphs;
 
 use crate::bar::Bar;
-use crate::earlier;
+use crate::earlier::{self, Show};
 use crate::observe::{OneModule, Store};
 use crate::session::{Session, Started, answer, located, tell};
 use recorded::{Recorded, Said};
@@ -46,20 +46,14 @@ pub(crate) struct Arguments {
     /// Choose counters by how often things ran in an earlier run, whose folder RUN is: then most stand
     /// where little runs. Unless it is named that is the newest run of the same build in DIR, or the run
     /// by which that one was weighed, so that images are made once; `none` goes by an estimate.
-    #[arg(long, value_name = "RUN|none")]
+    #[arg(long, value_name = "RUN|none", conflicts_with = "show")]
     weights: Option<PathBuf>,
 
     #[command(flatten)]
     module: OneModule,
 
-    /// Run nothing, and show what these earlier runs, whose folders RUN are, have counted together.
-    #[arg(
-        long,
-        value_name = "RUN",
-        num_args = 1..,
-        conflicts_with_all = ["command", "weights"]
-    )]
-    show: Vec<PathBuf>,
+    #[command(flatten)]
+    show: Show,
 
     /// The program and its arguments.
     #[arg(
@@ -116,7 +110,7 @@ impl Format {
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (format, to) = (arguments.format, arguments.to.as_deref());
-    if !arguments.show.is_empty() {
+    if arguments.show.is_asked() {
         let said = Said::together(&arguments.show, format.extent())?;
         answer(to, &written(format, said)?)?;
         return Ok(ExitCode::SUCCESS);

@@ -2,17 +2,20 @@
 //! shown.
 
 use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args;
 use serde::Deserialize;
 use tomo_export::{Located, locate};
 use tomo_launch::Observed;
-use tomo_program::{Cache, path_of};
+use tomo_program::path_of;
 use tomo_wire::{ModuleId, Refusal, of_schema};
 
-use crate::observe::Store;
+use crate::bar::Bar;
+use crate::observe::models;
 use crate::session::{bytes, not_observed, tell_not_observed};
 
 /// The runs in `output` that have a file of this kind of `module`, the newest first. Runs that are made at the same
@@ -33,11 +36,36 @@ pub(crate) fn runs(output: &Path, module: &Observed, kind: &str) -> Vec<PathBuf>
     runs.into_iter().map(|(_, path)| path).collect()
 }
 
+/// Earlier runs that are to be shown.
+#[derive(Args)]
+pub(crate) struct Show {
+    /// Run nothing, and show what these earlier runs, whose folders RUN are, say together.
+    #[arg(
+        long,
+        value_name = "RUN",
+        num_args = 1..,
+        conflicts_with_all = ["command", "module"]
+    )]
+    show: Vec<PathBuf>,
+
+    /// With --show: where the module is now, if it has moved since.
+    #[arg(long, value_name = "PATH", requires = "show")]
+    program: Option<PathBuf>,
+}
+
+impl Show {
+    /// Whether any are.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.show.is_empty()
+    }
+}
+
 /// What is read of the description of a run (schema tomo.run/1).
 #[derive(Deserialize)]
 struct Description {
     #[serde(default)]
     schema: String,
+    id: Option<String>,
     #[serde(default)]
     command: Vec<String>,
     modules: Vec<Module>,
@@ -62,6 +90,7 @@ pub(crate) struct Kind {
 /// A run of a command that observes one module.
 pub(crate) struct Told<'a> {
     folder: &'a Path,
+    id: Option<String>,
     /// The command line of the program, as it is shown.
     pub(crate) shown: String,
     module: Module,
@@ -71,23 +100,6 @@ pub(crate) struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    /// These runs of one build, at least one, of each of which there is a file of this kind. Of several those that have none,
-    /// as where they were killed in their first moments, and those that are damaged are named and left out.
-    pub(crate) fn all(folders: &'a [PathBuf], kind: &Kind) -> Result<Vec<Self>> {
-        let runs = sound(folders, |folder| Self::of(folder, kind))?;
-        if let [first, others @ ..] = runs.as_slice() {
-            for other in others {
-                ensure!(
-                    other.stem() == first.stem(),
-                    "{} is a run of another build than {}",
-                    other.folder.display(),
-                    first.folder.display()
-                );
-            }
-        }
-        Ok(runs)
-    }
-
     fn of(folder: &'a Path, kind: &Kind) -> Result<Self> {
         let foreign = || format!("{} is no run of `{}`", folder.display(), kind.command);
         let description = folder.join("run.json");
@@ -106,35 +118,12 @@ impl<'a> Told<'a> {
         let file = bytes(&path)?;
         Ok(Self {
             folder,
+            id: description.id,
             shown: description.command.join(" "),
             build: (kind.build)(&file).with_context(|| path.display().to_string())?,
             module,
             file,
         })
-    }
-
-    /// What `read` has of each of these runs. Of several those that are damaged are named and left out, here, too.
-    pub(crate) fn each<T>(
-        runs: &mut Vec<Self>,
-        read: impl Fn(&Self) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        let all = std::mem::take(runs);
-        let all = sound(all, |run| {
-            let read = read(&run)?;
-            Ok((run, read))
-        })?;
-        let (sound, read): (Vec<Self>, Vec<T>) = all.into_iter().unzip();
-        for run in &sound {
-            tell_not_observed(run.folder, &run.record(), &path_of(&run.module.path));
-        }
-        *runs = sound;
-        Ok(read)
-    }
-
-    /// What of these runs was not observed, for each of which something was not.
-    pub(crate) fn not_observed(runs: &[Self]) -> Vec<String> {
-        let records = runs.iter().map(Self::record);
-        records.filter_map(|record| not_observed(&record)).collect()
     }
 
     fn record(&self) -> PathBuf {
@@ -154,12 +143,77 @@ impl<'a> Told<'a> {
     pub(crate) fn stem(&self) -> &str {
         &self.module.stem
     }
+}
 
-    /// Its module with its model from the store.
-    pub(crate) fn located(&self, store: &Store) -> Result<Located> {
-        let cache = Cache::at(&store.folder);
-        let path = path_of(&self.module.path);
-        Ok(locate(self.build, [path.as_path()], Some(&cache), &())?)
+/// Runs of one build that are shown together, at least one.
+pub(crate) struct Together<'a> {
+    runs: Vec<Told<'a>>,
+    program: Option<&'a Path>,
+}
+
+impl<'a> Together<'a> {
+    /// Those that are asked for, of each of which there is a file of this kind; one that is named twice is there once. Of several
+    /// those that have none, as where they were killed in their first moments, and those that are damaged are named and left out.
+    pub(crate) fn of(asked: &'a Show, kind: &Kind) -> Result<Self> {
+        let mut runs = sound(&asked.show, |folder| Told::of(folder, kind))?;
+        let mut known = HashSet::new();
+        runs.retain(|run| run.id.clone().is_none_or(|id| known.insert(id)));
+        let together = Self {
+            runs,
+            program: asked.program.as_deref(),
+        };
+        for other in together.others() {
+            ensure!(
+                other.stem() == together.first().stem(),
+                "{} is a run of another build than {}",
+                other.folder.display(),
+                together.first().folder.display()
+            );
+        }
+        Ok(together)
+    }
+
+    /// The first.
+    pub(crate) fn first(&self) -> &Told<'a> {
+        &self.runs[0]
+    }
+
+    /// The others.
+    pub(crate) fn others(&self) -> &[Told<'a>] {
+        &self.runs[1..]
+    }
+
+    /// What `read` has of each of them. Those that are damaged are named and left out, unless it is one alone.
+    pub(crate) fn each<T>(&mut self, read: impl Fn(&Told<'a>) -> Result<T>) -> Result<Vec<T>> {
+        let all = sound(std::mem::take(&mut self.runs), |run| {
+            let read = read(&run)?;
+            Ok((run, read))
+        })?;
+        let (runs, read): (Vec<_>, Vec<T>) = all.into_iter().unzip();
+        for run in &runs {
+            tell_not_observed(run.folder, &run.record(), &path_of(&run.module.path));
+        }
+        self.runs = runs;
+        Ok(read)
+    }
+
+    /// What of them was not observed, for each of which something was not.
+    pub(crate) fn not_observed(&self) -> Vec<String> {
+        let records = self.runs.iter().map(Told::record);
+        records.filter_map(|record| not_observed(&record)).collect()
+    }
+
+    /// Their module with its model: where it is said to be, or where one of them was of it.
+    pub(crate) fn located(&self) -> Result<Located> {
+        let stated = self.runs.iter().map(|run| path_of(&run.module.path));
+        let stated: BTreeSet<PathBuf> = stated.collect();
+        let places = self.program.into_iter();
+        let places = places.chain(stated.iter().map(PathBuf::as_path));
+        let located = locate(self.first().build, places, models().as_ref(), &Bar::new())?;
+        for warning in &located.warnings {
+            say!("tomo: warning: {warning}");
+        }
+        Ok(located)
     }
 }
 

@@ -16,8 +16,9 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use tomo_program::{Cache, FunctionView, Graphs, Loaded, Request, Search, load};
+use tomo_program::{FunctionView, Graphs, Loaded, Request, Search, load};
 
+use crate::observe::models;
 use crate::saying;
 use crate::session::is_stdout;
 
@@ -106,11 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn load_model(arguments: &Arguments, path: &Path) -> Result<Loaded> {
-    let cache = if arguments.no_cache {
-        None
-    } else {
-        Cache::from_environment(|name| std::env::var_os(name))
-    };
+    let cache = if arguments.no_cache { None } else { models() };
     let whole = arguments.function.is_some()
         || arguments.functions
         || matches!(arguments.format, Format::Jsonl | Format::Dot);

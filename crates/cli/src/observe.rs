@@ -224,6 +224,11 @@ pub(crate) fn companions(target: &Target) -> Vec<PathBuf> {
     libraries.map(|one| one.path).collect()
 }
 
+/// Where models are kept, if anywhere.
+pub(crate) fn models() -> Option<Cache> {
+    Cache::from_environment(|name| std::env::var_os(name))
+}
+
 /// Where models, images and the agent are kept.
 pub(crate) struct Store {
     pub(crate) folder: PathBuf,
@@ -232,8 +237,7 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn open() -> Result<Self> {
-        let cache = Cache::from_environment(|name| std::env::var_os(name));
-        let cache = cache.context("there is no cache directory: set TOMO_CACHE_DIR")?;
+        let cache = models().context("there is no cache directory: set TOMO_CACHE_DIR")?;
         let folder = cache.directory().to_path_buf();
         let images = Images::in_cache(&folder)
             .map_err(|error| anyhow!("{error}; TOMO_CACHE_DIR names another folder"))?;

@@ -21,7 +21,7 @@ use tomo_wire::counting::forks;
 use tomo_wire::paths::Paths;
 
 use crate::bar::Bar;
-use crate::earlier;
+use crate::earlier::{self, Show};
 use crate::observe::{OneModule, Store};
 use crate::session::{Session, Started, answer, bytes, located, parsed, summed, tell};
 use select::Earlier;
@@ -52,12 +52,12 @@ pub(crate) struct Arguments {
     to: Option<PathBuf>,
 
     /// Follow only functions with this name, or with this as a part of it; may be given more than once.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "show")]
     function: Vec<String>,
 
     /// Count only some paths, by few probes: those in FILE, which is what `--format json` writes, or a part of it;
     /// `hot:N`, the N hottest of an earlier run; or `unseen`, what no earlier run has seen.
-    #[arg(long, value_name = "FILE|hot:N|unseen")]
+    #[arg(long, value_name = "FILE|hot:N|unseen", conflicts_with = "show")]
     select: Option<Select>,
 
     /// Select by this earlier run, whose folder RUN is. May be given several times. Without it `hot:N` goes by the
@@ -72,14 +72,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     module: OneModule,
 
-    /// Run nothing, and show what these earlier runs, whose folders RUN are, have counted together.
-    #[arg(
-        long,
-        value_name = "RUN",
-        num_args = 1..,
-        conflicts_with_all = ["command", "function", "select"]
-    )]
-    show: Vec<PathBuf>,
+    #[command(flatten)]
+    show: Show,
 
     /// The program and its arguments.
     #[arg(
@@ -139,7 +133,7 @@ impl Arguments {
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    if !arguments.show.is_empty() {
+    if arguments.show.is_asked() {
         let (followed, missed) = show::together(&arguments.show)?;
         let text = written(arguments, &followed, &missed)?;
         answer(arguments.to.as_deref(), &text)?;

@@ -19,8 +19,8 @@ use tomo_wire::predicates::{Kind, Predicates, Recorded, Row};
 use tomo_wire::record::RecordView;
 
 use crate::bar::Bar;
-use crate::earlier::{self, Told};
-use crate::observe::{OneModule, Store};
+use crate::earlier::{self, Show, Together, Told};
+use crate::observe::OneModule;
 use crate::session::{Session, Started, answer, parsed, summed, tell};
 pub(crate) use words::{document, table};
 
@@ -33,12 +33,12 @@ pub(crate) use words::{document, table};
 #[command(after_long_help = NOTES)]
 pub(crate) struct Arguments {
     /// Count how often each predicate was true.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "show")]
     counts: bool,
 
     /// Observe only the predicates, or sites, that FILE names: one a line, called as `--json` calls
     /// them; behind `#` a line may say what it likes.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "show")]
     select: Option<PathBuf>,
 
     /// Write one JSON document (schema tomo.predicates/1) instead of a table.
@@ -56,14 +56,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     module: OneModule,
 
-    /// Run nothing, and show what these earlier runs, whose folders RUN are, have seen together.
-    #[arg(
-        long,
-        value_name = "RUN",
-        num_args = 1..,
-        conflicts_with_all = ["command", "counts", "select"]
-    )]
-    show: Vec<PathBuf>,
+    #[command(flatten)]
+    show: Show,
 
     /// The program and its arguments.
     #[arg(
@@ -99,7 +93,7 @@ where it cannot be observed at all, 127 where it is not found.";
 /// Runs the program; gives its exit code.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let to = arguments.to.as_deref();
-    if !arguments.show.is_empty() {
+    if arguments.show.is_asked() {
         let (seen, not_observed) = Seen::together(&arguments.show, !arguments.json)?;
         answer(to, written(arguments, &seen, &not_observed).as_bytes())?;
         return Ok(ExitCode::SUCCESS);
@@ -219,23 +213,22 @@ impl Seen {
     }
 
     /// What runs of one build that observed the same predicates saw together, and what was not observed in them.
-    fn together(folders: &[PathBuf], is_table: bool) -> Result<(Self, Vec<String>)> {
-        let mut runs = Told::all(folders, &KIND)?;
-        for other in &runs[1..] {
+    fn together(asked: &Show, is_table: bool) -> Result<(Self, Vec<String>)> {
+        let mut runs = Together::of(asked, &KIND)?;
+        for other in runs.others() {
             ensure!(
-                other.file == runs[0].file,
-                "{} observed other predicates than {}: show each by itself",
+                other.file == runs.first().file,
+                "{} did not observe the same predicates as {}, or not in the same way (--select, --counts): show each by itself",
                 other.folder().display(),
-                runs[0].folder().display()
+                runs.first().folder().display()
             );
         }
-        let sites = Sites::unplaced(&runs[0].file)?;
+        let sites = Sites::unplaced(&runs.first().file)?;
         let read = |run: &Told<'_>| Probes::read(run.folder(), &run.path("record"), &sites);
-        let all = Told::each(&mut runs, read)?;
+        let all = runs.each(read)?;
         let probes = all.into_iter().reduce(Probes::and).unwrap_or_default();
-        let located = runs[0].located(&Store::open()?)?;
-        let seen = Self::at(located, sites, &probes, is_table)?;
-        Ok((seen, Told::not_observed(&runs)))
+        let seen = Self::at(runs.located()?, sites, &probes, is_table)?;
+        Ok((seen, runs.not_observed()))
     }
 
     fn at(located: Located, mut sites: Sites, probes: &Probes, is_table: bool) -> Result<Self> {

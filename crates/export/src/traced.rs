@@ -144,6 +144,7 @@ impl Traced {
     /// Where there is none, or something of it is missing.
     pub fn read(
         path: &Path,
+        program: Option<&Path>,
         cache: Option<&Cache>,
         progress: &dyn Progress,
     ) -> Result<Self, TraceError> {
@@ -193,7 +194,8 @@ impl Traced {
         if runs.len() != wanted {
             return Err(TraceError::Missing(path.into(), runs.len(), wanted));
         }
-        let located = locate(view.header.module, [Path::new(module)], cache, progress)?;
+        let places = program.into_iter().chain([Path::new(module)]);
+        let located = locate(view.header.module, places, cache, progress)?;
         Ok(Self {
             located,
             command: words(&stated["command"]),

@@ -213,7 +213,12 @@ impl Bench<'_> {
         let words = [&["trace", "-o", "traces"][..], words].concat();
         self.spent(self.tomo(&words, program, work), input)?;
         let models = Cache::at(self.folder.join("cache"));
-        Ok(Traced::read(&self.newest("traces")?, Some(&models), &())?)
+        Ok(Traced::read(
+            &self.newest("traces")?,
+            None,
+            Some(&models),
+            &(),
+        )?)
     }
 
     /// Room, speed of merging, and shares, of work that is short enough to be held in memory.

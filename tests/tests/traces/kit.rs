@@ -40,7 +40,7 @@ pub(crate) fn traced(
 /// The trace in a folder.
 pub(crate) fn read(trace: &Path, folder: &Path) -> Traced {
     let models = Cache::at(folder.join("cache"));
-    Traced::read(trace, Some(&models), &()).expect("a trace")
+    Traced::read(trace, None, Some(&models), &()).expect("a trace")
 }
 
 /// How many threads a trace has.
@@ -105,7 +105,7 @@ pub(crate) fn compare(built: &Built, ways: &[&[&str]], folder: &Path) {
         let truth = truth.expect("steps");
         for options in ways {
             let trace = traced(&built.program, &workload.args, input, options, folder);
-            let trace = Traced::read(&trace, Some(&models), &()).expect("a trace");
+            let trace = Traced::read(&trace, None, Some(&models), &()).expect("a trace");
             let (mut blocks, ended) = blocks(&trace);
             let began = began(&trace, &truth.order);
             if options.contains(&"breakpoint") {

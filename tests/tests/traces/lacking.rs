@@ -31,7 +31,7 @@ fn runs(trace: &Path) -> Vec<PathBuf> {
 
 fn error(trace: &Path, folder: &Path) -> String {
     let models = Cache::at(folder.join("cache"));
-    let read = Traced::read(trace, Some(&models), &());
+    let read = Traced::read(trace, None, Some(&models), &());
     read.expect_err("something is missing").to_string()
 }
 

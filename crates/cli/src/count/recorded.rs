@@ -1,7 +1,7 @@
 //! What the counters of a run said, and what several runs say together.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use tomo_export::{Counts, Extent, Located, counts, frequencies, merge_counts};
@@ -10,8 +10,7 @@ use tomo_weave::Weights;
 use tomo_wire::counting::{Counters, Row};
 use tomo_wire::cuts;
 
-use crate::earlier::{Kind, Told};
-use crate::observe::Store;
+use crate::earlier::{Kind, Show, Together};
 use crate::session::{Session, bytes, summed};
 
 /// What runs of `tomo count` have.
@@ -108,12 +107,11 @@ impl Said {
     }
 
     /// What these runs of one program say together.
-    pub(super) fn together(folders: &[PathBuf], extent: Extent) -> Result<Self> {
-        let store = Store::open()?;
-        let mut runs = Told::all(folders, &KIND)?;
-        let located = runs[0].located(&store)?;
+    pub(super) fn together(asked: &Show, extent: Extent) -> Result<Self> {
+        let mut runs = Together::of(asked, &KIND)?;
+        let located = runs.located()?;
         let graphs = located.model.graphs()?;
-        let recorded = Told::each(&mut runs, |run| {
+        let recorded = runs.each(|run| {
             let recorded = Recorded::read(run.folder(), run.stem())?;
             Ok((recorded.counts(&graphs, extent)?, recorded))
         })?;
@@ -136,8 +134,8 @@ impl Said {
             counts,
             lost,
             cuts_lost,
-            not_observed: Told::not_observed(&runs),
-            shown: runs[0].shown.clone(),
+            not_observed: runs.not_observed(),
+            shown: runs.first().shown.clone(),
         })
     }
 }

@@ -12,12 +12,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 use tomo_export::{Located, locate};
-use tomo_program::{Cache, Headers, Model};
+use tomo_program::{Headers, Model};
 use tomo_protocol::{Campaign, Client, ModuleOf, Profile, Program, paths};
 use tomo_wire::plan::{Entry, Plan, PlanView, Tactic};
 use tomo_wire::record::{LIVE, Live, MARKS, Record};
 use tomo_wire::{ModuleId, Refusal};
 use zerocopy::IntoBytes as _;
+
+use crate::observe::models;
 
 /// A folder of records, and where the files of the modules are.
 pub(super) struct Records {
@@ -101,7 +103,7 @@ fn download(client: &Client, module: &ModuleOf, folder: &Path) -> Result<PathBuf
     fs::write(&path, &bytes)?;
     let file = fs::File::open(&path)?;
     let identity = Headers::read(&file, bytes.len() as u64)?.and_then(|headers| headers.identity());
-    let cache = Cache::from_environment(|name| std::env::var_os(name));
+    let cache = models();
     if let (Some(identity), Some(cache)) = (identity, cache)
         && !matches!(cache.find(&identity), Ok(Some(_)))
     {
@@ -134,7 +136,7 @@ pub(super) fn planned(
     let path = download(client, module, folder)?;
     let plan = client.get_bytes(&paths::of_plan(module.plan))?;
     let id = is_for(&plan).map_err(anyhow::Error::msg)?;
-    let cache = Cache::from_environment(|name| std::env::var_os(name));
+    let cache = models();
     let located = locate(id, [path.as_path()], cache.as_ref(), &())?;
     Ok(Planned {
         plan,

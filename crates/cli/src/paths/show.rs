@@ -1,14 +1,11 @@
 //! Earlier runs put together, without running anything.
 
-use std::path::PathBuf;
-
 use anyhow::{Result, bail};
 use tomo_export::{Extent, Followed, merge_paths};
 use tomo_wire::paths::Paths;
 
 use super::counted;
-use crate::earlier::{Kind, Told};
-use crate::observe::Store;
+use crate::earlier::{Kind, Show, Together};
 
 /// What runs of `tomo paths` have.
 const KIND: Kind = Kind {
@@ -18,14 +15,11 @@ const KIND: Kind = Kind {
 };
 
 /// What these runs of one program say together, and what was not observed in them.
-pub(super) fn together(folders: &[PathBuf]) -> Result<(Followed, Vec<String>)> {
-    let store = Store::open()?;
-    let mut runs = Told::all(folders, &KIND)?;
-    let located = runs[0].located(&store)?;
+pub(super) fn together(asked: &Show) -> Result<(Followed, Vec<String>)> {
+    let mut runs = Together::of(asked, &KIND)?;
+    let located = runs.located()?;
     let graphs = located.model.graphs()?;
-    let counted = Told::each(&mut runs, |run| {
-        counted(run.folder(), run.stem(), &graphs, Extent::All)
-    })?;
+    let counted = runs.each(|run| counted(run.folder(), run.stem(), &graphs, Extent::All))?;
     let lost = counted.iter().map(|run| run.lost).sum();
     let forks = counted.iter().map(|run| run.forks).sum();
     let all: Vec<_> = counted.into_iter().map(|run| run.counts).collect();
@@ -40,9 +34,9 @@ pub(super) fn together(folders: &[PathBuf]) -> Result<(Followed, Vec<String>)> {
     let followed = Followed {
         counts,
         located,
-        module: runs[0].stem().to_owned(),
+        module: runs.first().stem().to_owned(),
         lost,
         forks,
     };
-    Ok((followed, Told::not_observed(&runs)))
+    Ok((followed, runs.not_observed()))
 }

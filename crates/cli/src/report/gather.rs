@@ -12,6 +12,7 @@ use tomo_wire::ModuleId;
 
 use super::Source;
 use crate::bar::Bar;
+use crate::observe::models;
 use crate::session::{failing, share, started_without, why};
 
 /// Makes pictures. A module is loaded once, however many pictures it is in.
@@ -33,7 +34,7 @@ impl<'g> Gatherer<'g> {
             source,
             paths,
             bar,
-            cache: Cache::from_environment(|name| std::env::var_os(name)),
+            cache: models(),
             modules: HashMap::new(),
             said: BTreeSet::new(),
             is_incomplete: false,

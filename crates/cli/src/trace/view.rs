@@ -1,7 +1,7 @@
 //! `tomo trace show`, `stats`, `diff` and `export`: what a trace says.
 
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
@@ -11,11 +11,10 @@ use tomo_export::traced::{
     TracedThread, Tree, Visitor, Visits,
 };
 use tomo_export::words::counted;
-use tomo_program::Cache;
 
 use crate::bar::Bar;
 use crate::crashes::signal_name;
-use crate::observe::Store;
+use crate::observe::models;
 use crate::session::tell_not_observed;
 
 /// What is looked at.
@@ -30,8 +29,8 @@ pub(super) enum View {
 /// Show the calls of a trace as a tree, with what repeats itself folded and counted.
 #[derive(Args)]
 pub(super) struct Show {
-    /// The folder of a trace.
-    trace: PathBuf,
+    #[command(flatten)]
+    trace: Trace,
     /// The thread, by its number.
     #[arg(long, value_name = "N", default_value_t = 0)]
     thread: u32,
@@ -55,8 +54,8 @@ pub(super) struct Show {
 /// Say how long a trace is, what it cost, and what it lacks.
 #[derive(Args)]
 pub(super) struct Stats {
-    /// The folder of a trace.
-    trace: PathBuf,
+    #[command(flatten)]
+    trace: Trace,
 }
 
 /// Say where one trace leaves another one of the same program.
@@ -66,13 +65,32 @@ pub(super) struct Diff {
     one: PathBuf,
     /// That of the other.
     other: PathBuf,
+    /// Where the module is now, if it has moved since.
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+}
+
+/// A trace, and where its module is.
+#[derive(Args)]
+struct Trace {
+    /// The folder of a trace.
+    trace: PathBuf,
+    /// Where the module is now, if it has moved since.
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+}
+
+impl Trace {
+    fn open(&self) -> Result<Traced> {
+        open(&self.trace, self.program.as_deref())
+    }
 }
 
 /// Write a trace in a format that other programs read.
 #[derive(Args)]
 pub(super) struct Export {
-    /// The folder of a trace.
-    trace: PathBuf,
+    #[command(flatten)]
+    trace: Trace,
     /// In which format.
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     format: Format,
@@ -103,9 +121,8 @@ impl View {
     }
 }
 
-fn open(path: &std::path::Path) -> Result<Traced> {
-    let store = Store::open()?;
-    let traced = Traced::read(path, Some(&Cache::at(&store.folder)), &Bar::new())?;
+fn open(path: &Path, program: Option<&Path>) -> Result<Traced> {
+    let traced = Traced::read(path, program, models().as_ref(), &Bar::new())?;
     // Who records from outside has no record.
     for run in traced.runs.iter().filter(|run| run.record.exists()) {
         tell_not_observed(&run.path, &run.record, &traced.located.path);
@@ -232,7 +249,7 @@ fn end(open: &Open<'_>, ended: &Ended) -> String {
 
 impl Show {
     fn run(&self, to: &mut impl Write) -> Result<()> {
-        let traced = open(&self.trace)?;
+        let traced = self.trace.open()?;
         let open = Open::of(&traced)?;
         let thread = open.thread(self.thread)?;
         if let Some(at) = &self.at {
@@ -308,7 +325,7 @@ fn around(open: &Open<'_>, thread: &TracedThread, step: u64, to: &mut impl Write
 
 impl Stats {
     fn run(&self, to: &mut impl Write) -> Result<()> {
-        let traced = open(&self.trace)?;
+        let traced = self.trace.open()?;
         let open = Open::of(&traced)?;
         let chart = &open.atlas.chart;
         let (functions, untraced) = (chart.functions.len(), chart.untraced.len());
@@ -367,7 +384,8 @@ impl Stats {
 
 impl Diff {
     fn run(&self, to: &mut impl Write) -> Result<()> {
-        let (one, other) = (open(&self.one)?, open(&self.other)?);
+        let program = self.program.as_deref();
+        let (one, other) = (open(&self.one, program)?, open(&self.other, program)?);
         if one.located.id != other.located.id {
             bail!("these are traces of different programs");
         }
@@ -416,7 +434,7 @@ impl Diff {
 
 impl Export {
     fn run(&self, to: &mut impl Write) -> Result<()> {
-        let traced = open(&self.trace)?;
+        let traced = self.trace.open()?;
         let open = Open::of(&traced)?;
         let mut folded = Folded::default();
         let mut callgrind = Callgrind::default();

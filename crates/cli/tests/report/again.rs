@@ -179,9 +179,9 @@ fn chains_of_several_runs_are_added_up() {
         let words = [&["chains", "--json", "-", "--show"][..], runs].concat();
         let said = bench.tomo(&words);
         assert_eq!(said.code, Some(0), "{}", said.err);
-        let (table, json) = said.out.split_at(said.out.find('{').expect("JSON"));
-        assert!(table.contains("decided ← main"), "{table}");
-        called(&document(json.as_bytes()))
+        // What is for programs stands alone there.
+        assert!(said.err.contains("decided ← main"), "{}", said.err);
+        called(&document(said.out.as_bytes()))
     };
     let [one, other] = runs.each_ref().map(|run| shown(&[run]));
     assert_eq!(one[";_start;main;decided"], 1);
@@ -224,6 +224,37 @@ fn values(document: &serde_json::Value) -> Vec<(String, serde_json::Value)> {
     named.collect()
 }
 
+/// Where the program was when it ran, and where its models would be kept, does not matter.
+#[test]
+fn runs_are_shown_wherever_their_program_is_now() {
+    let bench = Bench::new();
+    bench.build("branches", "branches.c", BRANCHES, &["-O1", "-g"]);
+    for command in ["count", "paths", "chains", "predicates"] {
+        let _ = fs::remove_dir_all(bench.path("runs"));
+        let [one, other] = two_runs(&bench, &[command]);
+        let alone = bench.tomo(&[command, "--show", &one]).well();
+        let both = bench.tomo(&[command, "--show", &one, &other]).well();
+        // One that is named twice ran once.
+        let again = format!("./{one}/");
+        let twice = bench.tomo(&[command, "--show", &one, &again, &other]);
+        assert_eq!(twice.well(), both, "{command}");
+        fs::rename(bench.path("branches"), bench.path("moved")).expect("moved");
+        let said = bench.tomo(&[command, "--show", &one]);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
+        assert!(said.err.contains("--program PATH names another file"));
+        let words = [command, "--program", "moved", "--show", &one];
+        assert_eq!(bench.tomo(&words).well(), alone, "{command}");
+        fs::rename(bench.path("moved"), bench.path("branches")).expect("moved");
+        let nowhere = bench.tomo_with(("TOMO_CACHE_DIR", "/proc/none"), &[command, "--show", &one]);
+        assert_eq!(
+            (nowhere.code, nowhere.out),
+            (Some(0), alone),
+            "{}",
+            nowhere.err
+        );
+    }
+}
+
 /// They cannot be put together, and it is said of which.
 #[test]
 fn runs_that_observed_other_predicates_are_shown_each_by_itself() {
@@ -238,7 +269,10 @@ fn runs_that_observed_other_predicates_are_shown_each_by_itself() {
     let names: Vec<String> = names.collect();
     let said = bench.tomo(&["predicates", "--show", &names[0], &names[1]]);
     assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
-    let words = format!("{} observed other predicates than {}", names[1], names[0]);
+    let words = format!(
+        "{} did not observe the same predicates as {}",
+        names[1], names[0]
+    );
     assert!(said.err.contains(&words), "{}", said.err);
 }
 
