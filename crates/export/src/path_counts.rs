@@ -67,8 +67,8 @@ pub struct FunctionPaths {
     pub function: FunctionId,
     /// How many paths it has that can come to an end; `None` beyond 64 bits.
     pub possible: Option<u64>,
-    /// Which were asked for.
-    pub asked: Asked,
+    /// Which were asked for; `None` where several runs are put together that did not ask for the same.
+    pub asked: Option<Asked>,
     /// How many were started; `None` where not all are asked for.
     pub started: Option<u64>,
     /// Of those asked for, the ones that ran to their end, the most frequent first.
@@ -259,7 +259,7 @@ impl<'g> Followed<'g> {
         Some(FunctionPaths {
             function: self.function.id(),
             possible: self.possible(),
-            asked: table.asked,
+            asked: Some(table.asked),
             started: (table.asked == Asked::All).then_some(started),
             ran,
             idle: listed(idle),

@@ -343,3 +343,41 @@ fn calls_of_more_than_64_bits_are_refused() {
     let words = format!("tomo: {run}/slabs: calls add up to more than 64 bits hold\n");
     assert_eq!(said.err, words);
 }
+
+const PARITY: &str = "
+#include <stdlib.h>
+__attribute__((noinline)) int parity(int k) { if (k & 1) return rand(); return atoi(\"3\") - k; }
+int main(int n, char **words) { int all = 0; while (--n) all += parity(atoi(words[n])); return all == 77; }
+";
+
+/// What one run has not counted another has not done less often.
+#[test]
+fn paths_that_not_all_runs_have_counted_are_said_to_be() {
+    let bench = Bench::new();
+    bench.build("parity", "parity.c", PARITY, &["-O1", "-g"]);
+    let run = |words: &[&str], numbers: &[&str]| {
+        let words = [
+            &["paths", "--function", "parity"],
+            words,
+            &["--", "./parity"],
+            numbers,
+        ];
+        assert_eq!(bench.tomo(&words.concat()).code, Some(0));
+    };
+    run(&[], &["1", "3", "5"]);
+    run(&["--select", "hot:1"], &["2", "4", "6", "8", "7"]);
+    let runs = fs::read_dir(bench.path("tomo-paths")).expect("runs");
+    let runs = runs.map(|run| run.expect("run").path().display().to_string());
+    let runs: Vec<String> = runs.collect();
+    let table = bench.tomo(&["paths", "--show", &runs[0], &runs[1]]).well();
+    let words = "parity: 1 path ran, 4 times in all, of those that one run or another has counted";
+    assert!(table.contains(words), "{table}");
+    let words = "1 function has had other paths counted in one run than in another";
+    assert!(table.contains(words), "{table}");
+    let words = ["paths", "--format", "json", "--show", &runs[0], &runs[1]];
+    let told = document(bench.tomo(&words).well().as_bytes());
+    assert_eq!(told["functions"][0]["asked"], "not the same in all runs");
+    // By itself each is as it was.
+    let table = bench.tomo(&["paths", "--show", &runs[0], &runs[0]]).well();
+    assert!(!table.contains("than in another"), "{table}");
+}

@@ -79,9 +79,10 @@ fn of_function(
         "address": shown(view.entry()),
         "possible": function.possible,
         "asked": match function.asked {
-            Asked::All => "all",
-            Asked::Named => "named",
-            Asked::Others => "unseen",
+            Some(Asked::All) => "all",
+            Some(Asked::Named) => "named",
+            Some(Asked::Others) => "unseen",
+            None => "not the same in all runs",
         },
         "started": function.started,
         "completed": function.started.map(|_| function.completed()),

@@ -85,18 +85,22 @@ fn write_function(
         .map_or_else(|| "more than 2^64".into(), |possible| possible.to_string());
     let (ran, times) = (function.ran.len(), function.completed());
     let said = match (function.asked, followed.cut(function)) {
-        (Asked::All, Some(cut)) => {
+        (Some(Asked::All), Some(cut)) => {
             format!("{ran} of {possible} paths ran, {times} times in all, {cut} cut")
         }
-        (Asked::All, None) => format!(
+        (Some(Asked::All), None) => format!(
             "{ran} of {possible} paths ran, {times} times in all, how many were cut is not known"
         ),
-        (Asked::Named, _) => {
+        (Some(Asked::Named), _) => {
             let asked = ran + function.idle.len();
             format!("{ran} of {asked} paths asked for ran, {times} times in all")
         }
-        (Asked::Others, _) => {
+        (Some(Asked::Others), _) => {
             format!("{ran} paths ran that earlier runs had not seen, {times} times in all")
+        }
+        (None, _) => {
+            let ran = counted(ran as u64, "path", "paths");
+            format!("{ran} ran, {times} times in all, of those that one run or another has counted")
         }
     };
     writeln!(out, "\n{}: {said}", title(graphs, function))?;
@@ -155,7 +159,16 @@ fn write_rest(out: &mut dyn Write, followed: &Followed) -> io::Result<()> {
         let functions = counted(count, "function was", "functions were");
         writeln!(out, "{functions} not followed: {}", reason.words())?;
     }
+    let functions = followed.counts.functions.iter();
+    let unlike = functions
+        .filter(|function| function.asked.is_none())
+        .count();
     let rest = notes([
+        (
+            unlike as u64,
+            "function has had other paths counted in one run than in another: its counts are the least that can be",
+            "functions have had other paths counted in one run than in another: their counts are the least that can be",
+        ),
         (
             followed.counts.contradictory.len() as u64,
             "function has counters that are not those of its paths",

@@ -4,8 +4,8 @@
 //! for by name did not do in one run it may have done in another. Paths mean the same only where a function was drawn
 //! with the same ends; where runs differ in that they are not put together.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tomo_program::{BlockId, FunctionId};
 use tomo_wire::paths::{Asked, Reason};
@@ -87,8 +87,8 @@ impl FunctionPaths {
             (Some(one), Some(other)) => Some(one.checked_add(other).ok_or(too_many)?),
             _ => None,
         };
-        if self.asked != other.asked {
-            self.asked = Asked::All;
+        if self.asked != other.asked || self.named() != other.named() {
+            self.asked = None;
         }
         let mut all: BTreeMap<(Vec<BlockId>, PathEnd), u64> = BTreeMap::new();
         let mine = std::mem::take(&mut self.ran).into_iter();
@@ -100,9 +100,16 @@ impl FunctionPaths {
         let (idle, ran) = listed(all).into_iter().partition(|path| path.count == 0);
         (self.idle, self.ran) = (idle, ran);
         self.ran.sort_by_key(|path| std::cmp::Reverse(path.count));
-        if self.asked == Asked::All {
+        if self.asked.is_none() {
             self.idle.clear();
         }
         Ok(())
+    }
+
+    /// The paths that are asked for by name.
+    fn named(&self) -> BTreeSet<(&[BlockId], PathEnd)> {
+        let all = self.ran.iter().chain(&self.idle);
+        let all = all.filter(|_| self.asked == Some(Asked::Named));
+        all.map(|path| (path.blocks.as_slice(), path.end)).collect()
     }
 }
