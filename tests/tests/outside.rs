@@ -50,10 +50,14 @@ fn covered(program: &Path, options: &[&str], scenario: &str) -> (Covering, Strin
 fn ran(program: &Path, units: &Units, function: &str) -> bool {
     let output = Command::new("nm").arg("-S").arg(program).output();
     let symbols = text(&output.expect("nm").stdout);
-    let line = symbols
+    // Newer compilers have a copy of it alone, whose name goes on behind a point.
+    let is_it = |name: &str| name.split('.').next() == Some(function);
+    let mut lines = symbols
         .lines()
-        .find(|line| line.ends_with(&format!(" {function}")));
-    let words: Vec<_> = line.expect("a function").split_whitespace().collect();
+        .map(|line| line.split_whitespace().collect());
+    let words: Option<Vec<_>> =
+        lines.find(|words: &Vec<_>| words.last().is_some_and(|name| is_it(name)));
+    let words = words.expect("a function");
     let number = |text: &str| u64::from_str_radix(text, 16).expect("a number");
     let (start, size) = (number(words[0]), number(words[1]));
     units.hit.range(start..start + size).count() > 0
