@@ -13,10 +13,6 @@ use tomo_protocol::{
     Bound, Calibration, Campaign, CampaignId, Choice, Client, KnownToken, Name, NewCampaign,
     NewModule, NewToken, Policy, Role, Search, Strategy, Summary, Token, Towards, paths,
 };
-use tomo_wire::chains::Functions;
-use tomo_wire::paths::Paths;
-use tomo_wire::plan::PlanView;
-use tomo_wire::predicates::Predicates;
 use zerocopy::little_endian::U64;
 
 use crate::calibrate::share;
@@ -359,7 +355,8 @@ fn begin(client: &Client, new: &New) -> Result<()> {
     let variants = match (new.variants, probes) {
         (Some(variants), _) => variants,
         (None, None) => 1,
-        (None, Some(probes)) => enough(client, &modules, probes)?,
+        // As many as are needed.
+        (None, Some(_)) => 0,
     };
     let request = NewCampaign {
         name,
@@ -378,6 +375,10 @@ fn begin(client: &Client, new: &New) -> Result<()> {
     };
     let campaign: Campaign = client.post(paths::CAMPAIGNS, &request)?;
     let _ = write!(std::io::stderr(), "{}", described(&campaign));
+    if campaign.left_out > 0 {
+        let left = counted(campaign.left_out.into(), "probe", "probes");
+        say!("tomo: {left} that an instance can carry found no variant; more --variants hold them");
+    }
     writeln!(stdout(), "{}", campaign.id)?;
     Ok(())
 }
@@ -460,45 +461,15 @@ fn say_too_large(modules: &[NewModule], probes: Option<u64>) {
     let most = probes.unwrap_or(u64::MAX);
     let sets = |module: &NewModule| [module.clusters.clone(), module.events.clone()].concat();
     let sets: Vec<_> = modules.iter().flat_map(sets).collect();
-    let large = sets.iter().filter(|set| set.len() > most).count();
+    let large = sets.iter().filter(|set| set.len() > most);
+    let probes: u64 = large.clone().map(|set| set.len()).sum();
+    let large = large.count();
     if large > 0 {
         let all = sets.len();
         say!(
-            "tomo: {large} of {all} clusters or events have more than the {most} probes that an instance carries: they are in no variant"
+            "tomo: {large} of {all} clusters or events have more than the {most} probes that an instance carries, {probes} in all: they are in no variant"
         );
     }
-}
-
-/// As many variants of so many probes as hold all probes once.
-fn enough(client: &Client, modules: &[NewModule], probes: u64) -> Result<u32> {
-    if probes == 0 {
-        bail!("with no probes at all nothing is observed; say --probes 1 or more");
-    }
-    let mut units = 0_u64;
-    for module in modules {
-        let bytes = client.get_bytes(&paths::of_plan(module.plan))?;
-        units += match &module.only {
-            Some(only) => only.len(),
-            None => probes_of(&bytes)?,
-        };
-    }
-    let variants = units.div_ceil(probes).max(1);
-    u32::try_from(variants).context("too many variants; allow more probes in each")
-}
-
-/// How many probes a plan has.
-fn probes_of(plan: &[u8]) -> Result<u64> {
-    if let Ok((_, rows)) = Predicates::read(plan) {
-        return Ok(rows.len() as u64);
-    }
-    if let Ok((_, rows)) = Functions::read(plan) {
-        return Ok(rows.len() as u64);
-    }
-    if let Ok((header, _)) = Paths::read(plan) {
-        return Ok(header.paths().into());
-    }
-    let plan = PlanView::read(plan).map_err(anyhow::Error::msg)?;
-    Ok(plan.header.probes.get().into())
 }
 
 fn make_token(client: &Client, new: &NewTokenOf) -> Result<()> {

@@ -14,7 +14,8 @@ use tomo_wire::report::{MOST_HITS, name_of_plans};
 
 use crate::collector::Collector;
 use crate::tokens::{self, Grant};
-use crate::{Denial, hunting, variants};
+use crate::variants::{PlanningError, left_out, variants};
+use crate::{Denial, hunting};
 
 /// Modules of one campaign at most.
 const MOST_MODULES: usize = 4096;
@@ -175,9 +176,10 @@ impl Collector {
         let asked = self.modules(&new).await?;
         let (strategy, bound, seed) = (new.strategy, new.bound, new.seed);
         let planned = match new.search {
-            Some(_) => Vec::new(),
+            Some(_) => (Vec::new(), 0),
             None => plan_variants(&new, &asked).await?,
         };
+        let (planned, left_out) = planned;
         let Asked { modules, units, .. } = asked;
         let names: Vec<_> = modules.iter().map(|module| module.plan.0.into()).collect();
         let mut id = CampaignId([0; 16]);
@@ -194,6 +196,7 @@ impl Collector {
             seed,
             policy: new.policy,
             variants: planned,
+            left_out,
             search: new.search,
         };
         let hunt = hunting::hunt_of(&self.shared, &campaign).await;
@@ -418,8 +421,8 @@ struct Asked {
     events: Vec<Units>,
 }
 
-/// The variants that are asked for, over the units that can be observed.
-async fn plan_variants(new: &NewCampaign, asked: &Asked) -> Result<Vec<Variant>, Denial> {
+/// The variants that are asked for, over the units that can be observed; and how many of these could be in one and are not.
+async fn plan_variants(new: &NewCampaign, asked: &Asked) -> Result<(Vec<Variant>, u32), Denial> {
     let (strategy, count, bound, seed) = (new.strategy, new.variants, new.bound, new.seed);
     let observable = asked.observable.clone();
     let among = |units: &Units| {
@@ -453,10 +456,15 @@ async fn plan_variants(new: &NewCampaign, asked: &Asked) -> Result<Vec<Variant>,
         return Err(refuse(error, "name others"));
     }
     let number = observable.len() as u32;
-    let planning = move || variants(number, &sets, strategy, count, bound, seed);
+    let planning = move || {
+        let planned = variants(number, &sets, strategy, count, bound, seed)?;
+        let left_out = left_out(number, &sets, bound, &planned);
+        Ok::<_, PlanningError>((planned, left_out))
+    };
     let planned = tokio::task::spawn_blocking(planning).await;
     let planned = planned.map_err(|_| Denial::busy())?;
-    let planned = planned.map_err(|error| refuse(error.to_string(), "change the request"))?;
+    let (planned, left_out) =
+        planned.map_err(|error| refuse(error.to_string(), "change the request"))?;
     let units = |variant: Variant| {
         let each = variant.units.iter();
         let units = each.filter_map(|at| observable.get(at as usize).copied());
@@ -464,7 +472,7 @@ async fn plan_variants(new: &NewCampaign, asked: &Asked) -> Result<Vec<Variant>,
             units: Units::of(units),
         }
     };
-    Ok(planned.into_iter().map(units).collect())
+    Ok((planned.into_iter().map(units).collect(), left_out))
 }
 
 /// The probes of a plan, or the predicates that can be observed.

@@ -344,6 +344,7 @@ mod tests {
             seed: 0,
             policy: Policy::default(),
             variants: Vec::new(),
+            left_out: 0,
             search: None,
         }
     }

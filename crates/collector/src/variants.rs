@@ -9,8 +9,8 @@
 //! variants everywhere.
 
 use tomo_plan::distribution::{
-    self, Climb, Climber, DistributionError, Greedy, Repeats, UnitId, UnitSets, balanced_probes,
-    greedy, random_probes, random_sets,
+    self, Climb, Climber, DistributionError, Greedy, Packer, Repeats, UnitId, UnitSets,
+    balanced_probes, greedy, random_probes, random_sets,
 };
 use tomo_protocol::{Bound, Strategy, Units, Variant};
 
@@ -45,7 +45,8 @@ pub enum PlanningError {
     Empty(u64),
 }
 
-/// Shares out `units` units over variants; `sets` are the clusters or the events, by what the strategy is for.
+/// Shares out `units` units over variants; `sets` are the clusters or the events, by what the strategy is for. With a `count`
+/// of 0 there are as many variants as hold once whatever one can carry.
 ///
 /// # Errors
 /// Where the request makes no sense.
@@ -64,10 +65,14 @@ pub fn variants(
         check_size(count, u64::from(units))?;
         return Ok(vec![whole; count.max(1) as usize]);
     };
-    check_size(count, limit.min(units.into()))?;
     if strategy.is_for_clusters() && sets.is_empty() {
         return Err(PlanningError::NoClusters(strategy));
     }
+    let count = match count {
+        0 => enough(units, sets, limit)?,
+        count => count,
+    };
+    check_size(count, limit.min(units.into()))?;
     let bound = distribution::Bound::probes(limit);
     let distribution = distribute(units, sets, strategy, count, &bound, seed)?;
     let of = |variant: &distribution::Variant| Variant {
@@ -79,6 +84,47 @@ pub fn variants(
         return Err(PlanningError::Empty(limit));
     }
     Ok(variants)
+}
+
+/// As many variants as hold all units once, or all sets that do not exceed the bound.
+fn enough(units: u32, sets: &[Units], limit: u64) -> Result<u32, PlanningError> {
+    if limit == 0 {
+        return Err(PlanningError::Empty(limit));
+    }
+    if sets.is_empty() {
+        let count = u64::from(units).div_ceil(limit).max(1);
+        return Ok(u32::try_from(count).unwrap_or(u32::MAX));
+    }
+    let bound = distribution::Bound::probes(limit);
+    let sets = UnitSets::new(units as usize, sets.iter().map(members))?;
+    let packer = Packer::new(&sets, &bound)?;
+    let mut weights: Vec<u64> = sets.ids().map(|set| sets.length(set)).collect();
+    let mut count = 0;
+    while count <= MOST_VARIANTS {
+        let variant = packer.pack(&weights);
+        if variant.sets().is_empty() {
+            break;
+        }
+        for set in variant.sets() {
+            weights[set.index()] = 0;
+        }
+        count += 1;
+    }
+    Ok(count.max(1))
+}
+
+/// How many units a variant could carry that none of these does.
+pub(crate) fn left_out(units: u32, sets: &[Units], bound: Bound, variants: &[Variant]) -> u32 {
+    let fits = |set: &&Units| match bound {
+        Bound::Probes(limit) => set.len() <= limit,
+        Bound::None => true,
+    };
+    let mut is_left = vec![sets.is_empty(); units as usize];
+    let placeable = sets.iter().filter(fits).flat_map(Units::iter);
+    placeable.for_each(|unit| is_left[unit as usize] = true);
+    let carried = variants.iter().flat_map(|variant| variant.units.iter());
+    carried.for_each(|unit| is_left[unit as usize] = false);
+    is_left.into_iter().filter(|is_left| *is_left).count() as u32
 }
 
 fn check_size(variants: u32, probes: u64) -> Result<(), PlanningError> {
@@ -131,9 +177,9 @@ fn climbed(
     climb: Climb,
     seed: u64,
 ) -> Result<distribution::Distribution, DistributionError> {
-    // Halved each time that a set is placed again: worth something for sixteen variants.
-    let weights: Vec<u64> = sets.ids().map(|set| sets.length(set) << 16).collect();
-    let Greedy { distribution, .. } = greedy(sets, &weights, bound, count, Repeats::Halved)?;
+    let weights = sets.ids().map(|set| sets.length(set) * Repeats::FIRST);
+    let weights: Vec<u64> = weights.collect();
+    let Greedy { distribution, .. } = greedy(sets, &weights, bound, count, Repeats::Later)?;
     let mut climber = Climber::from(&distribution, sets, bound, climb, seed)?;
     let mut bad = 0;
     for _ in 0..MOST_MOVES {
@@ -147,7 +193,7 @@ fn climbed(
 
 #[cfg(test)]
 mod tests {
-    use super::{PlanningError, variants};
+    use super::{PlanningError, left_out, variants};
     use tomo_protocol::{Bound, Strategy, Units};
 
     fn clusters() -> Vec<Units> {
@@ -204,8 +250,8 @@ mod tests {
             variants(units, &[], strategy, count, bound, 1).unwrap_err()
         };
         let probes = Strategy::BalancedProbes;
-        let none = plan(9, probes, 0, Bound::Probes(1));
-        assert!(matches!(none, PlanningError::Distribution(_)), "{none}");
+        let none = plan(9, probes, 0, Bound::Probes(0));
+        assert!(matches!(none, PlanningError::Empty(0)), "{none}");
         let many = plan(9, probes, 1_000_000, Bound::Probes(1));
         assert!(matches!(many, PlanningError::TooLarge { .. }), "{many}");
         let many = plan(1 << 24, probes, 9999, Bound::None);
@@ -214,5 +260,46 @@ mod tests {
         assert!(matches!(bare, PlanningError::NoClusters(_)), "{bare}");
         let empty = plan(9, probes, 1, Bound::Probes(0));
         assert!(matches!(empty, PlanningError::Empty(0)), "{empty}");
+    }
+
+    /// Sets of every size up to 30, which overlap; those of more than 20 units fit nowhere.
+    fn uneven() -> Vec<Units> {
+        (0..60)
+            .map(|at| {
+                let (first, length) = (at * 37 % 400, at * 7 % 30 + 1);
+                Units::of(first..first + length)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn as_many_variants_as_are_needed_hold_all_that_one_can_carry() {
+        let sets = uneven();
+        for strategy in [
+            Strategy::BalancedClusters,
+            Strategy::PackedClusters,
+            Strategy::BalancedPackedEvents,
+        ] {
+            let plan = |count| variants(430, &sets, strategy, count, Bound::Probes(20), 3).unwrap();
+            let planned = plan(0);
+            assert_eq!(left_out(430, &sets, Bound::Probes(20), &planned), 0);
+            assert!(planned.iter().all(|variant| !variant.units.is_empty()));
+            // With half of them it does not go, and that is counted.
+            let half = plan(planned.len() as u32 / 2);
+            assert!(left_out(430, &sets, Bound::Probes(20), &half) > 0);
+            let twice = plan(planned.len() as u32 * 2);
+            assert_eq!(left_out(430, &sets, Bound::Probes(20), &twice), 0);
+        }
+        let probes = variants(430, &[], Strategy::BalancedProbes, 0, Bound::Probes(20), 3);
+        assert_eq!(probes.unwrap().len(), 22);
+        let whole = variants(
+            100,
+            &clusters(),
+            Strategy::BalancedClusters,
+            0,
+            Bound::Probes(22),
+            3,
+        );
+        assert_eq!(whole.unwrap().len(), 5);
     }
 }

@@ -189,7 +189,7 @@ pub struct NewCampaign {
     pub modules: Vec<NewModule>,
     /// How probes are shared out.
     pub strategy: Strategy,
-    /// Over how many variants.
+    /// Over how many variants; 0 for as many as hold once whatever one can carry.
     pub variants: u32,
     /// What one variant may carry.
     pub bound: Bound,
@@ -265,6 +265,9 @@ pub struct Campaign {
     pub policy: Policy,
     /// The variants; none where there is a search.
     pub variants: Vec<Variant>,
+    /// How many units a variant could carry that none does.
+    #[serde(default)]
+    pub left_out: u32,
     /// The search, if it is one.
     #[serde(default)]
     pub search: Option<Search>,

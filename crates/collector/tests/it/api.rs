@@ -382,7 +382,7 @@ fn campaigns_that_make_no_sense_are_refused_with_reasons() {
         refused(&|new| new.modules.clear()),
         refused(&|new| new.name.clear()),
         refused(&|new| new.name = " \u{200b}".into()),
-        refused(&|new| new.variants = 0),
+        refused(&|new| new.variants = 1_000_000),
         refused(&|new| new.bound = Bound::Probes(0)),
         refused(&|new| new.modules[0].stem = "cd02-00".into()),
         refused(&|new| new.modules[0].plan = Name(1)),

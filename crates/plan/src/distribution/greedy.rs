@@ -46,9 +46,16 @@ pub enum Repeats {
     Worthless,
     /// Half of what it was worth before, rounded down.
     Halved,
+    /// So much less that sets that nothing observes yet come first, and from then on half. Takes weights of [`Repeats::FIRST`] a unit.
+    Later,
 }
 
 impl Repeats {
+    /// What a unit weighs that nothing observes yet.
+    pub const FIRST: u64 = 1 << 28;
+    /// By how many bits less it weighs afterwards. In sets of fewer than 2^12 units that is a weight below the least first one.
+    const LESS: u32 = 12;
+
     /// What a set of this weight is worth the first time, the second and so on.
     pub(super) fn worth(self, weight: u64) -> impl Iterator<Item = u64> {
         let next = move |&weight: &u64| Some(self.after(weight)).filter(|&weight| weight > 0);
@@ -58,7 +65,8 @@ impl Repeats {
     fn after(self, weight: u64) -> u64 {
         match self {
             Self::Worthless => 0,
-            Self::Halved => weight / 2,
+            Self::Later if weight >= Self::FIRST => weight >> Self::LESS,
+            Self::Halved | Self::Later => weight / 2,
         }
     }
 }
