@@ -350,6 +350,9 @@ fn begin(client: &Client, new: &New) -> Result<()> {
         (Some(share), Some(file)) => Some(affordable(file, share, &modules)?),
         _ => new.probes,
     };
+    if probes == Some(0) {
+        bail!("with no probes at all nothing is observed; say --probes 1 or more");
+    }
     let bound = probes.map_or(Bound::None, Bound::Probes);
     say_too_large(&modules, probes);
     let variants = match (new.variants, probes) {

@@ -180,7 +180,8 @@ fn climbed(
     let weights = sets.ids().map(|set| sets.length(set) * Repeats::FIRST);
     let weights: Vec<u64> = weights.collect();
     let Greedy { distribution, .. } = greedy(sets, &weights, bound, count, Repeats::Later)?;
-    let mut climber = Climber::from(&distribution, sets, bound, climb, seed)?;
+    let start = distribution;
+    let mut climber = Climber::from(&start, sets, bound, climb, seed)?;
     let mut bad = 0;
     for _ in 0..MOST_MOVES {
         if bad >= climb.frozen || climber.cost().numerator == 0 {
@@ -188,7 +189,16 @@ fn climbed(
         }
         bad = if climber.step() { 0 } else { bad + 1 };
     }
-    Ok(climber.distribution())
+    let top = climber.distribution();
+    // Sets that nothing observes are no price for balance.
+    let unplaced = |one: &distribution::Distribution| {
+        let times = one.times_placed(sets);
+        times.into_iter().filter(|times| *times == 0).count()
+    };
+    Ok(match unplaced(&top) > unplaced(&start) {
+        true => start,
+        false => top,
+    })
 }
 
 #[cfg(test)]
