@@ -261,7 +261,8 @@ impl<'r> Reading<'r> {
         let mut registers = Registers::of(|number| Some(self.slot.register(number))).0;
         let mut at = FrameAddress::from_instruction_pointer(registers.ip());
         let mut frames = Vec::new();
-        while frames.len() < MOST_FRAMES {
+        // Frames of signals are not told, and the stack may say that one leads to itself.
+        for _ in 0..MOST_FRAMES {
             let looked_up = at.address_for_lookup();
             let found = self.module_of(looked_up);
             frames.push(match found {
@@ -351,5 +352,65 @@ impl Registers {
             registers.set(register, word(number)?);
         }
         Some(Self(registers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use tomo_wire::PAGE;
+    use tomo_wire::crash::{Head, MODULES, SLOT, STACK, STATE, state};
+    use zerocopy::IntoBytes as _;
+
+    use super::*;
+
+    /// What a file of crashes has of a thread in the C library that handlers of signals return to, if the context on its
+    /// stack says that a signal has come just there.
+    fn interrupted_where_handlers_return(library: &Path) -> Vec<u8> {
+        const START: u64 = 1 << 32;
+        let bytes = std::fs::read(library).expect("a library");
+        let binary = Binary::parse(&bytes).expect("an ELF file");
+        let mut functions = unwind::read(&binary).functions.into_iter();
+        let returned_to = functions.find(|one| one.signal_frame);
+        let address = returned_to.expect("handlers return").range.start().0 + 1;
+        let mut head = Head::empty();
+        head.registers[register::RIP] = address.into();
+        head.registers[register::RSP] = START.into();
+        head.stack_start = START.into();
+        head.stack_length = (PAGE as u32).into();
+        head.modules = 1.into();
+        let mut loaded = Loaded::of(0, 0, START);
+        loaded.set_id(binary.build_id().unwrap_or_default());
+        loaded.set_path(library.as_os_str().as_bytes());
+        let mut file = vec![0; crash::LENGTH as usize];
+        let mut put = |at: u64, bytes: &[u8]| {
+            file[at as usize..][..bytes.len()].copy_from_slice(bytes);
+        };
+        put(0, &crash::Crashes::sealed([0; 16]));
+        put(PAGE, head.as_bytes());
+        put(PAGE + STATE as u64, &state::WHOLE.to_le_bytes());
+        put(PAGE + MODULES, loaded.as_bytes());
+        let context = PAGE + STACK + register::IN_CONTEXT as u64;
+        put(context, head.registers.as_bytes());
+        assert!(context + size_of_val(&head.registers) as u64 <= PAGE + SLOT);
+        file
+    }
+
+    #[test]
+    fn a_signal_that_came_where_its_handler_returns_ends_the_frames() {
+        let maps = std::fs::read("/proc/self/maps").expect("this process");
+        let mut paths = maps.split(|byte| [b' ', b'\n'].contains(byte));
+        let library = paths.find(|path| path.ends_with(b"/libc.so.6"));
+        let library = Path::new(OsStr::from_bytes(library.expect("the C library")));
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("crashes");
+        std::fs::write(&file, interrupted_where_handlers_return(library)).expect("written");
+        let told = crashes(&file, library).expect("crashes");
+        assert_eq!(told.kept.len(), 1);
+        assert_eq!(
+            (&*told.kept[0].frames, told.kept[0].end),
+            (&[][..], End::TooMany)
+        );
     }
 }
