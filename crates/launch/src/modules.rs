@@ -157,12 +157,15 @@ const RUNTIMES: [&[u8]; 4] = [
 
 /// What tells of a file that it is still the one that was looked at.
 pub(crate) fn stamp_of(found: &Metadata) -> FileStamp {
+    // As the agent has them: what is centuries away wraps.
+    let nanoseconds =
+        |seconds: i64, more: i64| seconds.wrapping_mul(1_000_000_000).wrapping_add(more);
     FileStamp {
         device: found.dev().into(),
         inode: found.ino().into(),
         length: found.len().into(),
-        modified: (found.mtime() * 1_000_000_000 + found.mtime_nsec()).into(),
-        changed: (found.ctime() * 1_000_000_000 + found.ctime_nsec()).into(),
+        modified: nanoseconds(found.mtime(), found.mtime_nsec()).into(),
+        changed: nanoseconds(found.ctime(), found.ctime_nsec()).into(),
     }
 }
 
@@ -452,8 +455,20 @@ pub(crate) fn is_loader(library: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{comes_with, is_called_after, is_loader, listed, of_others};
+    use super::{comes_with, is_called_after, is_loader, listed, of_others, stamp_of};
+    use std::os::unix::fs::MetadataExt as _;
     use std::path::Path;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    #[test]
+    fn a_file_of_the_far_future_has_a_stamp() {
+        let file = tempfile::tempfile().expect("a file");
+        let far = UNIX_EPOCH + Duration::from_secs(12_000_000_000);
+        file.set_modified(far).expect("ours");
+        let found = file.metadata().expect("a file");
+        let modified = i128::from(found.mtime()) * 1_000_000_000;
+        assert_eq!(stamp_of(&found).modified.get(), modified as i64);
+    }
 
     #[test]
     fn what_only_the_systems_libraries_need_is_theirs() {
