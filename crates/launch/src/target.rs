@@ -328,9 +328,11 @@ fn has_capabilities(path: &Path) -> bool {
 /// What of an ELF header tells where the program headers are.
 struct Header {
     offset: u64,
-    size: u16,
     count: u16,
 }
+
+/// Bytes of a program header; the kernel starts nothing that says otherwise.
+const PROGRAM_HEADER: u16 = 56;
 
 impl Header {
     /// Of a 64-bit little-endian x86-64 executable or shared object.
@@ -339,9 +341,9 @@ impl Header {
         let elf = head.starts_with(b"\x7fELF\x02\x01");
         let (kind, machine) = (short(16)?, short(18)?);
         let offset = u64::from_le_bytes(head.get(32..40)?.try_into().ok()?);
-        (elf && (kind == 2 || kind == 3) && machine == 62).then_some(Self {
+        let is_sized = short(54)? == PROGRAM_HEADER;
+        (elf && is_sized && (kind == 2 || kind == 3) && machine == 62).then_some(Self {
             offset,
-            size: short(54)?,
             count: short(56)?,
         })
     }
@@ -350,9 +352,10 @@ impl Header {
     fn interpreter(&self, file: &File) -> io::Result<Option<PathBuf>> {
         const DYNAMIC: [u8; 4] = 2_u32.to_le_bytes();
         const INTERPRETER: [u8; 4] = 3_u32.to_le_bytes();
-        let mut table = vec![0; usize::from(self.size) * usize::from(self.count)];
+        let size = usize::from(PROGRAM_HEADER);
+        let mut table = vec![0; size * usize::from(self.count)];
         file.read_exact_at(&mut table, self.offset)?;
-        let entries = || table.chunks_exact(usize::from(self.size).max(1));
+        let entries = || table.chunks_exact(size);
         let word = |entry: &[u8], at: usize| {
             let bytes = entry
                 .get(at..at + 8)
@@ -503,6 +506,11 @@ mod tests {
         let mut bytes = program_with_loader("what is needed");
         bytes[64] = 2;
         assert_eq!(refused(&bytes[..122]), Some((false, said)));
-        assert_eq!(refused(&program_with_loader("/proc/self/exe")), None);
+        let mut bytes = program_with_loader("/proc/self/exe");
+        assert_eq!(refused(&bytes), None);
+        // A table of them would take gigabytes, and no kernel reads it.
+        bytes[54..58].fill(0xff);
+        let said = format!("{name}: is no 64-bit x86 Linux program and no script");
+        assert_eq!(refused(&bytes), Some((false, said)));
     }
 }
