@@ -310,12 +310,27 @@ fn described(path: &Path) -> Result<Described, Refusal> {
         return Err(version);
     }
     let separate = document["forks"] == Forks::Separate.name();
-    let modules = document["modules"].as_array_mut().map(std::mem::take);
+    let modules = document.get_mut("modules").and_then(Value::as_array_mut);
     Ok(Described {
-        known: modules.unwrap_or_default(),
+        known: modules.map(std::mem::take).unwrap_or_default(),
         forks: match separate {
             true => Forks::Separate,
             false => Forks::Shared,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_does_not_describe_a_pool_nothing_is_known() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("pool.json");
+        for text in ["", "[]", "7", "\"modules\"", "{\"modules\": 7}"] {
+            fs::write(&path, text).expect("written");
+            assert!(described(&path).expect("of no version").known.is_empty());
+        }
+    }
 }
