@@ -267,10 +267,7 @@ impl Pool {
     fn write_roster(&self, known: &[Value]) -> Result<(), PoolError> {
         let entries = known.iter().filter_map(|entry| {
             let stem = entry["stem"].as_str()?;
-            let file = private::open(&self.file(stem, "image"), false).ok()?;
-            let mut head = [0; size_of::<Image>()];
-            file.read_exact_at(&mut head, 0).ok()?;
-            let image = Image::read(&head, file.metadata().ok()?.len()).ok()?;
+            let image = read_header(&self.file(stem, "image"))?;
             let name = |kind: &str| format!("{stem}.{kind}").into();
             Some(Listed {
                 module: image.module,

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::io::Read as _;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::{FsFlags, statvfs};
@@ -172,10 +172,7 @@ impl Carried {
     /// The image in the file `image`, if it is there, sound as far as its header tells, and of this plan.
     #[must_use]
     pub fn of(image: &Path, stem: &str, plan: u64, probes: u32) -> Option<Self> {
-        let file = private::open(image, false).ok()?;
-        let mut head = [0; size_of::<Image>()];
-        file.read_exact_at(&mut head, 0).ok()?;
-        let header = Image::read(&head, file.metadata().ok()?.len()).ok()?;
+        let header = read_header(image)?;
         let same = header.plan.get() == plan && header.probes.get() == probes;
         same.then(|| Self {
             module: header.module,
