@@ -446,13 +446,14 @@ pub(crate) fn write_record(
     plan: u64,
     probes: u32,
     run: [u8; 16],
-) -> io::Result<()> {
+) -> io::Result<File> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(0, |since| since.as_nanos() as i64);
     let record = Record::of(module, plan, probes, run, now);
     let file = private::create(path)?;
     private::allocate(&file, record.length().max(MARKS))?;
-    file.write_all_at(&record.sealed(), 0)
+    file.write_all_at(&record.sealed(), 0)?;
+    Ok(file)
 }
 
 /// What the roster is called in the folder of a run.

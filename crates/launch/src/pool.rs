@@ -17,7 +17,7 @@ use tomo_program::{Progress, hexadecimal, read_regular, text_of};
 use tomo_wire::image::Image;
 use tomo_wire::record::Record;
 use tomo_wire::roster::RosterView;
-use tomo_wire::{Refusal, of_schema};
+use tomo_wire::{ModuleId, Refusal, of_schema};
 
 use crate::folder::{Files, Listed, roster_bytes, write_record};
 use crate::images::{Baked, read_header};
@@ -169,10 +169,7 @@ impl Pool {
         let bytes = fs::read(&baked.plan).map_err(at(&baked.plan))?;
         private::provide(&plan, &[&bytes]).map_err(at(&plan))?;
         let (name, probes) = (header.plan.get(), header.probes.get());
-        match write_record(&record, header.module, name, probes, [0; 16]) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            other => other.map_err(at(&record))?,
-        }
+        provide_record(&record, header.module, name, probes).map_err(at(&record))?;
         let bytes = fs::read(&baked.image).map_err(at(&baked.image))?;
         // Of the file as it is now, which may have been touched or copied since the image was made: who is armed looks at
         // no more than that.
@@ -284,6 +281,13 @@ impl Pool {
     }
 }
 
+/// Makes a record unless there is one. Who finds it finds all of it.
+fn provide_record(path: &Path, module: ModuleId, plan: u64, probes: u32) -> io::Result<()> {
+    private::provide_by(path, |temporary| {
+        write_record(temporary, module, plan, probes, [0; 16])
+    })
+}
+
 /// The form of `pool.json`.
 const SCHEMA: &str = "tomo.pool/1";
 
@@ -319,7 +323,26 @@ fn described(path: &Path) -> Result<Described, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
+    use zerocopy::FromZeros as _;
+
     use super::*;
+
+    #[test]
+    fn records_are_whole_whoever_makes_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for round in 0..100 {
+            let path = folder.path().join(format!("{round}.record"));
+            let find = || {
+                let made = provide_record(&path, ModuleId::new_zeroed(), 1, 100_000);
+                made.expect("a record");
+                let bytes = fs::read(&path).expect("a record");
+                Record::read(&bytes, bytes.len() as u64).expect("whole");
+            };
+            thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(find)));
+        }
+    }
 
     #[test]
     fn of_what_does_not_describe_a_pool_nothing_is_known() {

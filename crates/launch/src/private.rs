@@ -167,15 +167,23 @@ pub(crate) fn is_for_all(found: &Metadata) -> bool {
     is_private(found) && found.mode() & FOR_ALL == FOR_ALL
 }
 
-/// [Installs](install) a file unless there is one; whether it was written.
-pub(crate) fn provide(path: &Path, parts: &[&[u8]]) -> io::Result<bool> {
+/// [Installs](install) a file unless there is one.
+pub(crate) fn provide(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    provide_by(path, |temporary| write_all(temporary, parts))
+}
+
+/// The same of a file that `write` makes.
+pub(crate) fn provide_by(
+    path: &Path,
+    write: impl FnOnce(&Path) -> io::Result<File>,
+) -> io::Result<()> {
     let written = by_way_of(path, |temporary| {
-        write_all(temporary, parts)?.sync_data()?;
+        write(temporary)?.sync_data()?;
         fs::hard_link(temporary, path)
     });
     match written {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        other => other.map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
     }
 }
 
