@@ -4,7 +4,7 @@
 //! That is so for the first process of a job whose terminal has the program in front, or that a shell with jobs has started. Elsewhere
 //! nobody waits for a stop, and whoever sends the program on again may know nothing of this process.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,6 +14,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, raise};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getpgid, getpgrp, getppid, getsid, tcgetpgrp, tcsetpgrp};
 
+use crate::about::has_signal;
 use crate::passing::{self, Handler, Left};
 use crate::stand_in;
 
@@ -103,10 +104,7 @@ fn stop_with(program: Pid) {
 
 /// Whether a process is a shell with jobs: who gives the terminal to jobs and takes it back ignores that it is in the background.
 fn has_jobs(process: Pid) -> bool {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
-    ignored.is_some_and(|bits| bits >> (libc::SIGTTOU - 1) & 1 == 1)
+    has_signal(process.as_raw(), "SigIgn:", libc::SIGTTOU)
 }
 
 /// The terminal of this process, if it has one.

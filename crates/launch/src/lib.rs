@@ -24,6 +24,7 @@
 //! | `passing.rs` | signals are passed on |
 //! | `job.rs` | this process stops where the program does |
 //! | `executed.rs` | the program's environment, and its number where that names it |
+//! | `about.rs` | what the system tells of a process |
 //! | `orphans.rs` | how orphans end, in the first process of a container |
 //! | `stand_in.rs` | this process becomes the program, or ends as it does |
 //! | `tracing.rs` | a program that is traced |
@@ -31,6 +32,7 @@
 
 #![deny(unsafe_code)]
 
+mod about;
 mod agent;
 mod attended;
 mod auxiliary;

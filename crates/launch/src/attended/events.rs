@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fs;
 use std::io;
 use std::rc::Rc;
 
@@ -17,6 +16,7 @@ use super::space::{Space, Wanted};
 use super::system::{self, Go, Status};
 use super::tracks::{Keep, Tracks};
 use crate::Ended;
+use crate::about::{field, has_signal};
 
 type Shared<'p> = Rc<RefCell<Space<'p>>>;
 
@@ -624,12 +624,6 @@ impl Thread<'_> {
     }
 }
 
-fn field(thread: i32, name: &str) -> Option<String> {
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name));
-    line.map(|value| value.trim().to_owned())
-}
-
 fn process_of(thread: i32) -> Option<i32> {
     field(thread, "Tgid:")?.parse().ok()
 }
@@ -641,6 +635,5 @@ fn is_alive(thread: i32) -> bool {
 
 /// Whether the process of a thread has a handler for a signal.
 fn catches(thread: i32, signal: i32) -> bool {
-    let mask = field(thread, "SigCgt:").and_then(|mask| u64::from_str_radix(&mask, 16).ok());
-    mask.is_some_and(|mask| mask >> (signal - 1) & 1 != 0)
+    has_signal(thread, "SigCgt:", signal)
 }
