@@ -137,7 +137,7 @@ impl Lane {
     }
 
     fn time(&mut self, beginning: u64) -> u64 {
-        self.passed += STEP;
+        self.passed = self.passed.saturating_add(STEP);
         beginning.saturating_add(self.passed)
     }
 }
@@ -401,5 +401,8 @@ mod tests {
         let mut child = lane.next();
         assert_eq!((first, lane.time(7)), (7 + STEP, 7 + 2 * STEP));
         assert_eq!(child.time(7), 7 + 2 * STEP);
+        // Nor for who has slept for ever until a signal came.
+        child.passed = u64::MAX;
+        assert_eq!(child.time(7), u64::MAX);
     }
 }
