@@ -41,8 +41,9 @@ pub(crate) fn of_children() -> Duration {
 
 /// What proc(5) says of a process, behind its name (which may hold anything): the state is the first.
 fn fields(process: u32) -> Option<Vec<String>> {
-    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let (_, behind) = text.rsplit_once(')')?;
+    let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
+    let behind = stat.rsplit(|byte| *byte == b')').next()?;
+    let behind = str::from_utf8(behind).ok()?;
     Some(behind.split_whitespace().map(str::to_owned).collect())
 }
 
@@ -52,7 +53,24 @@ fn number(fields: &[String], at: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::process::{Command, Stdio};
+
     use super::{birth, of_process};
+
+    /// The system cuts it after fifteen bytes, perhaps in the midst of a letter.
+    #[test]
+    fn a_process_has_a_birth_though_its_name_is_no_text() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join(OsStr::from_bytes(b"\xff"));
+        std::fs::copy("/bin/cat", &program).expect("copied");
+        let mut program = Command::new(program);
+        let mut waits = program.stdin(Stdio::piped()).spawn().expect("started");
+        assert!(birth(waits.id()).is_some() && of_process(waits.id()).is_some());
+        drop(waits.stdin.take());
+        assert!(waits.wait().expect("ended").success());
+    }
 
     #[test]
     fn this_process_has_a_birth_and_nobody_has_number_zero() {
