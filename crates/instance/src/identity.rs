@@ -75,7 +75,7 @@ fn draw(path: &Path) -> Result<std::path::PathBuf, StateError> {
     getrandom::fill(&mut id).map_err(|error| at(path)(io::Error::other(error.to_string())))?;
     let temporary = temporary(path);
     let written = write(&temporary, InstanceId(id).to_string().as_bytes());
-    let kept = written.and_then(|()| File::open(&temporary)?.sync_all());
+    let kept = written.and_then(|file| file.sync_all());
     if let Err(error) = kept {
         let _ = fs::remove_file(&temporary);
         return Err(at(path)(error));

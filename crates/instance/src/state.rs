@@ -245,34 +245,33 @@ pub(crate) fn read_number(path: &Path) -> Result<Option<u64>, StateError> {
 
 /// Writes a file at once: whoever opens it finds the old content or the new one, whole.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = temporary(path);
-    let written = write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+    by_way_of(path, |temporary| write(temporary, bytes).map(drop))
 }
 
 /// The same, and what is found after the system went down is the one or the other, too.
 pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    by_way_of(path, |temporary| write(temporary, bytes)?.sync_all())
+}
+
+/// Puts what `write` writes beside `path` in its place.
+fn by_way_of(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary(path);
-    let written = write(&temporary, bytes)
-        .and_then(|()| File::open(&temporary)?.sync_all())
-        .and_then(|()| fs::rename(&temporary, path));
+    let written = write(&temporary).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
     }
     written
 }
 
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let mut file = options
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)?;
-    file.write_all(bytes)
+    file.write_all(bytes)?;
+    Ok(file)
 }
 
 /// A name beside `path` that no other thread or process uses, and that no list of files takes for one of its
