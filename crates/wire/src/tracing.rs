@@ -451,7 +451,7 @@ impl State {
     fn within(&self) -> Option<(u64, u64)> {
         let bytes = self.slots.get().checked_mul(UNIT)?;
         let offset = self.cursor.get().checked_sub(self.ring.get())?;
-        let is_inside = self.ring.get() != 0 && bytes != 0 && offset < 2 * bytes;
+        let is_inside = self.ring.get() != 0 && bytes != 0 && offset / 2 < bytes;
         is_inside.then(|| (offset % bytes, bytes))
     }
 
@@ -591,7 +591,7 @@ impl<'t> Tracks<'t> {
 
 #[cfg(test)]
 mod tests {
-    use super::{State, in_ring};
+    use super::{State, UNIT, in_ring};
     use zerocopy::FromZeros as _;
 
     /// A thread that could not have its ring may be there all the same.
@@ -604,6 +604,19 @@ mod tests {
         };
         assert_eq!(state.within(), None);
         assert_eq!(state.position(), 0);
+    }
+
+    /// The program may have written what stands there.
+    #[test]
+    fn a_ring_may_have_as_many_slots_as_a_number_holds() {
+        let slots = u64::MAX / UNIT;
+        let state = State {
+            ring: 4096.into(),
+            cursor: (4096 + 3 * UNIT).into(),
+            slots: slots.into(),
+            ..State::new_zeroed()
+        };
+        assert_eq!(state.within(), Some((3 * UNIT, slots * UNIT)));
     }
 
     #[test]
