@@ -83,13 +83,17 @@ impl Taking {
         }
         let state = State::read_from_bytes(&bytes).map_err(|_| io::ErrorKind::InvalidData)?;
         let first = state.taken.get();
-        let behind = state.position().min(first + AT_ONCE);
+        let behind = state.position().min(first.saturating_add(AT_ONCE));
+        // The program may have written what stands there.
+        let place = |position| {
+            let unit = state.unit_at(position)?.checked_mul(UNIT)?;
+            unit.checked_add(units())
+        };
         let mut taken = first;
         while taken < behind {
-            let Some(unit) = state.unit_at(taken) else {
+            let Some(at) = place(taken) else {
                 break;
             };
-            let at = units() + unit * UNIT;
             self.tracks.read_exact_at(&mut self.unit, at)?;
             if self.unit.as_chunks::<4>().0.contains(&[0; 4]) {
                 break;
@@ -102,9 +106,8 @@ impl Taking {
         }
         self.packer.flush()?;
         self.unit.fill(0);
-        for unit in (first..taken).filter_map(|position| state.unit_at(position)) {
-            self.tracks
-                .write_all_at(&self.unit, units() + unit * UNIT)?;
+        for at in (first..taken).filter_map(place) {
+            self.tracks.write_all_at(&self.unit, at)?;
         }
         self.tracks
             .write_all_at(&taken.to_le_bytes(), start + TAKEN)?;
@@ -164,4 +167,38 @@ pub(super) fn recorded(run: &Path) -> Result<(u64, Recorded), TraceError> {
         return Err(TraceError::NoTrace(run.into()));
     }
     Ok((size, recorded))
+}
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::{FromZeros as _, IntoBytes as _};
+
+    use super::*;
+
+    #[test]
+    fn of_a_thread_whose_state_is_nonsense_nothing_is_taken() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sound = State {
+            full: (2 * UNIT).into(),
+            ring: 4096.into(),
+            slots: 1.into(),
+            ..State::new_zeroed()
+        };
+        let far_away = State {
+            first: (u64::MAX / 2).into(),
+            ..sound
+        };
+        let taken = State {
+            taken: u64::MAX.into(),
+            ..sound
+        };
+        for state in [far_away, taken] {
+            let tracks = File::create(folder.path().join(TRACKS)).expect("made");
+            tracks.write_all_at(&[1], USED).expect("written");
+            let at = Slabs::head();
+            tracks.write_all_at(state.as_bytes(), at).expect("written");
+            let mut taking = Taking::of(folder.path()).expect("opened");
+            assert!(!taking.take().expect("read"), "{state:?}");
+        }
+    }
 }
