@@ -21,6 +21,7 @@ mod packed;
 mod taking;
 mod tree;
 
+use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -218,30 +219,20 @@ impl Traced {
     /// The threads of the first run with what the others recorded of them.
     #[must_use]
     pub fn threads(&self, atlas: &Atlas<'_>) -> Vec<TracedThread> {
-        let mut threads: Vec<TracedThread> = Vec::new();
+        let mut threads: BTreeMap<u32, TracedThread> = BTreeMap::new();
         for (number, run) in self.runs.iter().enumerate() {
             let slabs = run.recorded.slabs.iter();
             for thread in slabs.flat_map(|words| atlas.threads(words)) {
-                let known = threads
-                    .iter_mut()
-                    .find(|known| known.serial == thread.serial);
-                match known {
-                    Some(known) => known.runs[number] = thread,
-                    None => {
-                        let mut runs = vec![Thread::default(); self.runs.len()];
-                        let (serial, process) = (thread.serial, thread.process);
-                        runs[number] = thread;
-                        threads.push(TracedThread {
-                            serial,
-                            process,
-                            runs,
-                        });
-                    }
-                }
+                let known = threads.entry(thread.serial);
+                let known = known.or_insert_with(|| TracedThread {
+                    serial: thread.serial,
+                    process: thread.process,
+                    runs: vec![Thread::default(); self.runs.len()],
+                });
+                known.runs[number] = thread;
             }
         }
-        threads.sort_by_key(|thread| thread.serial);
-        threads
+        threads.into_values().collect()
     }
 
     /// Hands to `sink` what a thread did, which is one of all `threads`.
