@@ -335,7 +335,7 @@ impl Stats {
         )?;
         let mut steps = 0;
         for thread in &open.threads {
-            let (_, ended) = open.walk(thread, Blocks::default());
+            let ((), ended) = open.walk(thread, ());
             steps += ended.steps;
             writeln!(
                 to,

@@ -23,6 +23,9 @@ pub trait Visitor {
     fn block(&mut self, _stack: &[Activation], _step: u64) {}
 }
 
+/// Of whom nothing is to be known but how a thread ended.
+impl Visitor for () {}
+
 /// Tells a visitor of activations.
 pub struct Calls<'c, 'a, V> {
     atlas: &'c Atlas<'a>,
