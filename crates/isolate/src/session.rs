@@ -500,9 +500,7 @@ impl Session {
 
     /// Knows the answer by watching everything.
     fn oracle(&self) -> Result<Option<Oracle>, IsolateError> {
-        let all: Vec<usize> = (0..self.sites.sites.len())
-            .filter(|&site| self.allowed[site] && self.map.id(site).is_some())
-            .collect();
+        let all = self.observable();
         let cases: Vec<usize> = (0..self.options.cases.cases.len()).collect();
         let shown = self.watch_quietly(&all, &cases)?;
         let best = answer::best(&shown.known);
