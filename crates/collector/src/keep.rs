@@ -70,6 +70,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 /// Looks after the store once.
 pub(crate) async fn once(shared: &Shared) -> Result<(), StoreError> {
     refresh(shared).await?;
+    let mut outcome = Ok(());
     for observed in shared.all_campaigns() {
         let (due, retired) = {
             let live = observed.live();
@@ -78,13 +79,15 @@ pub(crate) async fn once(shared: &Shared) -> Result<(), StoreError> {
             let is_large = live.uncompacted > shared.options.retention.compact_from;
             (is_retired || is_long || is_large, live.retired)
         };
-        if is_over(shared, retired) {
-            remove(shared, &observed.campaign).await?;
-        } else if due {
-            compact(shared, &observed).await?;
-        }
+        let kept = match (is_over(shared, retired), due) {
+            (true, _) => remove(shared, &observed.campaign).await,
+            (false, true) => compact(shared, &observed).await,
+            (false, false) => Ok(()),
+        };
+        // What goes wrong with one is no reason to let the others be.
+        outcome = outcome.and(kept);
     }
-    Ok(())
+    outcome
 }
 
 fn is_over(shared: &Shared, retired: Option<i64>) -> bool {
@@ -309,12 +312,11 @@ fn campaign_of(shared: &Shared, name: &str) -> Option<Arc<Observed>> {
 /// Replaces what is known of a campaign's log by a snapshot. Damaged objects stay for people to see.
 pub(crate) async fn compact(shared: &Shared, observed: &Observed) -> Result<(), StoreError> {
     let id = observed.campaign.id;
-    let (covered, instances) = {
-        let mut live = observed.live();
-        live.uncompacted = 0;
+    let (covered, instances, uncompacted) = {
+        let live = observed.live();
         let covered: Vec<String> = live.covered.keys().cloned().collect();
         let instances: Vec<_> = live.state.instances().map(|(id, _)| id).collect();
-        (covered, instances)
+        (covered, instances, live.uncompacted)
     };
     if covered.is_empty() {
         return Ok(());
@@ -332,6 +334,7 @@ pub(crate) async fn compact(shared: &Shared, observed: &Observed) -> Result<(), 
     shared.metrics.compactions.inc();
     {
         let mut live = observed.live();
+        live.uncompacted = live.uncompacted.saturating_sub(uncompacted);
         live.covered.insert(name, size);
         covered.iter().for_each(|name| {
             live.covered.remove(name);

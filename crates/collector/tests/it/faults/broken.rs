@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use futures::TryStreamExt as _;
 use futures::stream::BoxStream;
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -14,9 +15,9 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 use tomo_collector::{Limits, Options, Retention, Store};
-use tomo_protocol::{Bound, ClientError, Profile, What, paths};
+use tomo_protocol::{Bound, Campaign, ClientError, Profile, Role, What, paths};
 
-use crate::fleet::{Fleet, Word, client, request_for, serve};
+use crate::fleet::{Fleet, Word, client, request_for, serve, token};
 
 /// A store in memory that has no room after so many writes, and where writes may have to wait.
 #[derive(Debug)]
@@ -202,6 +203,45 @@ fn a_store_that_is_as_large_as_it_may_be_refuses_and_still_ends_campaigns() {
         .block_on(fleet.collector.keep_once());
     kept.expect("the snapshot makes room");
     assert_eq!(profile(&fleet.admin, fleet.campaign.id).totals.runs, stored);
+}
+
+#[test]
+fn a_snapshot_that_could_not_be_written_is_written_the_next_time_and_others_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let broken = Broken::new();
+    let store = Store::over(Arc::clone(&broken) as Arc<dyn ObjectStore>);
+    let options = Options {
+        retention: Retention {
+            compact_from: 0,
+            ..Retention::default()
+        },
+        ..Options::default()
+    };
+    let new = request_for(300, 1, Bound::None);
+    let fleet = Fleet::with(store, folder.path(), options, new.clone());
+    let other: Campaign = fleet.admin.post(paths::CAMPAIGNS, &new.1).expect("another");
+    let shown = token(&fleet.admin, other.id, Role::Instance);
+    fleet.send(&Word::of(1, 1, &[1]).report(&fleet.campaign));
+    let _: tomo_protocol::Answer = client(&fleet.url, Some(&shown))
+        .post_bytes(paths::REPORTS, &Word::of(1, 1, &[1]).report(&other))
+        .expect("an answer");
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().expect("a runtime");
+    let keep = || runtime.block_on(fleet.collector.keep_once());
+    let count = |ending: &str| {
+        let log = broken.list(Some(&Path::from("log")));
+        let log: Vec<ObjectMeta> = runtime.block_on(log.try_collect()).expect("listed");
+        let named = log
+            .iter()
+            .filter(|it| it.location.as_ref().ends_with(ending));
+        named.count()
+    };
+    // One write, and then all there is room for.
+    broken.writes_left.store(i64::MIN, Ordering::SeqCst);
+    assert!(keep().is_err());
+    assert_eq!((count(".segment"), count(".snapshot")), (1, 1));
+    keep().expect("there is room");
+    assert_eq!((count(".segment"), count(".snapshot")), (0, 2));
 }
 
 #[test]
