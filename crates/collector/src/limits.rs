@@ -53,8 +53,7 @@ impl Default for Limits {
 
 impl Limits {
     /// How long instances are to wait, when there are so many, and so many bodies wait to be stored.
-    #[must_use]
-    pub fn pace(&self, instances: u64, waiting: usize) -> Duration {
+    pub(crate) fn pace(&self, instances: u64, waiting: usize) -> Duration {
         let rate = u64::from(self.reports_per_second.max(1));
         let even = Duration::from_millis(instances.saturating_mul(1000) / rate);
         let paced = self.interval.max(even);

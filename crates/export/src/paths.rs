@@ -103,8 +103,7 @@ impl Paths {
     }
 
     /// Whether such lines are left out.
-    #[must_use]
-    pub fn leaves_out_marked(&self) -> bool {
+    pub(crate) fn leaves_out_marked(&self) -> bool {
         self.leaves_out_marked
     }
 

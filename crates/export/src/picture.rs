@@ -300,8 +300,7 @@ impl Picture {
     }
 
     /// What those formats have of these files.
-    #[must_use]
-    pub fn totals_of(&self, files: &[File]) -> Totals {
+    pub(crate) fn totals_of(&self, files: &[File]) -> Totals {
         files.iter().fold(Totals::default(), |all, file| {
             let lines = self.lines_of(file);
             let lines = lines.iter().map(|line| line.finding).collect();

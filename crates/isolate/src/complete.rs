@@ -111,8 +111,7 @@ impl Complete {
     }
 
     /// Whether a row was true in the case that was armed as number `number`.
-    #[must_use]
-    pub fn is_true(&self, row: usize, number: usize) -> bool {
+    pub(crate) fn is_true(&self, row: usize, number: usize) -> bool {
         let word = self.truths.get(row).and_then(|row| row.get(number / 64));
         word.is_some_and(|word| word >> (number % 64) & 1 == 1)
     }

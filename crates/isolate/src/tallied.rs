@@ -73,8 +73,7 @@ impl Teller {
     }
 
     /// Whether `row`, one of the module's, is said to be true.
-    #[must_use]
-    pub fn is_true(&self, row: &Row, told: &[Option<u64>]) -> bool {
+    pub(crate) fn is_true(&self, row: &Row, told: &[Option<u64>]) -> bool {
         let at = self.here.get(&name(row));
         at.and_then(|&at| told[at]).is_some_and(|value| value > 0)
     }

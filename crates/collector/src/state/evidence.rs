@@ -151,8 +151,7 @@ impl Evidences {
     }
 
     /// How much is kept of a variant.
-    #[must_use]
-    pub fn of_variant(&self, variant: u32) -> usize {
+    pub(crate) fn of_variant(&self, variant: u32) -> usize {
         self.runs.get(&variant).map_or(0, BTreeMap::len)
     }
 

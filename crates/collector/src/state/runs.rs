@@ -213,8 +213,7 @@ impl Runs {
     }
 
     /// Sums of all runs, by variant.
-    #[must_use]
-    pub fn by_variant(&self) -> BTreeMap<u32, Sums> {
+    pub(crate) fn by_variant(&self) -> BTreeMap<u32, Sums> {
         let mut all: BTreeMap<u32, Sums> = BTreeMap::new();
         for block in self.blocks.values() {
             match block {
@@ -248,8 +247,7 @@ impl Runs {
     }
 
     /// Whether a run is in a block that is kept already.
-    #[must_use]
-    pub fn has_block_of(&self, run: u64) -> bool {
+    pub(crate) fn has_block_of(&self, run: u64) -> bool {
         self.blocks.contains_key(&place(run).0)
     }
 }
