@@ -6,7 +6,7 @@
 //! two collectors that compact at once do none either. Who lists the store and finds an object gone by
 //! the time that he reads it lists again: its content is in a snapshot that is newer than his list.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -179,7 +179,7 @@ async fn refresh_tokens(
     objects: &[Object],
 ) -> Result<(), StoreError> {
     let names = objects.iter();
-    let hashes: Vec<&str> = names
+    let hashes: HashSet<&str> = names
         .filter_map(|object| tokens::hash_of_object(&object.name))
         .collect();
     for hash in shared.tokens.compare(before, &hashes) {

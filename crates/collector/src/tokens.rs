@@ -3,7 +3,7 @@
 //! A token is 32 random bytes. Its SHA-256 needs no salt, and looking a hash up tells nothing by its
 //! timing that would help to guess a token.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use parking_lot::RwLock;
 use ring::digest::{SHA256, digest};
@@ -121,12 +121,9 @@ impl Tokens {
 
     /// Forgets those that were known before a listing and are not in it: another collector has withdrawn
     /// them. One that was made since is not in it either, and stays. Gives those that are not known yet.
-    pub(crate) fn compare(&self, before: &[String], listed: &[&str]) -> Vec<String> {
+    pub(crate) fn compare(&self, before: &[String], listed: &HashSet<&str>) -> Vec<String> {
         let mut tokens = self.by_hash.write();
-        for hash in before
-            .iter()
-            .filter(|hash| !listed.contains(&hash.as_str()))
-        {
+        for hash in before.iter().filter(|hash| !listed.contains(hash.as_str())) {
             tokens.remove(hash);
         }
         let new = listed.iter().filter(|hash| !tokens.contains_key(**hash));
@@ -136,6 +133,8 @@ impl Tokens {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::{Grant, Role, Tokens, draw, hash_of};
 
     #[test]
@@ -157,7 +156,7 @@ mod tests {
         let new = made("made since");
         let elsewhere = "0".repeat(64);
         let listed = [hash_of(&kept), elsewhere.clone()];
-        let listed: Vec<&str> = listed.iter().map(String::as_str).collect();
+        let listed: HashSet<&str> = listed.iter().map(String::as_str).collect();
         assert_eq!(tokens.compare(&before, &listed), [elsewhere]);
         assert!(tokens.look_up(&kept).is_some() && tokens.look_up(&new).is_some());
         assert!(tokens.look_up(&withdrawn).is_none());
