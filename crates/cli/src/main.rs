@@ -110,12 +110,15 @@ fn main() -> ExitCode {
     }));
     /// Bytes of a stack as it usually is.
     const USUAL: usize = 8 << 20;
+    /// The exit code of who panics.
+    const PANICKED: u8 = 101;
     if tomo_launch::is_stack_small() {
         let elsewhere = std::thread::Builder::new()
             .stack_size(USUAL)
             .spawn(complete);
-        if let Ok(Ok(code)) = elsewhere.map(std::thread::JoinHandle::join) {
-            return code;
+        if let Ok(thread) = elsewhere {
+            // Whatever it has done by its panic is not done twice.
+            return thread.join().unwrap_or(ExitCode::from(PANICKED));
         }
     }
     complete()
