@@ -310,6 +310,15 @@ static int leaves(void) {
   return 97;
 }
 
+/* Is another user than it acts as, and becomes another program: the loader takes that for raised rights. */
+static int raises(void) {
+  if (setresuid(65534, 0, 0)) return 98;
+  say("new", work1(7));
+  fflush(stdout);
+  execl("/bin/sh", "sh", "-c", "echo out; echo err >&2; exit 3", (char *)0);
+  return 97;
+}
+
 /* Has another root, and becomes a program there. */
 static int shuts_in(void) {
   if (chroot(getenv("ROOT")) || chdir("/")) return 98;
@@ -492,7 +501,7 @@ static const struct { const char *name; int (*run)(void); } scenarios[] = {
   {"traced_guest", traced_guest}, {"traced_twice", traced_twice}, {"traced_in_vain", traced_in_vain}, {"patches", patches},
   {"locks", locks}, {"limited", limited},
   {"walks", walks}, {"bounds", bounds}, {"shuts_in", shuts_in},
-  {"drops", drops}, {"returns", returns}, {"moves_out", moves_out}, {"leaves", leaves}, {"bordering", bordering}, {"namespaced", namespaced},
+  {"drops", drops}, {"returns", returns}, {"moves_out", moves_out}, {"leaves", leaves}, {"raises", raises}, {"bordering", bordering}, {"namespaced", namespaced},
   {"scrubs", scrubs}, {"lists", lists}, {"fills", fills}, {"asks", asks}, {"swaps_limits", swaps_limits}, {"first_ones", first_ones},
   {"forks_on_a_small_stack", forks_on_a_small_stack},
 };

@@ -120,7 +120,7 @@ fn a_program_executed_without_environment_runs_on() {
         );
         assert_eq!(got.stdout, expected.stdout);
         assert_eq!(code(&got), code(&expected));
-        let said = "tomo: a program was started without the environment (LD_PRELOAD, TOMO_ROSTER) or the right to it, and so not observed\n";
+        let said = "tomo: a program was started without the environment (LD_PRELOAD, TOMO_ROSTER) or the right to it, or with raised rights, and so not observed\n";
         assert_eq!(String::from_utf8_lossy(&got.stderr), said);
         assert!(covering.only().expect("a record").hit.len() > 5);
     }

@@ -56,7 +56,7 @@ fn does_the_same(options: &[&str], scenario: &str) -> String {
 const WAYS: [&[&str]; 3] = [&[], &["--level", "edge"], &["--fork", "separate"]];
 
 /// What is said of a program that could not be observed.
-const UNOBSERVED: &str = "tomo: a program was started without the environment (LD_PRELOAD, TOMO_ROSTER) or the right to it, and so not observed\n";
+const UNOBSERVED: &str = "tomo: a program was started without the environment (LD_PRELOAD, TOMO_ROSTER) or the right to it, or with raised rights, and so not observed\n";
 
 /// Traps come back without a system call.
 #[test]
@@ -335,22 +335,22 @@ fn who_gives_up_root_starts_programs_that_say_nothing_of_us() {
     let folder = tempfile::tempdir().expect("a folder");
     let passable = Permissions::from_mode(0o711);
     fs::set_permissions(folder.path(), passable).expect("set");
-    let expected = alone("leaves");
-    assert_eq!(expected.status.code(), Some(3));
-    let same = |got: Output, said: &str| {
-        assert_eq!(text(&got.stderr), text(&expected.stderr) + said);
-        assert_eq!(text(&got.stdout), text(&expected.stdout));
-        assert_eq!(got.status.code(), expected.status.code());
-    };
-    let covering = Covering::cached_in(&folder.path().join("cache")).expect("a folder");
-    same(
-        run(covering.command(&[]).expect("tomo"), "leaves"),
-        UNOBSERVED,
-    );
-    let pool = folder.path().join("pool");
-    let options = ["--pool", &pool.to_string_lossy()];
-    // Of what runs of a pool could not observe its report tells.
-    same(run(covering.command(&options).expect("tomo"), "leaves"), "");
+    for what in ["leaves", "raises"] {
+        let expected = alone(what);
+        assert_eq!(expected.status.code(), Some(3));
+        let same = |got: Output, said: &str| {
+            assert_eq!(text(&got.stderr), text(&expected.stderr) + said);
+            assert_eq!(text(&got.stdout), text(&expected.stdout));
+            assert_eq!(got.status.code(), expected.status.code());
+        };
+        let covering = Covering::cached_in(&folder.path().join("cache")).expect("a folder");
+        let got = run(covering.command(&[]).expect("tomo"), what);
+        same(got, UNOBSERVED);
+        let pool = folder.path().join(format!("pool-{what}"));
+        let options = ["--pool", &pool.to_string_lossy()];
+        // Of what runs of a pool could not observe its report tells.
+        same(run(covering.command(&options).expect("tomo"), what), "");
+    }
 }
 
 /// `ldd` has the loader say what it would load, and that is asked to load the agent.

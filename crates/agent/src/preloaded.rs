@@ -84,7 +84,7 @@ impl Handed {
             entries,
             asks: asks && is_whole.is_some(),
             // What cannot be read nothing is started with.
-            is_complete: has_roster && has_agent || is_whole.is_none(),
+            is_complete: has_roster && has_agent && !makes_raised() || is_whole.is_none(),
         }
     }
 
@@ -222,6 +222,12 @@ fn names_roster(entry: *mut c_char, said: &[u8]) -> bool {
     // SAFETY: the rest of the program's own string, which ends with a zero byte.
     let opened = door::open_private(unsafe { CStr::from_ptr(start) }, Access::Read);
     !matches!(opened, Err(Closed::NotPrivate | Closed::Errno(DENIED)))
+}
+
+/// Whether the kernel takes rights for raised in what is executed now, whatever that is: where the effective user or group is not
+/// the real one. The loader then preloads nothing. Nobody asks in a sandbox that the program has closed.
+fn makes_raised() -> bool {
+    !closed::is_closed() && system::is_raised()
 }
 
 /// A list of strings that ends with null, or null.

@@ -541,7 +541,7 @@ pub(crate) fn started_without(programs: u64) -> Option<String> {
         _ => (format!("{programs} programs"), "were"),
     };
     Some(format!(
-        "{them} {were} started without the environment (LD_PRELOAD, {}) or the right to it, and so not observed",
+        "{them} {were} started without the environment (LD_PRELOAD, {}) or the right to it, or with raised rights, and so not observed",
         environment::ROSTER
     ))
 }
