@@ -474,8 +474,9 @@ impl Later {
     }
 }
 
-pub(crate) const NOT_LOADED: &str = "was not observed: no process loaded both it and the agent";
-const NOT_LOADED_THEM: &str = "were not observed: no process loaded both one of them and the agent";
+pub(crate) const NOT_LOADED: &str =
+    "was not observed: no process loaded both it and the agent, with the right to its record";
+const NOT_LOADED_THEM: &str = "were not observed: no process loaded both one of them and the agent, with the right to its record";
 
 /// Whether a process with the agent has loaded the module.
 fn is_loaded(live: &Live) -> bool {

@@ -11,6 +11,7 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::sys::statfs::{EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC, fstatfs};
 use nix::unistd::{Whence, lseek};
+use tomo_program::open_regular;
 use tomo_wire::record::{Live, MARKS, Record};
 
 use crate::private;
@@ -31,7 +32,8 @@ impl Seen {
     /// # Errors
     /// Where it cannot be read, belongs to somebody else, or is none.
     pub fn read(path: &Path) -> Result<Self, VariantError> {
-        let (file, header, live) = open(path)?;
+        let file = private::open(path, false).map_err(io_at(path))?;
+        let (header, live) = head(&file, path)?;
         let hits = hits(&file, header.probes.get(), knows_holes(&file));
         Ok(Self {
             live,
@@ -40,23 +42,22 @@ impl Seen {
     }
 }
 
-/// What the agent counted in the record at `path`, whose marks are not looked at.
+/// What the agent counted in the record at `path`, whoever it belongs to. Marks are not looked at.
 ///
 /// # Errors
-/// Where it cannot be read, belongs to somebody else, or is none.
+/// Where it cannot be read, or is none.
 pub fn read_live(path: &Path) -> Result<Live, VariantError> {
-    open(path).map(|(.., live)| live)
+    let file = open_regular(path).map_err(io_at(path))?;
+    Ok(head(&file, path)?.1)
 }
 
-fn open(path: &Path) -> Result<(File, Record, Live), VariantError> {
-    let file = private::open(path, false).map_err(io_at(path))?;
+/// What stands before the marks.
+fn head(file: &File, path: &Path) -> Result<(Record, Live), VariantError> {
     let mut head = [0; MARKS as usize];
     let length = file.metadata().map_err(io_at(path))?.len();
     file.read_exact_at(&mut head, 0).map_err(io_at(path))?;
     let read = Record::read(&head, length).and_then(|record| Ok((record, Live::read(&head)?)));
-    let (record, live) =
-        read.map_err(|refusal| VariantError::Damaged(path.to_path_buf(), refusal))?;
-    Ok((file, record, live))
+    read.map_err(|refusal| VariantError::Damaged(path.to_path_buf(), refusal))
 }
 
 /// Bytes that are read at once.
