@@ -15,7 +15,9 @@ use core::arch::naked_asm;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use tomo_wire::counting::{Contents, FORKS, LOST, MOST_SLABS, OWNERS, Slabs, USED};
+use tomo_wire::counting::{
+    Contents, FORKS, LOST, MOST_SLABS, NAMESPACE_AT, OWNERS, Slabs, USED, process_of,
+};
 use tomo_wire::tracing::Origin;
 
 use crate::system::{self, Access, FAULTS, File, How, Protection, SIGTRAP_BIT};
@@ -173,8 +175,6 @@ pub(crate) fn own_name() -> u64 {
 
 /// The process namespace in which this process is, as far as ten bits tell; 0 where nobody says.
 static NAMESPACE: AtomicU32 = AtomicU32::new(0);
-/// Where in an owner it stands: numbers of processes are below 2^22 (Linux, `include/linux/threads.h`, `PID_MAX_LIMIT`).
-const NAMESPACE_AT: u32 = 32 + 22;
 
 /// Asks for the namespace. That of a forked process may be another one than its parent's.
 fn note_namespace() {
@@ -258,16 +258,21 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 /// A slab whose owner is gone, among so many from the first on.
 fn abandoned(thread: u32, first: u32, tries: u32) -> Option<u32> {
     let used = shared(USED)?.load(Ordering::Relaxed).min(MOST_SLABS.into()) as u32;
-    (0..used.min(tries)).find_map(|step| {
+    let all = (0..used).filter_map(|step| {
         let slab = first.wrapping_add(step).checked_rem(used)?;
-        let owner = owner(slab)?;
+        Some((slab, owner(slab)?))
+    });
+    // Where a track lies in memory only its own process knows: others' are passed over, however many they are.
+    let own = name(0) >> 32;
+    let is_ours = |slab: u32, owner: &AtomicU64| {
+        is_mapped(slab) && owner.load(Ordering::Relaxed) >> 32 == own
+    };
+    let near = all.filter(|(slab, owner)| !tracks::are_kept() || is_ours(*slab, owner));
+    near.take(tries as usize).find_map(|(slab, owner)| {
         let known = owner.load(Ordering::Relaxed);
-        // Where a track lies in memory only its own process knows.
-        let is_ours = || is_mapped(slab) && known >> 32 == name(0) >> 32;
         let is_there = || is_mapped(slab) || ahead::place_of(slab).is_some();
         let out_of_reach = ahead::are_there() && !is_there();
-        let elsewhere = tracks::are_kept() && !is_ours();
-        if out_of_reach || elsewhere || !is_gone(known) {
+        if out_of_reach || !is_gone(known) {
             return None;
         }
         let ours = name(thread);
@@ -279,12 +284,11 @@ fn abandoned(thread: u32, first: u32, tries: u32) -> Option<u32> {
 
 /// Whether nobody has the slab any more. In another namespace numbers mean others, and nobody can ask.
 fn is_gone(owner: u64) -> bool {
-    let (process, thread) = ((owner >> 32) as u32 & ((1 << 22) - 1), owner as u32);
-    let namespace = NAMESPACE.load(Ordering::Relaxed);
+    let thread = owner as u32;
     // Where nobody says which one it is, it is 0.
-    let is_known = namespace != 0 && owner >> NAMESPACE_AT == namespace.into();
-    let is_alive = || system::is_alive(process, thread & !reserved::MARK);
-    owner == 0 || (thread != SOON && is_known && !is_alive())
+    let process = process_of(owner, NAMESPACE.load(Ordering::Relaxed).into());
+    let is_over = |process| !system::is_alive(process, thread & !reserved::MARK);
+    owner == 0 || (thread != SOON && process.is_some_and(is_over))
 }
 
 /// Whether this process has mapped the slab.

@@ -11,12 +11,14 @@
 //! | a thread's calls as a tree | `traced/tree.rs` |
 //! | where two traces part, and what is around a step | `traced/differ.rs` |
 //! | formats of other programs | `traced/formats.rs` |
+//! | room that processes which are over give back | `traced/over.rs` |
 
 mod calls;
 mod differ;
 mod formats;
 mod live;
 mod names;
+mod over;
 mod packed;
 mod taking;
 mod tree;

@@ -116,6 +116,16 @@ pub const LOST: u64 = 1032;
 pub const FORKS: u64 = 1040;
 /// Where the owners start.
 pub const OWNERS: u64 = PAGE;
+/// Where in an owner the namespace of its process stands: numbers of processes are below 2^22 (Linux, `include/linux/threads.h`,
+/// `PID_MAX_LIMIT`).
+pub const NAMESPACE_AT: u32 = 32 + 22;
+
+/// The process of an owner, as far as ten bits of its namespace's number, which are not 0, tell that it is one of that.
+#[must_use]
+pub fn process_of(owner: u64, namespace: u64) -> Option<u32> {
+    let is_known = namespace != 0 && owner >> NAMESPACE_AT == namespace;
+    is_known.then_some((owner >> 32) as u32 & ((1 << (NAMESPACE_AT - 32)) - 1))
+}
 
 /// The header of a file of slabs.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]

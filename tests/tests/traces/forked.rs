@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 
 use tomo_export::traced::Traced;
 use tomo_profile::tracing::{Divergence, Sink};
 use tomo_testkit::corpus::{Workload, compiled};
+use tomo_testkit::coverage::complete;
 use tomo_testkit::steps::{Outside, observe_in_order};
+use tomo_testkit::tomo;
 
 use super::kit::{LIMIT, began, read, title, traced};
 
@@ -124,4 +127,19 @@ fn forked_children_return_to_those_who_called_in_their_parents() {
         hold(&program, ("fork", "yield"), 2, &["--runs", "3"]);
         hold(&program, ("fork", "yield"), 2, &["--collect", "breakpoint"]);
     }
+}
+
+/// Tracks of processes that are over are nobody's way to a track of his own.
+#[test]
+fn threads_behind_many_forks_take_no_more_memory() {
+    let program = compiled("gcc", "threads_after_forks.c", &["-O1", "-pthread"]).expect("built");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(tomo::path().expect("tomo"));
+    command
+        .env("TOMO_CACHE_DIR", folder.path().join("cache"))
+        .current_dir(folder.path());
+    command.args(["trace", "-o", "traces", "--"]).arg(program);
+    let output = complete(command, b"").expect("run");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "as before\n");
+    assert!(output.status.success());
 }

@@ -15,6 +15,7 @@ use tomo_wire::tracing::{SLAB, State, TAKEN, UNIT, units};
 use zerocopy::FromBytes as _;
 
 use super::live::{Live, TRACKS};
+use super::over::Over;
 use super::packed::{Packer, Recorded};
 use super::{PACKED, TraceError, file};
 
@@ -24,6 +25,7 @@ pub struct Taking {
     tracks: File,
     packer: Packer<BufWriter<File>>,
     unit: Vec<u8>,
+    over: Over,
 }
 
 /// Units that are taken before the thread is told.
@@ -53,6 +55,7 @@ impl Taking {
             tracks: open(path, tracks)?,
             packer: packer.map_err(|error| TraceError::Io(path_packed, error))?,
             unit: vec![0; UNIT as usize],
+            over: Over::new(),
         })
     }
 
@@ -75,13 +78,9 @@ impl Taking {
     }
 
     fn take_of(&mut self, slab: u32) -> io::Result<bool> {
-        let start = Slabs::head() + u64::from(slab) * SLAB;
-        let mut bytes = [0; size_of::<State>()];
-        // A slab that was just promised may not be in the file yet.
-        if self.tracks.read_exact_at(&mut bytes, start).is_err() {
+        let Some(state) = state_of(&self.tracks, slab)? else {
             return Ok(false);
-        }
-        let state = State::read_from_bytes(&bytes).map_err(|_| io::ErrorKind::InvalidData)?;
+        };
         let first = state.taken.get();
         let behind = state.position().min(first.saturating_add(AT_ONCE));
         // The program may have written what stands there.
@@ -102,6 +101,7 @@ impl Taking {
             taken += 1;
         }
         if taken == first {
+            self.over.give_back(&self.tracks, slab)?;
             return Ok(false);
         }
         self.packer.flush()?;
@@ -110,7 +110,7 @@ impl Taking {
             self.tracks.write_all_at(&self.unit, at)?;
         }
         self.tracks
-            .write_all_at(&taken.to_le_bytes(), start + TAKEN)?;
+            .write_all_at(&taken.to_le_bytes(), start_of(slab) + TAKEN)?;
         Ok(true)
     }
 
@@ -134,6 +134,21 @@ impl Taking {
         };
         write().map_err(|error| TraceError::Io(self.run.join(PACKED), error))
     }
+}
+
+/// Where a slab starts in the file.
+fn start_of(slab: u32) -> u64 {
+    Slabs::head() + u64::from(slab) * SLAB
+}
+
+/// How far the track of a slab is. One that was just promised may not be in the file yet.
+pub(super) fn state_of(tracks: &File, slab: u32) -> io::Result<Option<State>> {
+    let mut bytes = [0; size_of::<State>()];
+    if tracks.read_exact_at(&mut bytes, start_of(slab)).is_err() {
+        return Ok(None);
+    }
+    let state = State::read_from_bytes(&bytes).map_err(|_| io::ErrorKind::InvalidData)?;
+    Ok(Some(state))
 }
 
 /// What was recorded in the run in this folder, taken or not.
