@@ -180,18 +180,28 @@ fn complete() -> ExitCode {
     }
 }
 
+/// The flags that say where records go, of which there is one.
+const PLACES: [&str; 2] = ["output", "pool"];
+
 /// The command line, with the flags that the environment states; without them where they are none, so that the program
 /// runs whatever they are.
 fn given() -> Vec<OsString> {
     let plain: Vec<OsString> = std::env::args_os().collect();
     let options = std::env::var_os(tomo_wire::environment::OPTIONS);
-    let with = options::with_options(plain.clone(), options.as_deref());
+    let with = options::with_options(plain.clone(), options.as_deref(), &[]);
     if with == plain || asked(&with).is_some() || Arguments::try_parse_from(&plain).is_err() {
         return with;
     }
     let Err(error) = Arguments::try_parse_from(&with) else {
         return with;
     };
+    if error.kind() == clap::error::ErrorKind::ArgumentConflict {
+        // Where records go is said by the flags, in another way.
+        let placed = options::with_options(plain.clone(), options.as_deref(), &PLACES);
+        if Arguments::try_parse_from(&placed).is_ok() {
+            return placed;
+        }
+    }
     say!(
         "tomo: {} is left out: {}",
         tomo_wire::environment::OPTIONS,

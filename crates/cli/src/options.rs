@@ -6,8 +6,12 @@ use std::ffi::{OsStr, OsString};
 use anyhow::{Result, bail};
 
 /// Puts the flags that `options` state behind the name of the command, before those that were
-/// given, which count more: `output=out:level=edge` is `--output=out --level=edge`.
-pub(crate) fn with_options(given: Vec<OsString>, options: Option<&OsStr>) -> Vec<OsString> {
+/// given, which count more: `output=out:level=edge` is `--output=out --level=edge`. Those that are called as in `but` are passed over.
+pub(crate) fn with_options(
+    given: Vec<OsString>,
+    options: Option<&OsStr>,
+    but: &[&str],
+) -> Vec<OsString> {
     let applies = given
         .get(1)
         .is_some_and(|command| command == "cover" || command == "env");
@@ -19,7 +23,7 @@ pub(crate) fn with_options(given: Vec<OsString>, options: Option<&OsStr>) -> Vec
     let is_meant = |option: &&str| {
         let name = option.split('=').next().unwrap_or_default();
         let has_place = name != "output" || !is_ahead;
-        !option.is_empty() && has_place
+        !option.is_empty() && has_place && !but.contains(&name)
     };
     let flags = options.split(':').filter(is_meant);
     let flags = flags.map(|option| OsString::from(format!("--{option}")));
@@ -72,7 +76,7 @@ mod tests {
 
     #[test]
     fn options_stand_before_flags() {
-        let with = |line, options: &str| with_options(words(line), Some(OsStr::new(options)));
+        let with = |line, options: &str| with_options(words(line), Some(OsStr::new(options)), &[]);
         let options = "output=o:level=edge:";
         let expected = words("tomo cover --output=o --level=edge -o p -- x");
         assert_eq!(with("tomo cover -o p -- x", options), expected);
@@ -85,7 +89,7 @@ mod tests {
         assert_eq!(with("tomo report o", options), words("tomo report o"));
         assert_eq!(with("tomo", options), words("tomo"));
         assert_eq!(
-            with_options(words("tomo cover x"), None),
+            with_options(words("tomo cover x"), None, &[]),
             words("tomo cover x")
         );
     }

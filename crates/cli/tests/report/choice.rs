@@ -83,6 +83,27 @@ fn flags_of_the_environment_that_are_none_are_left_out() {
     assert!(bench.path("out").is_dir(), "it is observed");
 }
 
+/// Where records go the flags say, if they do; all else that the environment says counts.
+#[test]
+fn a_folder_of_the_environment_makes_way_for_a_pool() {
+    let bench = Bench::new();
+    bench.build("prog", "prog.c", "int main(void) { return 7; }", &[]);
+    let runs = [
+        (
+            ("TOMO_OPTIONS", "output=out:level=edge"),
+            ["--pool", "pool"],
+        ),
+        (("TOMO_OPTIONS", "pool=other:level=edge"), ["-o", "own"]),
+    ];
+    for (options, [flag, folder]) in runs {
+        let said = bench.tomo_with(options, &["cover", flag, folder, "--", "./prog"]);
+        assert_eq!((said.code, said.err.as_str()), (Some(7), ""));
+        let table = bench.tomo(&["report", folder]).well();
+        assert!(table.contains("edge level"), "{table}");
+    }
+    assert!(!bench.path("out").exists() && !bench.path("other").exists());
+}
+
 /// A report with names from another machine, where that was to be mended, is not what was asked for.
 #[test]
 fn a_replacement_that_no_name_begins_with_is_said() {
