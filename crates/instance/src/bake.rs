@@ -21,7 +21,7 @@ use zerocopy::little_endian::U32;
 use crate::assigned::{self, NotAccepted, What};
 use crate::installed::Installed;
 use crate::known::{Known, KnownModule, image_path, units_name};
-use crate::state::{State, StateError, numbered, replace};
+use crate::state::{State, StateError, numbered, replace, replace_durably};
 use crate::unmade;
 
 /// Why there are no images of a variant.
@@ -128,7 +128,7 @@ fn is_made(state: &State, assignment: &Assignment) -> Result<bool, StateError> {
             && known.plans == assignment.plans
             && known.variant == assignment.variant
             && known.units == units
-            && known.is_whole(state)
+            && known.is_whole_throughout(state)
     };
     let mut made = Known::all(state);
     made.retain(is_made);
@@ -188,7 +188,7 @@ impl Baking<'_> {
         let image = image_path(self.state, &known.image);
         let left = master.write(&image, |probe| self.wants(probe))?;
         let path = image_path(self.state, &known.disposals);
-        let written = replace(&path, &left);
+        let written = replace_durably(&path, &left);
         written.map_err(|error| StateError::Io(path, error))?;
         self.add(known);
         Ok(())
@@ -231,7 +231,8 @@ impl Baking<'_> {
     ) -> Result<(), BakeError> {
         let tally = file.with_extension("tally");
         let sealed = Tally::sealed(known.plan.0, first, units);
-        let written = replace(&tally, &[sealed.as_slice(), units.as_bytes()].concat());
+        // On the disk before it is known of, as its image is.
+        let written = replace_durably(&tally, &[sealed.as_slice(), units.as_bytes()].concat());
         written.map_err(|error| StateError::Io(tally.clone(), error))?;
         let tally = Some(name(&tally));
         self.add(KnownModule { tally, ..known });

@@ -242,8 +242,9 @@ impl Instance {
             reporter.stop();
         }
         if let Some(run) = &run {
-            let (report, modules) = run.last_report(&self.state, ended);
-            happened.modules = modules;
+            let (report, looked) = run.last_report(&self.state, ended);
+            happened.modules = looked.modules;
+            happened.problems.extend(looked.unread);
             match Spool::of(&self.state).add(run.folder.number, &report) {
                 Ok(()) => run.folder.remove(),
                 // The folder stays, for a later run to report.

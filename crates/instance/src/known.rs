@@ -12,6 +12,7 @@ use tomo_launch::Carried;
 use tomo_protocol::{CampaignId, Name, Policy, Units};
 use tomo_weave::WEAVE_VERSION;
 
+use crate::meaning::Look;
 use crate::state::{State, StateError, replace};
 
 const SCHEMA: &str = "tomo.known/6";
@@ -170,28 +171,36 @@ impl Known {
         probes.fold(0, u32::saturating_add)
     }
 
-    /// Whether all its images can be used.
+    /// Whether all its images can be used, as far as a start can tell.
     pub(crate) fn is_whole(&self, state: &State) -> bool {
         self.carried(state).len() == self.modules.len()
     }
 
-    /// The images that a run carries, those that can be used.
+    /// The same, after a look that a start has not the time for.
+    pub(crate) fn is_whole_throughout(&self, state: &State) -> bool {
+        let mut modules = self.modules.iter();
+        self.is_whole(state) && modules.all(|module| module.is_meant(state, Look::Through))
+    }
+
+    /// The images that a run carries, those that can be used and of which it is known what they tell.
     pub(crate) fn carried(&self, state: &State) -> Vec<Carried> {
         let each = self.modules.iter();
-        each.filter_map(|module| {
-            let image = image_path(state, &module.image);
-            let carried = Carried::of(&image, &module.stem, module.plan.0, module.probes)?;
-            let carried = Carried {
-                alone: module.predicates.is_some(),
-                late: module.late,
-                ..carried
-            };
-            Some(match module.memory {
-                Some(memory) => carried.with_chains(memory),
-                None => carried,
+        let meant = each.filter(|module| module.is_meant(state, Look::Heads));
+        meant
+            .filter_map(|module| {
+                let image = image_path(state, &module.image);
+                let carried = Carried::of(&image, &module.stem, module.plan.0, module.probes)?;
+                let carried = Carried {
+                    alone: module.predicates.is_some(),
+                    late: module.late,
+                    ..carried
+                };
+                Some(match module.memory {
+                    Some(memory) => carried.with_chains(memory),
+                    None => carried,
+                })
             })
-        })
-        .collect()
+            .collect()
     }
 }
 

@@ -21,6 +21,7 @@
 //! | `installed.rs` | the program's modules, as they are here |
 //! | `bake.rs`, `bake/` | the variant's images, made from that |
 //! | `known.rs` | the last assignments that were made into images |
+//! | `meaning.rs` | what says what their marks and counters mean |
 //! | `unmade.rs` | why the last one was not |
 //! | `listening.rs` | the program's errors, passed on and looked at, where somebody asked for it |
 //! | `run.rs` | one run: its folder, its records, its reports |
@@ -49,6 +50,7 @@ mod instance;
 mod known;
 mod leftover;
 mod listening;
+mod meaning;
 mod numbers;
 mod reporter;
 mod run;

@@ -168,7 +168,9 @@ impl<'c> Work<'c> {
             known,
             ..
         } = self.context;
-        let is_prepared = known.as_ref().is_some_and(|known| known.is_whole(state));
+        let is_prepared = known
+            .as_ref()
+            .is_some_and(|known| known.is_whole_throughout(state));
         if is_prepared && !self.policy.update_at_start {
             return;
         }
@@ -199,7 +201,7 @@ impl<'c> Work<'c> {
                 Err(RecvTimeoutError::Timeout) => {}
                 _ => return,
             }
-            let full = |buffer: u32| folder.look().0.units.len() >= told + buffer.max(1) as usize;
+            let full = |buffer: u32| folder.look().hit.units.len() >= told + buffer.max(1) as usize;
             let gap = last.elapsed() >= SHORTEST;
             let is_full = looks && gap && self.policy.buffer.is_some_and(full);
             if is_full || last.elapsed() >= due {

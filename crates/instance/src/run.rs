@@ -18,7 +18,7 @@ use tomo_launch::{
 };
 use tomo_protocol::{CampaignId, InstanceId, Name, Units};
 use tomo_wire::counting::sums;
-use tomo_wire::predicates::{Predicates, values};
+use tomo_wire::predicates::{Predicates, Row, values};
 use tomo_wire::record::{Live, Reason};
 use tomo_wire::report::{Follows, Frame, Link, MOST_FRAMES, NO_ROOM, Outcome, Report, Told};
 use tomo_wire::tally::{NONE, Tally};
@@ -99,6 +99,26 @@ pub(crate) struct RunFolder {
     pub(crate) description: Description,
 }
 
+/// What a look at a run tells.
+#[derive(Debug, Default)]
+pub(crate) struct Looked {
+    pub(crate) hit: Hit,
+    /// What was observed of each module of which that can be told.
+    pub(crate) modules: Vec<Observed>,
+    /// Of which others it cannot be told, and why.
+    pub(crate) unread: Vec<String>,
+}
+
+/// A file is missing or damaged without which it is not known what a record means.
+struct Unreadable(PathBuf);
+
+impl Unreadable {
+    /// What was read of the file at `path`.
+    fn or<T, E>(path: &Path, read: Result<T, E>) -> Result<T, Self> {
+        read.map_err(|_| Self(path.into()))
+    }
+}
+
 /// What happened to a module in a run.
 #[derive(Clone, Debug)]
 pub struct Observed {
@@ -148,12 +168,9 @@ impl RunFolder {
         if process != 0 {
             return clock::birth(process) == Some(birth);
         }
-        let armed = |one: &Observed| u32::try_from(one.live.process.get()).ok();
-        let modules = self.look().1;
-        let mut processes = modules
-            .iter()
-            .filter_map(armed)
-            .filter(|process| *process != 0);
+        let armed = |part| u32::try_from(self.live(part)?.process.get()).ok();
+        let parts = self.description.modules.iter();
+        let mut processes = parts.filter_map(armed).filter(|process| *process != 0);
         processes.any(|process| clock::birth(process).is_some())
     }
 
@@ -163,38 +180,52 @@ impl RunFolder {
     }
 
     /// What the program has hit so far, and what the agent says of each module. A record that cannot be read says
-    /// nothing.
-    pub(crate) fn look(&self) -> (Hit, Vec<Observed>) {
-        let mut hit = Hit::default();
-        let mut modules = Vec::new();
+    /// nothing; nor does one of which it cannot be read what it means, for then nobody knows what was not hit.
+    pub(crate) fn look(&self) -> Looked {
+        let mut looked = Looked::default();
         for part in &self.description.modules {
-            let record = self.file(&format!("{}.record", part.stem));
-            let before = hit.units.len();
+            let before = looked.hit.units.len();
             let live = match &part.tally {
-                Some(tally) => read_live(&record)
-                    .ok()
-                    .and_then(|live| Some(counted(live, self.count(part, tally, &mut hit)?))),
-                None => Seen::read(&record).ok().map(|seen| {
-                    hit.units.extend(part.told(seen.hits));
-                    seen.live
+                Some(tally) => self.live(part).map(|live| {
+                    let lost = self.count(part, tally, &mut looked.hit)?;
+                    Ok(counted(live, lost))
+                }),
+                None => Seen::read(&self.record(part)).ok().map(|seen| {
+                    looked.hit.units.extend(part.told(seen.hits)?);
+                    Ok(seen.live)
                 }),
             };
-            if let Some(live) = live {
-                modules.push(Observed {
+            match live {
+                Some(Ok(live)) => looked.modules.push(Observed {
                     stem: part.stem.clone(),
                     live,
-                    hits: hit.units.len() - before,
-                });
+                    hits: looked.hit.units.len() - before,
+                }),
+                Some(Err(Unreadable(path))) => looked.unread.push(format!(
+                    "{} was not observed: {} is missing or damaged",
+                    part.stem,
+                    path.display()
+                )),
+                None => {}
             }
         }
-        (hit, modules)
+        looked
+    }
+
+    fn record(&self, part: &Part) -> PathBuf {
+        self.file(&format!("{}.record", part.stem))
+    }
+
+    /// What the agent says of a module.
+    fn live(&self, part: &Part) -> Option<Live> {
+        read_live(&self.record(part)).ok()
     }
 
     /// Adds what the counters of a module, or its trees of calls, say, and gives how many threads they say nothing of. What
     /// adds up to more than 64 bits hold is told as the largest number.
-    fn count(&self, part: &Part, tally: &Path, hit: &mut Hit) -> Option<u64> {
-        let tally = fs::read(tally).ok()?;
-        let (header, units) = Tally::read(&tally).ok()?;
+    fn count(&self, part: &Part, tally: &Path, hit: &mut Hit) -> Result<u64, Unreadable> {
+        let bytes = Unreadable::or(tally, fs::read(tally))?;
+        let (header, units) = Unreadable::or(tally, Tally::read(&bytes))?;
         let mut all: BTreeMap<u32, u64> = BTreeMap::new();
         let mut add = |unit: u32, count: u64| {
             let sum = all.entry(unit).or_default();
@@ -204,7 +235,8 @@ impl RunFolder {
         let lost = match part.has_chains {
             true => {
                 let mut forest = Forest::default();
-                let lost = trees(&slabs, |nodes| forest.add(nodes, units, part.first)).ok()?;
+                let read = trees(&slabs, |nodes| forest.add(nodes, units, part.first));
+                let lost = Unreadable::or(&slabs, read)?;
                 hit.links = forest.links();
                 let called = hit.links.iter().filter(|link| link.unit.get() != NO_ROOM);
                 called.for_each(|link| add(link.unit.get(), link.calls.get()));
@@ -212,8 +244,9 @@ impl RunFolder {
             }
             false => {
                 let mut counted = vec![0; units.len()];
-                let bytes = fs::read(slabs).ok()?;
-                let summed = sums(&bytes, header.at.get(), &mut counted).ok()?;
+                let bytes = Unreadable::or(&slabs, fs::read(&slabs))?;
+                let summed = sums(&bytes, header.at.get(), &mut counted);
+                let summed = Unreadable::or(&slabs, summed)?;
                 let told = units
                     .iter()
                     .zip(counted)
@@ -226,7 +259,7 @@ impl RunFolder {
         hit.units.extend(all.keys().map(|unit| U32::new(*unit)));
         hit.counts
             .extend(all.values().map(|count| U64::new(*count)));
-        Some(lost)
+        Ok(lost)
     }
 
     /// The run's report, as things stand.
@@ -266,7 +299,7 @@ impl RunFolder {
     /// The run's report on what was seen when somebody looked.
     fn report_of(
         &self,
-        (hit, modules): &(Hit, Vec<Observed>),
+        Looked { hit, modules, .. }: &Looked,
         lost: Lost,
         progress: &Progress,
         (outcome, status): (Outcome, i32),
@@ -329,14 +362,18 @@ impl RunFolder {
 
 impl Part {
     /// The units of which this tells that these probes were hit, ascending.
-    fn told(&self, hits: Vec<u32>) -> impl Iterator<Item = U32> {
-        let hit = match self.predicates.as_deref().map(fs::read) {
+    fn told(&self, hits: Vec<u32>) -> Result<impl Iterator<Item = U32>, Unreadable> {
+        let hit = match &self.predicates {
             None => hits,
-            Some(file) => true_rows(&file.unwrap_or_default(), &hits),
+            Some(path) => {
+                let file = Unreadable::or(path, fs::read(path))?;
+                let (header, rows) = Unreadable::or(path, Predicates::read(&file))?;
+                true_rows(&header, rows, &hits)
+            }
         };
         let wanted = |unit: &u32| self.wanted.as_ref().is_none_or(|units| units.has(*unit));
         let told = hit.into_iter().filter(wanted);
-        told.map(|unit| U32::from(self.first + unit))
+        Ok(told.map(|unit| U32::from(self.first + unit)))
     }
 }
 
@@ -373,10 +410,7 @@ fn counted(live: Live, lost: u64) -> Live {
 }
 
 /// The rows that were true where these probes were hit.
-fn true_rows(predicates: &[u8], hits: &[u32]) -> Vec<u32> {
-    let Ok((header, rows)) = Predicates::read(predicates) else {
-        return Vec::new();
-    };
+fn true_rows(header: &Predicates, rows: &[Row], hits: &[u32]) -> Vec<u32> {
     let mark = |probe: u32| u64::from(hits.binary_search(&probe).is_ok());
     let mut truths = vec![None; rows.len()];
     values(rows, header.recorded(), mark, &mut truths);
@@ -498,7 +532,7 @@ impl Run {
     }
 
     /// The run's last report, and what was observed of each module; the program has ended.
-    pub(crate) fn last_report(&self, state: &State, ended: Ended) -> (Vec<u8>, Vec<Observed>) {
+    pub(crate) fn last_report(&self, state: &State, ended: Ended) -> (Vec<u8>, Looked) {
         let mut progress = self.folder.progress();
         progress.sequence = progress.sequence.saturating_add(1);
         progress.duration = self.began.elapsed();
@@ -511,7 +545,7 @@ impl Run {
         let report = self
             .folder
             .report_of(&seen, state.lost(), &progress, outcome);
-        (report, seen.1)
+        (report, seen)
     }
 }
 

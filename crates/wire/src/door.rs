@@ -160,6 +160,15 @@ pub(crate) fn part(file: &[u8], offset: u64, size: u64) -> Result<&[u8], Refusal
     file.get(offset as usize..end as usize).ok_or(cut)
 }
 
+/// Whether a file of `length` bytes has so many rows behind its header.
+pub(crate) fn promised<H: Header, R>(count: U32, length: u64) -> Result<(), Refusal> {
+    let promised = size_of::<H>() as u64 + u64::from(count.get()) * size_of::<R>() as u64;
+    match promised <= length {
+        true => Ok(()),
+        false => Err(Refusal::CutShort { length, promised }),
+    }
+}
+
 /// The `count` rows behind the header `H` in `file`, which have this checksum.
 pub(crate) fn rows<H: Header, R: FromBytes + Immutable + KnownLayout>(
     file: &[u8],

@@ -7,7 +7,7 @@
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::door::{Header, Preamble, Refusal, rows};
+use crate::door::{Header, Preamble, Refusal, promised, rows};
 use crate::{ModuleId, checksum};
 
 /// What is looked at.
@@ -259,6 +259,16 @@ impl Predicates {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         IntoBytes::as_bytes(self)
+    }
+
+    /// The header of a file of `length` bytes that starts with `head`; what follows it is not looked at.
+    ///
+    /// # Errors
+    /// Where it is no such file, of another version, cut short or damaged.
+    pub fn head(head: &[u8], length: u64) -> Result<Self, Refusal> {
+        let header = <Self as Header>::open(head)?;
+        promised::<Self, Row>(header.count, length)?;
+        Ok(header)
     }
 
     /// The predicates in `file`.

@@ -8,7 +8,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::checksum;
-use crate::door::{Header, Preamble, Refusal, rows};
+use crate::door::{Header, Preamble, Refusal, promised, rows};
 
 /// The unit of a counter that counts nothing that was assigned.
 pub const NONE: u32 = u32::MAX;
@@ -50,6 +50,16 @@ impl Tally {
         };
         header.seal();
         zerocopy::transmute!(header)
+    }
+
+    /// The header of a file of `length` bytes that starts with `head`; what follows it is not looked at.
+    ///
+    /// # Errors
+    /// Where it is no such file, of another version, cut short or damaged.
+    pub fn head(head: &[u8], length: u64) -> Result<Self, Refusal> {
+        let header = <Self as Header>::open(head)?;
+        promised::<Self, U32>(header.counters, length)?;
+        Ok(header)
     }
 
     /// The header and the unit of each counter in `file`.

@@ -66,9 +66,20 @@ impl Fleet {
         instance: usize,
         flags: &[&str],
     ) -> Command {
+        self.instance_at(&self.site.url, seconds, instance, flags)
+    }
+
+    /// The same, where a collector is asked at this address.
+    pub(crate) fn instance_at(
+        &self,
+        url: &str,
+        seconds: &str,
+        instance: usize,
+        flags: &[&str],
+    ) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tomo"));
         command
-            .args(["run", "--collector", &self.site.url, "--token-file"])
+            .args(["run", "--collector", url, "--token-file"])
             .arg(&self.token)
             .args(["--flush-timeout", seconds, "--state"])
             .arg(self.site.path(&format!("state-{instance}")))

@@ -3,6 +3,7 @@
 
 mod chains;
 mod commands;
+mod damage;
 mod errors;
 mod instances;
 mod isolate;
