@@ -145,6 +145,16 @@ impl Shared {
         Ok(())
     }
 
+    /// Deletes an object of so many bytes.
+    pub(crate) async fn delete(&self, name: &str, size: u64) -> Result<(), StoreError> {
+        self.store.delete(name).await?;
+        let less = |stored: u64| Some(stored.saturating_sub(size));
+        let _ = self
+            .stored
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        Ok(())
+    }
+
     /// What `work` makes of a copy of what is known of a campaign, and of whether that has ended, on a thread of its own: it takes
     /// long where there is much, and reports are not to wait for it. A copy takes as much memory as what is known, so there
     /// are not many at once, whoever asks; who does so meanwhile waits. Nothing where it panicked.

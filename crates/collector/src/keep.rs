@@ -45,6 +45,10 @@ impl Default for Retention {
 
 /// Objects of a log from which on they are replaced by a snapshot.
 const MOST_OBJECTS: usize = 2000;
+/// The store is nearly full when less than one part in so many is free.
+const NEARLY_FULL: u64 = 4;
+/// Segments are worth a snapshot where room is scarce when they are one part in so many of a log.
+const WORTH_IT: u64 = 64;
 /// How often a listing is begun anew since objects were gone.
 const MOST_LISTINGS: usize = 100;
 
@@ -67,25 +71,56 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Looks after the store once.
+/// Looks after the store once. What cannot be done for one campaign does not keep the others from it; the first error is told.
 pub(crate) async fn once(shared: &Shared) -> Result<(), StoreError> {
     refresh(shared).await?;
+    let (over, others): (Vec<_>, Vec<_>) = shared
+        .all_campaigns()
+        .into_iter()
+        .partition(|observed| is_over(shared, observed.live().retired));
     let mut outcome = Ok(());
-    for observed in shared.all_campaigns() {
-        let (due, retired) = {
-            let live = observed.live();
-            let is_retired = live.retired.is_some() && live.covered.len() > 1;
-            let is_long = live.covered.len() > MOST_OBJECTS;
-            let is_large = live.uncompacted > shared.options.retention.compact_from;
-            (is_retired || is_long || is_large, live.retired)
-        };
-        let kept = match (is_over(shared, retired), due) {
-            (true, _) => remove(shared, &observed.campaign).await,
-            (false, true) => compact(shared, &observed).await,
-            (false, false) => Ok(()),
-        };
-        // What goes wrong with one is no reason to let the others be.
-        outcome = outcome.and(kept);
+    // What is removed makes room for the snapshots of the others.
+    for observed in over {
+        outcome = outcome.and(remove(shared, &observed.campaign).await);
+    }
+    let (due, others): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|observed| is_due(shared, observed));
+    for observed in due {
+        outcome = outcome.and(compact(shared, &observed).await);
+    }
+    outcome.and(make_room(shared, others).await)
+}
+
+/// Whether there is more of a campaign's log than there is to be beside a snapshot, however much room there is.
+fn is_due(shared: &Shared, observed: &Observed) -> bool {
+    let live = observed.live();
+    let is_retired = live.retired.is_some() && live.covered.len() > 1;
+    let is_long = live.covered.len() > MOST_OBJECTS;
+    is_retired || is_long || live.uncompacted > shared.options.retention.compact_from
+}
+
+/// Where the store is nearly full, compacts those campaigns, the ones with the most segments first, until it is not, or there is little to
+/// gain. A campaign's snapshot is written anew only for a part of it that is worth that, lest it be at each look.
+async fn make_room(shared: &Shared, campaigns: Vec<Arc<Observed>>) -> Result<(), StoreError> {
+    let most = shared.options.retention.most_bytes;
+    let is_nearly_full = || shared.stored() > most - most / NEARLY_FULL;
+    let gain = |observed: &Arc<Observed>| {
+        let live = observed.live();
+        let log: u64 = live.covered.values().sum();
+        let is_worth_it = live.covered.len() > 1 && live.uncompacted >= log / WORTH_IT;
+        is_worth_it.then_some(live.uncompacted)
+    };
+    let mut gains: Vec<_> = campaigns
+        .into_iter()
+        .filter_map(|observed| Some((gain(&observed)?, observed)))
+        .collect();
+    gains.sort_by_key(|(gain, _)| std::cmp::Reverse(*gain));
+    let mut outcome = Ok(());
+    for (_, observed) in gains {
+        if is_nearly_full() {
+            outcome = outcome.and(compact(shared, &observed).await);
+        }
     }
     outcome
 }
@@ -312,11 +347,11 @@ fn campaign_of(shared: &Shared, name: &str) -> Option<Arc<Observed>> {
 /// Replaces what is known of a campaign's log by a snapshot. Damaged objects stay for people to see.
 pub(crate) async fn compact(shared: &Shared, observed: &Observed) -> Result<(), StoreError> {
     let id = observed.campaign.id;
-    let (covered, instances, uncompacted) = {
+    let (covered, uncompacted, instances) = {
         let live = observed.live();
-        let covered: Vec<String> = live.covered.keys().cloned().collect();
+        let covered = live.covered.clone();
         let instances: Vec<_> = live.state.instances().map(|(id, _)| id).collect();
-        (covered, instances, live.uncompacted)
+        (covered, live.uncompacted, instances)
     };
     if covered.is_empty() {
         return Ok(());
@@ -334,14 +369,14 @@ pub(crate) async fn compact(shared: &Shared, observed: &Observed) -> Result<(), 
     shared.metrics.compactions.inc();
     {
         let mut live = observed.live();
-        live.uncompacted = live.uncompacted.saturating_sub(uncompacted);
         live.covered.insert(name, size);
-        covered.iter().for_each(|name| {
+        live.uncompacted = live.uncompacted.saturating_sub(uncompacted);
+        covered.keys().for_each(|name| {
             live.covered.remove(name);
         });
     }
-    for name in &covered {
-        shared.store.delete(name).await?;
+    for (name, size) in &covered {
+        shared.delete(name, *size).await?;
     }
     tracing::info!(campaign = %id, objects = covered.len(), bytes = size, "compacted");
     Ok(())

@@ -101,6 +101,13 @@ fn profile(client: &tomo_protocol::Client, id: tomo_protocol::CampaignId) -> Pro
         .expect("a profile")
 }
 
+fn block<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.expect("a runtime").block_on(future)
+}
+
 /// The status of a refusal.
 fn refused<T: fmt::Debug>(outcome: std::result::Result<T, ClientError>) -> u16 {
     match outcome {
@@ -242,6 +249,86 @@ fn a_snapshot_that_could_not_be_written_is_written_the_next_time_and_others_at_o
     assert_eq!((count(".segment"), count(".snapshot")), (1, 1));
     keep().expect("there is room");
     assert_eq!((count(".segment"), count(".snapshot")), (0, 2));
+}
+
+#[test]
+fn a_store_that_is_nearly_full_is_compacted_before_it_refuses() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options {
+        retention: Retention {
+            most_bytes: 60_000,
+            ..Retention::default()
+        },
+        ..Options::default()
+    };
+    let fleet = Fleet::with(
+        Store::over(Arc::new(InMemory::new())),
+        folder.path(),
+        options,
+        request_for(300, 1, Bound::None),
+    );
+    let all: Vec<u32> = (0..300).collect();
+    let mut run = 0;
+    for _ in 0..5 {
+        // As much as there is room for.
+        let refusal = loop {
+            run += 1;
+            let body = Word::of(1, run, &all).report(&fleet.campaign);
+            let sent = fleet.instances.post_bytes(paths::REPORTS, &body);
+            if let Err(error) = sent.map(|_: tomo_protocol::Answer| ()) {
+                break error;
+            }
+        };
+        assert_eq!(refused::<()>(Err(refusal)), 507);
+        block(fleet.collector.keep_once()).expect("kept");
+        fleet.send(&Word::of(1, run, &all).report(&fleet.campaign));
+    }
+    assert_eq!(profile(&fleet.admin, fleet.campaign.id).totals.runs, run);
+}
+
+#[test]
+fn what_is_over_is_removed_though_nothing_can_be_compacted() {
+    const OTHERS: u64 = 5;
+    let folder = tempfile::tempdir().expect("a folder");
+    let broken = Broken::new();
+    let options = Options {
+        retention: Retention {
+            keep: Some(std::time::Duration::ZERO),
+            compact_from: 0,
+            ..Retention::default()
+        },
+        ..Options::default()
+    };
+    let store = Store::over(Arc::clone(&broken) as Arc<dyn ObjectStore>);
+    let fleet = Fleet::with(
+        store,
+        folder.path(),
+        options,
+        request_for(30, 1, Bound::None),
+    );
+    let (_, new) = request_for(30, 1, Bound::None);
+    for run in 1..=OTHERS {
+        let other: tomo_protocol::Campaign = fleet
+            .admin
+            .post(paths::CAMPAIGNS, &new)
+            .expect("a campaign");
+        let token = token(&fleet.admin, other.id, tomo_protocol::Role::Instance);
+        let body = Word::of(1, run, &[1]).report(&other);
+        let instance = client(&fleet.url, Some(&token));
+        let _: tomo_protocol::Answer = instance.post_bytes(paths::REPORTS, &body).expect("stored");
+    }
+    let path = paths::of_campaign(paths::RETIRE, fleet.campaign.id);
+    let _: tomo_protocol::Summary = fleet.admin.post(&path, &()).expect("retired");
+    broken.writes_left.store(0, Ordering::SeqCst);
+    block(fleet.collector.keep_once()).expect_err("the disk is full");
+    let left: Vec<tomo_protocol::Summary> = fleet.admin.get(paths::CAMPAIGNS).expect("a list");
+    assert_eq!(left.len() as u64, OTHERS);
+    // What could not be done is done when it can.
+    broken.writes_left.store(i64::MAX, Ordering::SeqCst);
+    let before = broken.writes_begun.load(Ordering::SeqCst);
+    block(fleet.collector.keep_once()).expect("kept");
+    let written = broken.writes_begun.load(Ordering::SeqCst) - before;
+    assert_eq!(written, OTHERS, "a snapshot each");
 }
 
 #[test]
