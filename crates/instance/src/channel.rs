@@ -18,6 +18,10 @@ use crate::known::{Known, image_path};
 use crate::spool::Spool;
 use crate::state::State;
 
+/// How many reports that the collector cannot read are passed over, one after the other: who reads none of these reads none
+/// that is made here.
+const MOST_UNREAD: usize = 4;
+
 /// What became of reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
@@ -54,8 +58,12 @@ pub(crate) struct Channel<'s> {
     /// Whether such reports were left where they are.
     pub(crate) left: bool,
     pub(crate) sent: Sent,
-    /// The last refusal of a report for good.
+    /// Why the collector did not take a report, the last time that it did not.
     pub(crate) refusal: Option<String>,
+    /// Runs whose reports it could not read; another collector may, later.
+    unread: BTreeSet<u64>,
+    /// How many of them came one after the other.
+    unread_on_end: usize,
     /// How long the collector wants reports apart.
     pub(crate) interval: Option<Duration>,
 }
@@ -102,6 +110,8 @@ impl<'s> Channel<'s> {
             left: false,
             sent: Sent::default(),
             refusal: None,
+            unread: BTreeSet::new(),
+            unread_on_end: 0,
             interval: None,
         }
     }
@@ -129,6 +139,11 @@ impl<'s> Channel<'s> {
         if let Some(news) = &answer.news {
             self.take(news);
         }
+        if let Some(why) = &answer.unread {
+            self.refusal = Some(format!(
+                "it cannot read it ({why}); it waits for one that can"
+            ));
+        }
         Ok(answer)
     }
 
@@ -136,16 +151,21 @@ impl<'s> Channel<'s> {
     pub(crate) fn empty_spool(&mut self) -> Result<bool, ClientError> {
         let spool = Spool::of(self.state);
         let (mut after, mut said) = (0, false);
+        self.unread_on_end = 0;
         loop {
             let batch = spool.batch(after);
             let Some((last, _)) = batch.last() else {
                 return Ok(said);
             };
+            if self.unread_on_end >= MOST_UNREAD {
+                return Ok(said);
+            }
             after = *last;
             let mut sound = Vec::new();
             for (run, report) in batch {
                 match ReportView::read(&report).map(|(view, _)| CampaignId(view.header.campaign)) {
                     Ok(campaign) if self.of_others.contains(&campaign) => self.left = true,
+                    Ok(_) if self.unread.contains(&run) => {}
                     Ok(_) => sound.push((run, report)),
                     // A file that holds no report would keep those behind it from being read.
                     Err(_) => self.refuse(run, "its report was damaged on the disk".into()),
@@ -165,18 +185,44 @@ impl<'s> Channel<'s> {
             .map(|(_, report)| report.as_slice())
             .collect();
         match (self.send(&bytes.concat()), reports) {
-            (Ok(answer), _) => self.settle(reports, &answer),
+            (Ok(answer), _) => {
+                self.settle(reports, &answer);
+                match answer.unread {
+                    Some(_) => self.pass_over(reports, &answer)?,
+                    None => self.unread_on_end = 0,
+                }
+            }
             (Err(error), [(run, _)]) if error.is_too_large() => {
                 self.refuse(*run, error.to_string());
             }
             (Err(error), _) if error.is_too_large() => {
                 for one in reports.chunks(1) {
-                    self.deliver(one)?;
+                    if self.unread_on_end < MOST_UNREAD {
+                        self.deliver(one)?;
+                    }
                 }
             }
             (Err(error), _) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Sends what is behind the report that could not be read: the collector has not looked at it.
+    fn pass_over(&mut self, sent: &[(u64, Vec<u8>)], answer: &Answer) -> Result<(), ClientError> {
+        let is_read = |run: u64| answer.verdicts.iter().any(|verdict| verdict.run == run);
+        let read = sent.iter().take_while(|(run, _)| is_read(*run)).count();
+        let Some(((run, _), behind)) = sent[read..].split_first() else {
+            return Ok(());
+        };
+        self.unread.insert(*run);
+        if read > 0 {
+            self.unread_on_end = 0;
+        }
+        self.unread_on_end += 1;
+        match behind.is_empty() || self.unread_on_end >= MOST_UNREAD {
+            true => Ok(()),
+            false => self.deliver(behind),
+        }
     }
 
     /// What was settled leaves the spool; what was refused for good, too, and is counted.
@@ -272,29 +318,33 @@ mod tests {
         body
     }
 
-    fn verdicts(body: &[u8]) -> Vec<u8> {
-        let all = ReportView::all(body).map(|report| Verdict {
-            run: report.unwrap().header.run.get(),
+    fn verdicts(body: &[u8], is_unread: fn(u64) -> bool) -> Vec<u8> {
+        let runs = ReportView::all(body).map(|report| report.unwrap().header.run.get());
+        let runs: Vec<u64> = runs.collect();
+        let all = runs.iter().take_while(|run| !is_unread(**run));
+        let all = all.map(|&run| Verdict {
+            run,
             sequence: 0,
             what: What::Stored,
         });
+        let of_later = "it is of version 4, and this program knows version 3".to_owned();
         let answer = Answer {
             verdicts: all.collect(),
-            unread: None,
+            unread: runs.iter().any(|run| is_unread(*run)).then_some(of_later),
             interval_ms: 1000,
             news: None,
         };
         serde_json::to_vec(&answer).unwrap()
     }
 
-    /// Answers so many requests.
-    fn collect(listener: &TcpListener, requests: usize) {
+    /// Answers so many requests, as one that cannot read the reports of some runs.
+    fn collect(listener: &TcpListener, requests: usize, is_unread: fn(u64) -> bool) {
         for stream in listener.incoming().take(requests) {
             let mut stream = BufReader::new(stream.unwrap());
             let body = body(&mut stream);
             let (status, text) = match body.len() > MOST {
                 true => ("413 Payload Too Large", b"{}".to_vec()),
-                false => ("200 OK", verdicts(&body)),
+                false => ("200 OK", verdicts(&body, is_unread)),
             };
             let head = format!(
                 "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
@@ -303,6 +353,58 @@ mod tests {
             let answer = [head.as_bytes(), &text].concat();
             stream.get_mut().write_all(&answer).unwrap();
         }
+    }
+
+    fn client(listener: &TcpListener) -> Client {
+        let settings = Settings {
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            token: None,
+            authorities: None,
+            timeout: Duration::from_secs(60),
+        };
+        Client::new(&settings).unwrap()
+    }
+
+    #[test]
+    fn a_report_that_cannot_be_read_does_not_keep_others_from_being_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::open(folder.path()).unwrap();
+        let spool = Spool::of(&state);
+        for run in 1..=5 {
+            spool.add(run, &report(run, 1)).unwrap();
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = client(&listener);
+        // All together, and those behind the second.
+        let collector = std::thread::spawn(move || collect(&listener, 2, |run| run == 2));
+        let mut channel = Channel::new(&state, &client, None);
+        assert!(channel.empty_spool().unwrap());
+        assert_eq!((channel.sent.settled, channel.sent.refused), (4, 0));
+        assert!(channel.refusal.as_ref().unwrap().contains("version 4"));
+        assert!(spool.len() == 1 && spool.has(2), "it waits");
+        assert_eq!(state.lost().unfit, 0);
+        collector.join().unwrap();
+        // It is not sent to the same collector again; nobody listens any more.
+        assert!(!channel.empty_spool().unwrap());
+    }
+
+    #[test]
+    fn who_can_read_no_report_is_not_sent_all_of_them_one_by_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::open(folder.path()).unwrap();
+        let spool = Spool::of(&state);
+        for run in 1..=100 {
+            spool.add(run, &report(run, 1)).unwrap();
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = client(&listener);
+        let most = super::MOST_UNREAD;
+        // Bodies that are too large are taken apart first.
+        let collector = std::thread::spawn(move || collect(&listener, most + 1, |_| true));
+        let mut channel = Channel::new(&state, &client, None);
+        assert!(channel.empty_spool().unwrap());
+        assert_eq!((spool.len(), channel.unread.len()), (100, most));
+        collector.join().unwrap();
     }
 
     #[test]
@@ -314,15 +416,9 @@ mod tests {
             spool.add(run, &report(run, hits)).unwrap();
         }
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let settings = Settings {
-            url: format!("http://{}", listener.local_addr().unwrap()),
-            token: None,
-            authorities: None,
-            timeout: Duration::from_secs(60),
-        };
+        let client = client(&listener);
         // Together, then one by one.
-        let collector = std::thread::spawn(move || collect(&listener, 4));
-        let client = Client::new(&settings).unwrap();
+        let collector = std::thread::spawn(move || collect(&listener, 4, |_| false));
         let mut channel = Channel::new(&state, &client, None);
         assert!(channel.empty_spool().unwrap());
         assert_eq!((channel.sent.settled, channel.sent.refused), (2, 1));
