@@ -4,12 +4,12 @@
 //! [`ReaderOf`]. Each of these is made only from a valid token, so a handler without one reaches
 //! nothing; the one handler that needs none is that of health.
 
+mod body;
 mod document;
 mod handlers;
 mod who;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -18,16 +18,16 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post, put};
-use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt as _;
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use tomo_protocol::paths;
 
 pub use document::document;
 pub(crate) use who::{Administrator, ReaderOf, Reporter};
 
 use crate::{Collector, Denial};
+use body::gather;
 
 /// What handlers work on.
 pub(crate) type Shared = State<Arc<Collector>>;
@@ -99,48 +99,16 @@ async fn observe(State(collector): Shared, request: Request, next: Next) -> Resp
     response
 }
 
-/// Bytes of a body that a second gives it more time: who sends fewer holds memory and a connection for nothing.
-const LEAST_A_SECOND: u32 = 4 << 10;
-
 /// A body of so many bytes at most, which may not stop coming.
 pub(crate) async fn read(collector: &Collector, body: Body, most: usize) -> Result<Bytes, Denial> {
-    gather(body, most, collector.shared.options.limits.patience).await
+    gather(body, most, collector.shared.options.limits.patience, None).await
 }
 
-/// How much more than is taken is read and forgotten: who still sends when the connection ends does not hear why.
-const HEARD_OUT: usize = 16;
-
-/// All of a body. It may take as long as `patience` and what it has sent allow, however it is cut into frames.
-async fn gather(mut body: Body, most: usize, patience: Duration) -> Result<Bytes, Denial> {
-    let begun = Instant::now();
-    let mut bytes = BytesMut::new();
-    let mut read = 0usize;
-    while read / HEARD_OUT <= most {
-        let sent = Duration::from_secs(read as u64) / LEAST_A_SECOND;
-        let until = (begun + patience + sent).min(Instant::now() + patience);
-        let frame = timeout_at(until, body.frame()).await;
-        let frame = frame.map_err(|_| {
-            let status = StatusCode::REQUEST_TIMEOUT;
-            Denial::new(status, "the body stopped coming", "send it without a pause")
-        })?;
-        let Some(frame) = frame else {
-            break;
-        };
-        let frame = frame.map_err(|_| Denial::malformed("the body could not be read"))?;
-        let data = frame.into_data().unwrap_or_default();
-        read = read.saturating_add(data.len());
-        match read > most {
-            // Copied: a frame may be a single byte, and what holds it is larger.
-            false => bytes.extend_from_slice(&data),
-            true => bytes = BytesMut::new(),
-        }
-    }
-    if read > most {
-        let status = StatusCode::PAYLOAD_TOO_LARGE;
-        let error = format!("the body has more than {most} bytes");
-        return Err(Denial::new(status, error, "send less at once"));
-    }
-    Ok(bytes.freeze())
+/// A body of reports: anybody's, so that all of them together may hold so much memory and no more.
+pub(crate) async fn read_reports(collector: &Collector, body: Body) -> Result<Bytes, Denial> {
+    let limits = &collector.shared.options.limits;
+    let room = Some(&collector.shared.bodies);
+    gather(body, limits.report_body, limits.patience, room).await
 }
 
 /// A body in JSON.
@@ -162,49 +130,4 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Denial> {
 pub(crate) fn bytes(bytes: Bytes) -> Response {
     let kind = [("content-type", "application/octet-stream")];
     (kind, bytes).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use axum::body::Body;
-    use bytes::Bytes;
-    use futures::stream;
-
-    use super::gather;
-
-    const PATIENCE: Duration = Duration::from_secs(30);
-
-    /// So many frames of this size, the next one whenever so much time has passed.
-    fn body(frames: usize, size: usize, pause: Duration) -> Body {
-        let each = stream::unfold(0, move |sent| async move {
-            tokio::time::timeout(pause, std::future::pending::<()>())
-                .await
-                .err()?;
-            let frame = Bytes::from(vec![sent as u8; size]);
-            (sent < frames).then_some((Ok::<_, std::io::Error>(frame), sent + 1))
-        });
-        Body::from_stream(each)
-    }
-
-    /// The clock stands still but where all wait for it.
-    #[tokio::test(start_paused = true)]
-    async fn a_body_may_not_trickle() {
-        let short = Duration::from_secs(20);
-        let trickling = gather(body(100, 1, short), 1 << 20, PATIENCE).await;
-        assert!(trickling.is_err());
-        let slow = gather(body(100, 1 << 19, short), 1 << 30, PATIENCE).await;
-        assert_eq!(slow.expect("all of it").len(), 100 << 19);
-        let stopping = gather(body(3, 1 << 20, PATIENCE * 2), 1 << 30, PATIENCE).await;
-        assert!(stopping.is_err());
-    }
-
-    #[tokio::test]
-    async fn frames_are_put_together_and_counted() {
-        let cut = || body(300, 1, Duration::ZERO);
-        let whole = gather(cut(), 300, PATIENCE).await.expect("all of it");
-        assert!(whole.iter().copied().eq((0..300).map(|at| at as u8)));
-        assert!(gather(cut(), 299, PATIENCE).await.is_err());
-    }
 }

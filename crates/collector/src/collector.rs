@@ -95,6 +95,8 @@ pub(crate) struct Shared {
     pub(crate) programs: RwLock<BTreeMap<String, Program>>,
     /// How many more may look at copies of what is known.
     copies: Arc<Semaphore>,
+    /// How many more bytes bodies of reports may hold.
+    pub(crate) bodies: Arc<Semaphore>,
     /// Announces the end.
     pub(crate) ending: Notify,
     /// Announces that there is more for searches to look at.
@@ -215,6 +217,9 @@ impl Collector {
             campaigns: RwLock::default(),
             programs: RwLock::default(),
             copies: Arc::new(Semaphore::new(MOST_COPIES)),
+            bodies: Arc::new(Semaphore::new(
+                options.limits.bodies.max(options.limits.report_body),
+            )),
             ending: Notify::new(),
             hunting: Notify::new(),
             epoch: Name(getrandom::u64()?),

@@ -2,7 +2,7 @@
 //!
 //! Load is shed in three steps: answers tell instances to wait longer before they report again, so
 //! that all of them together stay below a rate; who asks too often is told to wait (429); and when
-//! the queue before the disk is full, everybody is (503).
+//! the queue before the disk is full, everybody is (503), or the memory for bodies is, whoever sends a long one.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,6 +14,8 @@ use parking_lot::Mutex;
 pub struct Limits {
     /// Bytes of a body of reports.
     pub report_body: usize,
+    /// Bytes of all bodies of reports that are not stored yet, beyond the first few of each: one body at least finds room.
+    pub bodies: usize,
     /// Reports of one body.
     pub reports_per_body: usize,
     /// Bytes of an uploaded model, file or plan, and of an administrator's request.
@@ -38,6 +40,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             report_body: 8 << 20,
+            bodies: 256 << 20,
             reports_per_body: 1000,
             upload: 1 << 30,
             requests_per_second: 20_000,

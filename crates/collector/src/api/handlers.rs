@@ -11,7 +11,7 @@ use tomo_protocol::{
 };
 
 use super::who::Named;
-use super::{Administrator, ReaderOf, Reporter, Shared, bytes, read, read_json};
+use super::{Administrator, ReaderOf, Reporter, Shared, bytes, read, read_json, read_reports};
 use crate::campaigns::Part;
 use crate::observed::Observed;
 use crate::state;
@@ -73,8 +73,7 @@ pub(super) async fn reports(
 ) -> Answered<Answer> {
     let asked = parameters(query)?;
     let since = parsed(asked.since.as_ref())?;
-    let most = collector.shared.options.limits.report_body;
-    let body = read(&collector, body, most).await?;
+    let body = read_reports(&collector, body).await?;
     let answer = collector.take_reports(who.campaign, &body, since).await?;
     Ok(Json(answer))
 }
