@@ -245,10 +245,9 @@ impl Instance {
             let (report, looked) = run.last_report(&self.state, ended);
             happened.modules = looked.modules;
             happened.problems.extend(looked.unread);
-            match Spool::of(&self.state).add(run.folder.number, &report) {
-                Ok(()) => run.folder.remove(),
-                // The folder stays, for a later run to report.
-                Err(error) => happened.problems.push(error.to_string()),
+            // If it cannot be kept the folder stays, for a later run to report.
+            if let Err(error) = run.folder.finish(&self.state, &report) {
+                happened.problems.push(error.to_string());
             }
         }
         self.part(reporter, known, happened);

@@ -20,20 +20,21 @@ pub(crate) fn gather(state: &State) {
             let _ = std::fs::remove_dir_all(&path);
             continue;
         };
-        if folder.is_alive() {
-            continue;
-        }
-        let mut progress = folder.progress();
-        let spool = Spool::of(state);
-        if !spool.has(number) {
-            progress.sequence = progress.sequence.saturating_add(1);
-            let ended = (Outcome::Unseen, 0);
-            let report = folder.report(state.lost(), &progress, ended);
-            // If there is no room for it now, there may be at the next run.
-            if spool.add(number, &report).is_err() {
+        let report = match folder.finished() {
+            // The report may have been sent already, and is not to say anything else now.
+            Some(report) => report,
+            None if folder.is_alive() => continue,
+            None if Spool::of(state).has(number) => {
+                folder.remove();
                 continue;
             }
-        }
-        folder.remove();
+            None => {
+                let mut progress = folder.progress();
+                progress.sequence = progress.sequence.saturating_add(1);
+                folder.report(state.lost(), &progress, (Outcome::Unseen, 0))
+            }
+        };
+        // If there is no room for it now, there may be at the next run.
+        let _ = folder.finish(state, &report);
     }
 }

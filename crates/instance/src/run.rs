@@ -20,7 +20,9 @@ use tomo_protocol::{CampaignId, InstanceId, Name, Units};
 use tomo_wire::counting::sums;
 use tomo_wire::predicates::{Predicates, Row, values};
 use tomo_wire::record::{Live, Reason};
-use tomo_wire::report::{Follows, Frame, Link, MOST_FRAMES, NO_ROOM, Outcome, Report, Told};
+use tomo_wire::report::{
+    Follows, Frame, Link, MOST_FRAMES, NO_ROOM, Outcome, Report, ReportView, Told,
+};
 use tomo_wire::tally::{NONE, Tally};
 use zerocopy::IntoBytes as _;
 use zerocopy::little_endian::{U32, U64};
@@ -28,6 +30,7 @@ use zerocopy::little_endian::{U32, U64};
 use crate::clock;
 use crate::forest::Forest;
 use crate::known::{Known, image_path};
+use crate::spool::Spool;
 use crate::state::{Lost, State, StateError, replace};
 
 /// What a run's reports say from its beginning to its end.
@@ -145,7 +148,7 @@ impl RunFolder {
 
     /// The folder of a run as it was left.
     pub(crate) fn found(state: &State, number: u64, path: &Path) -> Option<Self> {
-        let bytes = fs::read(path.join("run.json")).ok()?;
+        let bytes = fs::read(path.join(DESCRIPTION)).ok()?;
         let description: Description = serde_json::from_slice(&bytes).ok()?;
         Some(Self {
             number,
@@ -354,8 +357,25 @@ impl RunFolder {
         [head.as_slice(), &body].concat()
     }
 
-    /// The folder is not needed any more.
+    /// Hands the final report over to the spool, and the folder is gone. Somebody may send the report before that, and
+    /// whoever then finds the folder is not to say anything else of the run; so the folder has it first.
+    pub(crate) fn finish(&self, state: &State, report: &[u8]) -> Result<(), StateError> {
+        let path = self.file(FINAL);
+        replace(&path, report).map_err(|error| StateError::Io(path, error))?;
+        Spool::of(state).add(self.number, report)?;
+        self.remove();
+        Ok(())
+    }
+
+    /// The final report, if it was made before.
+    pub(crate) fn finished(&self) -> Option<Vec<u8>> {
+        let report = fs::read(self.file(FINAL)).ok()?;
+        ReportView::read(&report).is_ok().then_some(report)
+    }
+
+    /// The folder is not needed any more. What tells of the run goes first, for nobody to make something of the rest.
     pub(crate) fn remove(&self) {
+        let _ = fs::remove_file(self.file(DESCRIPTION));
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -377,6 +397,10 @@ impl Part {
     }
 }
 
+/// What tells of a run, in its folder.
+const DESCRIPTION: &str = "run.json";
+/// Its final report, there.
+const FINAL: &str = "report";
 /// What the program may tell how it went into, in the folder of its run.
 const OUTCOME: &str = "outcome";
 /// Bytes of it that are read.
@@ -490,7 +514,7 @@ impl Run {
             program: program.executable.clone(),
         };
         let text = serde_json::to_vec(&description).map_err(|error| io(error.into()))?;
-        replace(&path.join("run.json"), &text).map_err(io)?;
+        replace(&path.join(DESCRIPTION), &text).map_err(io)?;
         let mut id = state.id().0;
         for (to, from) in id.iter_mut().zip(number.to_be_bytes()) {
             *to = from;
@@ -551,8 +575,54 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use super::told;
-    use tomo_wire::report::Told;
+    use std::fs;
+
+    use super::{Description, RunFolder, told};
+    use crate::leftover;
+    use crate::spool::Spool;
+    use crate::state::{Lost, State};
+    use tomo_protocol::{CampaignId, Name};
+    use tomo_wire::report::{Outcome, Told};
+
+    /// Of a run without modules.
+    fn begun(state: &State) -> RunFolder {
+        let (number, path, _lock) = state.next_run().unwrap();
+        let description = Description {
+            campaign: CampaignId([1; 16]),
+            instance: Some(state.id()),
+            plans: Name(1),
+            variant: 0,
+            started: 0,
+            modules: Vec::new(),
+            program: "/bin/true".into(),
+        };
+        let text = serde_json::to_vec(&description).unwrap();
+        fs::write(path.join("run.json"), text).unwrap();
+        RunFolder::found(state, number, &path).unwrap()
+    }
+
+    #[test]
+    fn a_launcher_that_is_killed_at_its_end_leaves_a_run_that_ended_as_it_did() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::open(folder.path()).unwrap();
+        let run = begun(&state);
+        let ended = (Outcome::Exited, 7);
+        let report = run.report(Lost::default(), &run.progress(), ended);
+        let (spool, aside) = (state.file("spool"), state.file("aside"));
+        // It comes as far as to the spool, and not further.
+        fs::rename(&spool, &aside).unwrap();
+        run.finish(&state, &report).unwrap_err();
+        fs::rename(&aside, &spool).unwrap();
+        leftover::gather(&state);
+        let sent = Spool::of(&state).batch(0);
+        assert_eq!(sent, [(run.number, report)]);
+        assert!(!run.path.exists());
+        // Nobody makes anything of a folder that was being removed.
+        let run = begun(&state);
+        fs::remove_file(run.path.join("run.json")).unwrap();
+        leftover::gather(&state);
+        assert!(!run.path.exists() && Spool::of(&state).len() == 1);
+    }
 
     #[test]
     fn what_is_told_may_be_of_any_bytes() {
