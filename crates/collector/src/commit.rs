@@ -162,8 +162,14 @@ async fn commit(shared: &Shared, requests: Vec<Request>) {
             tracing::error!(%campaign, %error, requests = requests.len(), "reports were not stored");
             let mut live = observed.live();
             for logged in requests.iter().flat_map(|request| &request.logged) {
-                if let Logged::Assignment(instance, _) = logged {
-                    live.forget(*instance);
+                match logged {
+                    Logged::Assignment(instance, _) => live.forget(*instance),
+                    Logged::Report(bytes) => {
+                        if let Ok((report, _)) = ReportView::read(bytes) {
+                            live.expect_no_more(InstanceId(report.header.instance));
+                        }
+                    }
+                    Logged::Edition(_) => {}
                 }
             }
             Err(Denial::from(&error))

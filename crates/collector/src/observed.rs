@@ -1,6 +1,6 @@
 //! One campaign in memory: its definition, what is known of it, and the list of news.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use tomo_protocol::{Campaign, InstanceId, Name, News, Since, Units};
@@ -55,7 +55,26 @@ pub(crate) struct Live {
     carriers: Vec<u64>,
     /// Assignments that are on their way to the disk.
     pending: HashMap<InstanceId, u32>,
+    /// New instances whose first reports are.
+    arriving: HashSet<InstanceId>,
+    /// How many instances were heard of lately.
+    lately: Option<Lately>,
 }
+
+/// How many instances were heard of lately, as somebody counted.
+#[derive(Clone, Copy, Debug)]
+struct Lately {
+    /// When that was.
+    at: i64,
+    heard: u64,
+    /// How many there were in all.
+    of: u64,
+}
+
+/// Nanoseconds within which who was heard of goes on reporting: instances are told to wait an hour at most.
+const LATELY: i64 = 2 * 3600 * 1_000_000_000;
+/// Nanoseconds for which a count holds, but for those who have come since: there may be a million to be looked at.
+const COUNTED: i64 = 60 * 1_000_000_000;
 
 /// Units that were seen, in the order in which this collector learned of them.
 #[derive(Debug)]
@@ -140,6 +159,8 @@ impl Observed {
             },
             carriers: vec![0; campaign.variants.len()],
             pending: HashMap::new(),
+            arriving: HashSet::new(),
+            lately: None,
         };
         Self {
             campaign,
@@ -249,7 +270,8 @@ impl Live {
         }
         let instance = InstanceId(report.header.instance);
         let Some(known) = self.state.instance(instance) else {
-            return self.is_crowded(most).then_some(Objection::TooManyInstances);
+            let is_new = !self.arriving.contains(&instance);
+            return (is_new && self.is_crowded(most)).then_some(Objection::TooManyInstances);
         };
         if known.runs.contradict(report) {
             return Some(Objection::OtherRun);
@@ -269,7 +291,37 @@ impl Live {
 
     /// Whether there are so many instances that no other may come.
     pub(crate) fn is_crowded(&self, most: usize) -> bool {
-        self.state.instances().len() + self.pending.len() >= most
+        self.state.instances().len() + self.pending.len() + self.arriving.len() >= most
+    }
+
+    /// Whether nothing is known of an instance, nor on its way.
+    pub(crate) fn is_new(&self, instance: InstanceId) -> bool {
+        self.state.instance(instance).is_none() && !self.arriving.contains(&instance)
+    }
+
+    /// The first reports of these are on their way to the disk.
+    pub(crate) fn expect(&mut self, instances: impl IntoIterator<Item = InstanceId>) {
+        self.arriving.extend(instances);
+    }
+
+    /// The first report of an instance did not become durable.
+    pub(crate) fn expect_no_more(&mut self, instance: InstanceId) {
+        self.arriving.remove(&instance);
+    }
+
+    /// How many instances were heard of lately: those that will never come back are not to slow down the others.
+    pub(crate) fn heard_lately(&mut self, now: i64) -> u64 {
+        let of = self.state.instances().len() as u64;
+        let holds = |lately: &Lately| (0..COUNTED).contains(&now.saturating_sub(lately.at));
+        if let Some(lately) = self.lately.filter(holds) {
+            return lately.heard + of.saturating_sub(lately.of);
+        }
+        let since = now.saturating_sub(LATELY);
+        let instances = self.state.instances();
+        let heard = instances.filter(|(_, known)| known.last_heard >= since);
+        let heard = heard.count() as u64;
+        self.lately = Some(Lately { at: now, heard, of });
+        heard
     }
 
     /// The variant of an instance, if it has one.
@@ -309,6 +361,7 @@ impl Live {
                 self.state.edition(edition, at);
             }
             Entry::Report(report) => {
+                self.arriving.remove(&InstanceId(report.header.instance));
                 self.evidence += u64::from(report.outcome.is_final());
                 let new = self.state.report(&report, at);
                 self.news.add(new);

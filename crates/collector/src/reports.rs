@@ -1,5 +1,7 @@
 //! What instances ask: to take their reports, and what to observe.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use tomo_protocol::{
     Answer, AssignedModule, Assignment, CampaignId, InstanceId, Since, Units, Verdict, What,
@@ -26,6 +28,16 @@ struct Received {
     decision: Decision,
 }
 
+/// What a body says.
+#[derive(Default)]
+struct Read {
+    received: Vec<Received>,
+    /// Instances whose first reports are to be stored.
+    new: BTreeSet<InstanceId>,
+    /// Why what follows those reports cannot be read.
+    unread: Option<String>,
+}
+
 impl Collector {
     /// Takes a body of reports. Comes back when all that is acknowledged is durable.
     pub(crate) async fn take_reports(
@@ -36,7 +48,11 @@ impl Collector {
     ) -> Result<Answer, Denial> {
         let observed = self.observed(campaign)?;
         let limits = &self.shared.options.limits;
-        let (received, unread) = self.receive(&observed, body, limits)?;
+        let Read {
+            received,
+            new,
+            unread,
+        } = self.receive(&observed, body, limits)?;
         let mut logged = Vec::new();
         let mut verdicts = Vec::new();
         for report in received {
@@ -60,7 +76,13 @@ impl Collector {
         }
         if !logged.is_empty() {
             let now = self.shared.now();
-            self.queue.store(&observed, logged, now).await?;
+            observed.live().expect(new.iter().copied());
+            let stored = self.queue.store(&observed, logged, now).await;
+            if let Err(denial) = stored {
+                let mut live = observed.live();
+                new.into_iter().for_each(|one| live.expect_no_more(one));
+                return Err(denial);
+            }
             if observed.hunt.is_some() {
                 self.shared.hunting.notify_one();
             }
@@ -78,32 +100,30 @@ impl Collector {
 
     /// Reads a body and decides on each report of it. Of several of one run only the last can be news
     /// to the state, but joining them all is as right.
-    fn receive(
-        &self,
-        observed: &Observed,
-        body: &Bytes,
-        limits: &Limits,
-    ) -> Result<(Vec<Received>, Option<String>), Denial> {
-        let mut received = Vec::new();
+    fn receive(&self, observed: &Observed, body: &Bytes, limits: &Limits) -> Result<Read, Denial> {
+        let mut read = Read::default();
         for report in ReportView::all(body) {
             let report = match report {
                 Ok(report) => report,
-                Err(refusal) => return Ok((received, Some(refusal.to_string()))),
+                Err(refusal) => {
+                    read.unread = Some(refusal.to_string());
+                    break;
+                }
             };
-            if received.len() == limits.reports_per_body {
+            if read.received.len() == limits.reports_per_body {
                 let error = format!("more than {} reports in one body", limits.reports_per_body);
                 let status = axum::http::StatusCode::PAYLOAD_TOO_LARGE;
                 return Err(Denial::new(status, error, "send them in several bodies"));
             }
-            let decision = decide(observed, &report, limits);
-            received.push(Received {
+            let decision = decide(observed, &report, limits, &mut read.new);
+            read.received.push(Received {
                 run: report.header.run.get(),
                 sequence: report.header.sequence.get(),
                 bytes: body.slice_ref(report.bytes),
                 decision,
             });
         }
-        Ok((received, None))
+        Ok(read)
     }
 
     fn count(&self, verdicts: &[Verdict], unread: bool) {
@@ -223,11 +243,12 @@ impl Collector {
 
     fn pace_ms(&self) -> u64 {
         let campaigns = self.shared.all_campaigns();
+        let now = self.shared.now();
         let instances = campaigns.iter().map(|observed| {
-            let live = observed.live();
+            let mut live = observed.live();
             match live.retired {
                 Some(_) => 0,
-                None => live.state.instances().len() as u64,
+                None => live.heard_lately(now),
             }
         });
         let pace = self.shared.options.limits;
@@ -236,15 +257,31 @@ impl Collector {
     }
 }
 
-fn decide(observed: &Observed, report: &ReportView<'_>, limits: &Limits) -> Decision {
+/// What is to become of a report, after those of a body that are the first of `new` instances.
+fn decide(
+    observed: &Observed,
+    report: &ReportView<'_>,
+    limits: &Limits,
+    new: &mut BTreeSet<InstanceId>,
+) -> Decision {
     if let Some(objection) = observed.object_to(report) {
         return Decision::Refused(objection);
     }
+    let instance = InstanceId(report.header.instance);
     let live = observed.live();
-    match live.object_to(report, limits.instances) {
+    let most = match new.contains(&instance) {
+        true => usize::MAX,
+        false => limits.instances.saturating_sub(new.len()),
+    };
+    match live.object_to(report, most) {
         Some(objection) => Decision::Refused(objection),
         None if live.state.knows(report) => Decision::Known,
-        None => Decision::Store,
+        None => {
+            if live.is_new(instance) {
+                new.insert(instance);
+            }
+            Decision::Store
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 //! version, or for something else.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -253,6 +255,59 @@ fn an_instance_too_many_is_told_to_come_again() {
     let path = paths::of_assignment(tomo_protocol::InstanceId([3; 16]), None);
     let error = fleet.instances.get::<serde_json::Value>(&path).unwrap_err();
     assert!(error.to_string().contains("--max-instances"), "{error}");
+}
+
+#[test]
+fn one_body_brings_no_more_instances_than_there_may_be() {
+    let limits = Limits {
+        instances: 5,
+        ..Limits::default()
+    };
+    let (_folder, fleet) = fleet(Options {
+        limits,
+        ..Options::default()
+    });
+    let of = |instance, run| Word::of(instance, run, &[]).report(&fleet.campaign);
+    let bodies = (1..=20).flat_map(|instance| [of(instance, 1), of(instance, 2)]);
+    let answer = fleet.send(&bodies.flatten().collect::<Vec<u8>>());
+    let stored = |verdict: &&tomo_protocol::Verdict| verdict.what == What::Stored;
+    assert_eq!(answer.verdicts.iter().filter(stored).count(), 10);
+    assert!(answer.verdicts.iter().take(10).all(|one| stored(&one)));
+    // Those that there are may go on.
+    let answer = fleet.send(&[of(6, 3), of(5, 3)].concat());
+    assert!(matches!(
+        answer.verdicts[0].what,
+        What::Refused { again: true, .. }
+    ));
+    assert_eq!(answer.verdicts[1].what, What::Stored);
+}
+
+#[test]
+fn who_never_comes_back_slows_nobody_down() {
+    let now = Arc::new(AtomicI64::new(1_000_000_000_000_000_000));
+    let clock = Arc::clone(&now);
+    let limits = Limits {
+        reports_per_second: 1,
+        interval: std::time::Duration::from_millis(1),
+        ..Limits::default()
+    };
+    let (_folder, fleet) = fleet(Options {
+        limits,
+        clock: Arc::new(move || clock.load(Ordering::Relaxed)),
+        ..Options::default()
+    });
+    let of = |instance, run| Word::of(instance, run, &[]).report(&fleet.campaign);
+    let all: Vec<u8> = (1..=50).flat_map(|instance| of(instance, 1)).collect();
+    assert_eq!(fleet.send(&all).interval_ms, 50_000);
+    // They come together, and not all of them in time.
+    let pass = |minutes: i64| now.fetch_add(minutes * 60_000_000_000, Ordering::Relaxed);
+    pass(90);
+    let some: Vec<u8> = (1..=20).flat_map(|instance| of(instance, 2)).collect();
+    assert_eq!(fleet.send(&some).interval_ms, 50_000);
+    pass(90);
+    assert_eq!(fleet.send(&of(21, 2)).interval_ms, 21_000);
+    // A new one counts at once.
+    assert_eq!(fleet.send(&of(51, 1)).interval_ms, 22_000);
 }
 
 #[test]
