@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::state::{State, StateError, at, read_number, replace, replace_durably};
 
-/// Numbers that are reserved at once, in line with the blocks in which collectors fold runs.
+/// Numbers that are reserved at once, in line with the blocks in which collectors fold runs: 1 to 64, 65 to 128, and so on.
 const BLOCK: u64 = 64;
 
 /// Takes the next number. The caller holds the state's lock.
@@ -21,7 +21,8 @@ pub(crate) fn take(state: &State) -> Result<u64, StateError> {
     let noted = volatile(&next, &boot).filter(|number| *number <= before);
     let number = noted.unwrap_or(before);
     if number >= before {
-        let behind = (number / BLOCK + 1).saturating_mul(BLOCK);
+        let blocks = (number - 1) / BLOCK + 1;
+        let behind = blocks.saturating_mul(BLOCK).saturating_add(1);
         replace_durably(&reserved, behind.to_string().as_bytes()).map_err(at(&reserved))?;
     }
     note(&next, number.saturating_add(1), &boot).map_err(at(&next))?;
@@ -79,12 +80,17 @@ mod tests {
         // What was not seen to the disk is as it once was, or not whole, or not there.
         for (round, left) in ["2 another-start", "", "7"].into_iter().enumerate() {
             fs::write(folder.path().join("next-run"), left).unwrap();
-            let first = BLOCK * (round as u64 + 1);
+            let first = BLOCK * (round as u64 + 1) + 1;
             assert_eq!(take(&state).unwrap(), first, "{left:?}");
             assert_eq!(take(&state).unwrap(), first + 1);
         }
         fs::remove_file(folder.path().join("next-run")).unwrap();
-        assert_eq!(take(&state).unwrap(), 4 * BLOCK);
+        assert_eq!(take(&state).unwrap(), 4 * BLOCK + 1);
+        // An older tomo's were not in line.
+        fs::write(folder.path().join("reserved"), (6 * BLOCK).to_string()).unwrap();
+        fs::remove_file(folder.path().join("next-run")).unwrap();
+        let after: Vec<u64> = (0..3).map(|_| take(&state).unwrap()).collect();
+        assert_eq!(after, [6 * BLOCK, 6 * BLOCK + 1, 6 * BLOCK + 2]);
     }
 
     #[test]
@@ -106,14 +112,14 @@ mod tests {
         take(&state).unwrap();
         settle(&state).unwrap();
         let first = settled();
-        assert!(first.starts_with("64 "), "{first}");
+        assert!(first.starts_with("65 "), "{first}");
         for _ in 0..BLOCK {
             take(&state).unwrap();
         }
         assert_eq!(settled(), first);
         settle(&state).unwrap();
-        assert!(settled().starts_with("128 "));
-        fs::write(folder.path().join("settled"), "128 another-start").unwrap();
+        assert!(settled().starts_with("129 "));
+        fs::write(folder.path().join("settled"), "129 another-start").unwrap();
         settle(&state).unwrap();
         assert!(!settled().contains("another"));
     }
