@@ -119,7 +119,9 @@ pub(crate) enum Objection {
     ForeignUnits,
     #[error("it counts what this campaign does not, or does not count what it does")]
     OtherCounts,
-    #[error("the installation has reported more of runs that are not all over than is kept of one")]
+    #[error(
+        "the installation has reported more of runs that are not all over than is kept of one; to have it go on as another, remove the file `instance` in the folder of its state"
+    )]
     TooManyCounts,
     #[error("runs are numbered from 1, one after the other")]
     OddRun,

@@ -272,7 +272,7 @@ fn an_instance_fills_no_memory_with_counts() {
     let refused = verdicts.iter().position(|one| one.what != What::Stored);
     assert_eq!(refused, Some(6), "{verdicts:?}");
     assert!(
-        matches!(&verdicts[6].what, What::Refused { why, again: false } if why.contains("not all over"))
+        matches!(&verdicts[6].what, What::Refused { why, again: false } if why.contains("not all over") && why.contains("`instance`"))
     );
     let path = paths::of_campaign(paths::PROFILE, campaign.id);
     let profile: Profile = fleet.admin.get(&path).expect("a profile");
