@@ -4,6 +4,7 @@
 //! light or dark. What is inferred has a dotted edge, what could not be observed is grey and says so.
 //! Everything that comes from outside passes through `Text` of `markup.rs`.
 
+mod branches;
 mod page;
 mod style;
 mod table;

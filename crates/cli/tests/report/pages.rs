@@ -26,6 +26,8 @@ fn body(page: &Path) -> String {
     assert!(head.contains("viewport") && head.contains("prefers-color-scheme:dark"));
     // The source has what room there is, and not the numbers before it.
     assert!(head.contains(".code td:last-child{width:100%}"));
+    assert!(head.contains(".code td.b{user-select:none;white-space:normal}"));
+    assert!(head.contains(".b div{width:max-content;max-width:min(9rem,25vw)}"));
     body.to_owned()
 }
 

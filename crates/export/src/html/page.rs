@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 
-use tomo_profile::merge::Finding;
-
+use super::branches;
 use super::table::{self, row};
 use super::{FOOT, PAGES, head, module_page, summary};
 use crate::markup::Text;
 use crate::picture::shown;
 use crate::source;
-use crate::{Branch, Brief, File, Line, Module, Picture, Totals};
+use crate::{Branch, File, Line, Module, Picture, Totals};
 
 /// The index: all folders and files, and modules by function.
 pub(super) fn index(picture: &Picture, about: &str, names: &[String]) -> String {
@@ -173,11 +172,7 @@ fn write_line(out: &mut String, number: u32, text: &str, line: Option<&Line>, br
         out,
         "<tr class=\"{class}\" id=\"{number}\"><td>{number}</td><td class=\"b\">"
     );
-    for branch in branches {
-        for (side, finding) in [("taken", branch.taken), ("not taken", branch.not_taken)] {
-            chip(out, side, finding);
-        }
-    }
+    branches::write(out, branches);
     let _ = writeln!(out, "</td><td>{}</td></tr>", Text(text));
 }
 
@@ -199,18 +194,4 @@ fn class(line: Option<&Line>, branches: &[Branch]) -> String {
         ""
     };
     format!("{colour}{inferred}")
-}
-
-fn chip(out: &mut String, side: &str, finding: Finding) {
-    let brief = Brief::from(finding);
-    let (class, sign) = match finding.ran() {
-        Some(true) => ("yes", "✓"),
-        Some(false) => ("no", "✗"),
-        None => ("", "?"),
-    };
-    let _ = write!(
-        out,
-        "<span class=\"chip {class}\" title=\"{side}: {}, {}\">{sign}</span>",
-        brief.state, brief.how
-    );
 }

@@ -27,7 +27,7 @@ pre,code,.code{font:13px/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospac
 pre{overflow-x:auto}
 .code td{padding:0 .6rem;white-space:pre;text-align:left;vertical-align:top}
 .code td:first-child{min-width:0;text-align:right;color:var(--dim);user-select:none;white-space:pre}
-.code td.b{user-select:none}.code td:last-child{width:100%}
+.code td.b{user-select:none;white-space:normal}.b div{width:max-content;max-width:min(9rem,25vw)}.code td:last-child{width:100%}
 tr.ran td{background:var(--ran)}tr.missed td{background:var(--missed)}
 tr.unknown td{background:var(--unknown)}tr.part td{background:var(--part)}
 tr.inferred td:first-child{border-left:4px dotted var(--dim)}
