@@ -101,7 +101,7 @@ impl Called {
             }
             ends.push(end);
         }
-        stacks.names = names.names;
+        (stacks.names, stacks.symbols) = (names.names, names.symbols);
         Ok(stacks)
     }
 
@@ -137,6 +137,7 @@ fn calls_at(entered: Entered) -> u64 {
 struct Names<'g> {
     graphs: &'g Graphs<'g>,
     names: Vec<String>,
+    symbols: HashMap<u32, String>,
     numbers: HashMap<String, u32>,
     functions: HashMap<u64, u32>,
     calls: HashMap<u64, CallView<'g>>,
@@ -155,6 +156,7 @@ impl<'g> Names<'g> {
         Self {
             graphs,
             names: Vec::new(),
+            symbols: HashMap::new(),
             numbers: HashMap::new(),
             functions: HashMap::new(),
             calls: calls.filter_map(behind).collect(),
@@ -176,6 +178,9 @@ impl<'g> Names<'g> {
         let function = self.graphs.function_starting_at(Address(entry));
         let title = function.map_or_else(|| format!("{entry:#x}"), |function| function.title());
         let number = self.number(title);
+        if let Some(symbol) = function.and_then(|function| function.name()) {
+            self.symbols.entry(number).or_insert_with(|| symbol.into());
+        }
         self.functions.insert(entry, number);
         number
     }

@@ -39,10 +39,31 @@ pub(crate) mod profile {
     pub(crate) const LOCATION: u64 = 4;
     pub(crate) const FUNCTION: u64 = 5;
     pub(crate) const STRING: u64 = 6;
+
+    /// The system name of a function with this name, whose symbol is this; empty if it has none. Of a name that is the system name, too,
+    /// pprof takes what C++ would have as arguments or parameters away, and functions that differ in these would be one.
+    pub(crate) fn system_name<'s>(name: &str, symbol: &'s str) -> &'s str {
+        let is_cut = symbol == name && name.contains(['<', '(', '[', ':']);
+        if is_cut { "" } else { symbol }
+    }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::profile::system_name;
+
+    #[test]
+    fn no_name_that_would_be_cut_is_a_system_name() {
+        for (name, symbol, expected) in [
+            ("main", "main", "main"),
+            ("work<int>(int)", "_Z4workIiEvT_", "_Z4workIiEvT_"),
+            ("<m::A as m::Tr>::go", "<m::A as m::Tr>::go", ""),
+            ("sub_1000", "", ""),
+        ] {
+            assert_eq!(system_name(name, symbol), expected);
+        }
+    }
+
     fn varint(bytes: &mut &[u8]) -> u64 {
         let mut value = 0;
         for shift in (0..64).step_by(7) {

@@ -63,7 +63,7 @@ impl Choice {
             }
             chosen.stacks[at].calls += stack.calls;
         }
-        chosen.names = stacks.names;
+        (chosen.names, chosen.symbols) = (stacks.names, stacks.symbols);
         chosen
     }
 }

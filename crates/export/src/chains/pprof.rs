@@ -41,26 +41,30 @@ pub fn write(to: &mut impl Write, stacks: &Stacks, module: &str) -> io::Result<(
         to.write_all(&whole.0)?;
         whole.0.clear();
     }
-    let names = STRINGS.len() as u64;
+    let (names, many) = (STRINGS.len() as u64, stacks.names.len() as u64);
     let mut mapping = Message::default();
     mapping.number(1, MAPPING);
     mapping.number(3, u64::MAX);
-    mapping.number(5, names + stacks.names.len() as u64);
+    mapping.number(5, names + 2 * many);
     mapping.number(7, 1);
     whole.bytes(profile::MAPPING, &mapping.0);
     for (number, frame) in (1..).zip(&order) {
         whole.bytes(profile::LOCATION, &location(number, frame).0);
     }
-    for number in 0..stacks.names.len() as u64 {
+    for number in 0..many {
         let mut function = Message::default();
         function.number(1, number + 1);
         function.number(2, names + number);
-        function.number(3, names + number);
+        function.number(3, names + many + number);
         whole.bytes(profile::FUNCTION, &function.0);
     }
     let strings = STRINGS.into_iter();
     let strings = strings.chain(stacks.names.iter().map(String::as_str));
-    for string in strings.chain([module]) {
+    let systems = (0..).zip(&stacks.names).map(|(number, name)| {
+        let symbol = stacks.symbols.get(&number);
+        profile::system_name(name, symbol.map_or("", String::as_str))
+    });
+    for string in strings.chain(systems).chain([module]) {
         whole.bytes(profile::STRING, string.as_bytes());
     }
     to.write_all(&whole.0)
@@ -98,10 +102,11 @@ mod tests {
             frame(1, 0, 0),
             frame(2, 0x2000, 0),
         ];
-        let stacks = Stacks::of(
+        let mut stacks = Stacks::of(
             &["main", "[qsort]", "compare"],
             &[(&deep, 300), (&[frame(0, 0x1000, 0)], 1)],
         );
+        stacks.symbols.insert(2, "_Z7compare".into());
         let mut bytes = Vec::new();
         write(&mut bytes, &stacks, "/bin/x").expect("written");
         let all = fields(&bytes);
@@ -135,6 +140,12 @@ mod tests {
                 ("main".to_owned(), vec![1])
             ]
         );
+        let named = of(5).map(|(.., function)| {
+            let function = fields(function);
+            [1, 2].map(|field: usize| strings[function[field].1 as usize].as_str())
+        });
+        let expected = [["main", ""], ["[qsort]", ""], ["compare", "_Z7compare"]];
+        assert_eq!(named.collect::<Vec<_>>(), expected);
         assert_eq!(strings.last().map(String::as_str), Some("/bin/x"));
         let addresses: Vec<_> = of(4)
             .filter_map(|(.., location)| fields(location).iter().find(|f| f.0 == 3).map(|f| f.1))

@@ -29,6 +29,8 @@ struct Step {
 pub struct Stacks {
     /// Names, by number.
     pub names: Vec<String>,
+    /// The linker's names for what has these, by number; of several functions with one name, that of one of them.
+    pub symbols: HashMap<u32, String>,
     /// The chains.
     pub stacks: Vec<Stack>,
     /// Step `n` stands at `n - 1`.

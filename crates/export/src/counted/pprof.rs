@@ -14,6 +14,8 @@ use crate::protobuf::{Message, profile};
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
     function: String,
+    /// The linker's name for it; empty where there is none.
+    symbol: String,
     file: String,
     line: u32,
     address: u64,
@@ -37,6 +39,7 @@ pub fn write(out: &mut dyn Write, counted: &Counted) -> io::Result<()> {
             let place = counted.start(block);
             rows.push(Row {
                 function: function.view.title(),
+                symbol: function.view.name().unwrap_or_default().into(),
                 file: place.map_or_else(String::new, |place| counted.file(place).into()),
                 line: place.map_or(0, |place| place.line),
                 address: block.address().0,
@@ -92,21 +95,22 @@ fn encoded(rows: &[Row], module: &str) -> Vec<u8> {
         value.number(2, strings.number("count"));
         whole.bytes(profile::SAMPLE_TYPE, &value.0);
     }
-    let mut functions: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut functions: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
     for (number, row) in (1..).zip(rows) {
         let mut sample = Message::default();
         sample.packed(1, [number].into_iter());
         sample.packed(2, [row.times, row.instructions].into_iter());
         whole.bytes(profile::SAMPLE, &sample.0);
         let next = functions.len() as u64 + 1;
-        let name = (row.function.as_str(), row.file.as_str());
+        let system = profile::system_name(&row.function, &row.symbol);
+        let name = (row.function.as_str(), system, row.file.as_str());
         let function = *functions.entry(name).or_insert(next);
         if function == next {
             let mut message = Message::default();
             message.number(1, next);
             message.number(2, strings.number(name.0));
-            message.number(3, strings.number(name.0));
-            message.number(4, strings.number(name.1));
+            message.number(3, strings.number(name.1));
+            message.number(4, strings.number(name.2));
             whole.bytes(profile::FUNCTION, &message.0);
         }
         whole.bytes(profile::LOCATION, &location(number, row, function).0);
@@ -148,6 +152,7 @@ mod tests {
     fn what_is_written_is_decoded_again() {
         let row = |function: &str, file: &str, line, times| Row {
             function: function.into(),
+            symbol: format!("_{function}"),
             file: file.into(),
             line,
             address: 0x1000 + u64::from(line),
@@ -190,6 +195,7 @@ mod tests {
             let text = |field| strings[number(function, field).0 as usize].clone();
             Row {
                 function: text(2),
+                symbol: text(3),
                 file: text(4),
                 line: number(&line, 2).0 as u32,
                 address: number(location, 3).0,
