@@ -18,6 +18,7 @@ use tomo_wire::chains::Functions;
 use crate::bar::Bar;
 use crate::earlier::{Kind, Show, Together};
 use crate::observe::OneModule;
+use crate::saying;
 use crate::session::{Output, Session, Started, answer, is_stdout, tell, tell_by};
 
 /// Run a program and note by which chains of calls its functions are called.
@@ -248,9 +249,12 @@ pub(crate) fn rows(stacks: &Stacks) -> String {
     order.sort_by_key(|stack| std::cmp::Reverse(stack.calls));
     let mut text = format!("{:>16}  function, from which it was called\n", "calls");
     for stack in order.iter().take(ROWS) {
-        let name = |number: u32| stacks.names.get(number as usize).map_or("", String::as_str);
+        let name = |number: u32| {
+            let name = stacks.names.get(number as usize);
+            name.map_or_else(String::new, |name| saying::name(name))
+        };
         let frames = stacks.frames(stack).map(|frame| name(frame.name));
-        let shown: Vec<&str> = frames.take(FRAMES).collect();
+        let shown: Vec<String> = frames.take(FRAMES).collect();
         let more = match stacks.depth(stack).checked_sub(FRAMES) {
             Some(more) if more > 0 => format!(" ← {more} more"),
             _ => String::new(),

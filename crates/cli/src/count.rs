@@ -21,6 +21,7 @@ use tomo_program::Graphs;
 use crate::bar::Bar;
 use crate::earlier::{self, Show};
 use crate::observe::{OneModule, Store};
+use crate::saying;
 use crate::session::{Session, Started, answer, located, tell};
 use recorded::{Recorded, Said};
 
@@ -274,7 +275,7 @@ fn table(graphs: &Graphs<'_>, counts: &Counts) -> String {
     let mut text = format!("{:>16} {:>16}  function\n", "entered", "blocks run");
     for ran in ran.iter().take(ROWS) {
         let title = graphs.function(ran.function.function);
-        let title = title.map(|one| one.title()).unwrap_or_default();
+        let title = title.map_or_else(String::new, |one| saying::name(&one.title()));
         text += &format!("{:>16} {:>16}  {title}\n", ran.entered(), ran.blocks());
     }
     if let Some(more) = ran.len().checked_sub(ROWS).filter(|more| *more > 0) {

@@ -23,6 +23,7 @@ use tomo_wire::paths::Paths;
 use crate::bar::Bar;
 use crate::earlier::{self, Show};
 use crate::observe::{OneModule, Store};
+use crate::saying;
 use crate::session::{Session, Started, answer, bytes, located, parsed, summed, tell};
 use select::Earlier;
 pub(crate) use select::Select;
@@ -217,7 +218,9 @@ fn written(arguments: &Arguments, followed: &Followed, missed: &[String]) -> Res
     let mut text = Vec::new();
     let asked = |_: &FunctionView<'_>| true;
     match arguments.format {
-        Format::Table => write_paths_table(&mut text, followed, &asked, arguments.top)?,
+        Format::Table => {
+            write_paths_table(&mut text, followed, &asked, arguments.top, &saying::name)?
+        }
         Format::Json => {
             let mut document = paths_document(followed, &asked)?;
             document["not_observed"] = json!(missed);

@@ -108,7 +108,7 @@ impl Seen<'_> {
     pub(super) fn text(&self) -> Result<String> {
         let mut text = Vec::new();
         let all = |_: &FunctionView<'_>| true;
-        write_paths_table(&mut text, &self.followed, &all, TOP)?;
+        write_paths_table(&mut text, &self.followed, &all, TOP, &crate::saying::name)?;
         Ok(String::from_utf8(text)?)
     }
 

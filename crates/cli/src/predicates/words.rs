@@ -8,6 +8,7 @@ use tomo_export::words::{grouped, notes};
 use tomo_wire::predicates::{Kind, Recorded, Told, Width};
 
 use super::Seen;
+use crate::saying;
 
 /// Sites with one of their predicates true, a line each; below it what was not seen. Where several sites are at one line of
 /// the source each has its address with it.
@@ -70,12 +71,14 @@ fn line(
     };
     let what = match (site.kind, &site.callee) {
         (Kind::Branch, _) => String::new(),
-        (Kind::Result, Some(callee)) => format!("{callee}() of {} bits: ", site.bits),
+        (Kind::Result, Some(callee)) => {
+            format!("{}() of {} bits: ", saying::name(callee), site.bits)
+        }
         (Kind::Result, None) => format!("a call of {} bits: ", site.bits),
     };
     let source = site.line.as_ref().and_then(|line| sources.text(line));
     let source = source.map_or_else(String::new, |text| format!("  | {text}"));
-    let function = &site.function;
+    let function = saying::name(&site.function);
     format!("{place}  {function}  {what}{}{source}\n", cases.join(", "))
 }
 

@@ -15,6 +15,7 @@ use tomo_export::words::counted;
 use crate::bar::Bar;
 use crate::crashes::signal_name;
 use crate::observe::models;
+use crate::saying;
 use crate::session::tell_not_observed;
 
 /// What is looked at.
@@ -150,6 +151,13 @@ impl<'t> Open<'t> {
         })
     }
 
+    /// The same for people, whose terminal names do nothing to.
+    fn shown(traced: &'t Traced) -> Result<Self> {
+        let open = Self::of(traced)?;
+        let names = open.names.with_titles(saying::name);
+        Ok(Self { names, ..open })
+    }
+
     fn thread(&self, serial: u32) -> Result<&TracedThread> {
         let thread = self.threads.iter().find(|thread| thread.serial == serial);
         thread.with_context(|| format!("there is no thread {serial}"))
@@ -250,7 +258,7 @@ fn end(open: &Open<'_>, ended: &Ended) -> String {
 impl Show {
     fn run(&self, to: &mut impl Write) -> Result<()> {
         let traced = self.trace.open()?;
-        let open = Open::of(&traced)?;
+        let open = Open::shown(&traced)?;
         let thread = open.thread(self.thread)?;
         if let Some(at) = &self.at {
             return self.visit(&open, thread, at, to);
@@ -326,7 +334,7 @@ fn around(open: &Open<'_>, thread: &TracedThread, step: u64, to: &mut impl Write
 impl Stats {
     fn run(&self, to: &mut impl Write) -> Result<()> {
         let traced = self.trace.open()?;
-        let open = Open::of(&traced)?;
+        let open = Open::shown(&traced)?;
         let chart = &open.atlas.chart;
         let (functions, untraced) = (chart.functions.len(), chart.untraced.len());
         writeln!(
@@ -389,7 +397,7 @@ impl Diff {
         if one.located.id != other.located.id {
             bail!("these are traces of different programs");
         }
-        let (one, other) = (Open::of(&one)?, Open::of(&other)?);
+        let (one, other) = (Open::shown(&one)?, Open::shown(&other)?);
         for thread in &one.threads {
             let Some(same) = other
                 .threads

@@ -293,3 +293,33 @@ echo over";
         assert_eq!(said.out, "over\n", "{signal}: {}", said.err);
     }
 }
+
+/// Names of symbols are others': in no table do they steer the terminal or begin a line.
+#[test]
+fn names_in_tables_do_nothing_to_a_terminal() {
+    let bench = Bench::new();
+    let source = "__attribute__((noipa)) int odd(int n) { return n > 1 ? n + odd(n - 1) : 7; }\n\
+                  int main(int n, char **v) { return odd(n + 3) + !v; }";
+    bench.build("made", "prog.c", source, &["-O1"]);
+    let mut objcopy = Command::new("objcopy");
+    objcopy.args(["--redefine-sym", "odd=e\x1b[31mRED\nrow"]);
+    let renamed = objcopy.args([bench.path("made"), bench.path("prog")]);
+    assert!(renamed.status().expect("objcopy (binutils)").success());
+    for command in ["count", "chains", "paths", "predicates"] {
+        let said = bench.tomo(&[command, "--", "./prog"]);
+        let told = format!("{}{}", said.out, said.err);
+        assert!(
+            told.contains("e\u{fffd}[31mRED\u{fffd}row"),
+            "{command}: {told}"
+        );
+        assert!(!told.contains('\u{1b}'), "{command}: {told}");
+    }
+    bench.tomo(&["trace", "--", "./prog"]);
+    let runs = fs::read_dir(bench.path("tomo-traces")).expect("traced");
+    let run = runs.map(|run| run.expect("an entry").path()).next();
+    let run = run.expect("a run");
+    let said = bench.tomo(&["trace", "show", run.to_str().expect("UTF-8")]);
+    let told = format!("{}{}", said.out, said.err);
+    assert!(told.contains("e\u{fffd}[31mRED\u{fffd}row"), "{told}");
+    assert!(!told.contains('\u{1b}'), "{told}");
+}

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use tomo_program::{FunctionId, FunctionView, Graphs};
+use tomo_program::{FunctionId, FunctionView};
 use tomo_wire::paths::Asked;
 
 use super::{Followed, Hot, LinesOf};
@@ -15,7 +15,7 @@ use crate::words::{counted, notes};
 /// Functions whose source is shown at most.
 const SOURCES: usize = 3;
 
-/// Writes the `most` hottest paths of functions that please `is_asked`.
+/// Writes the `most` hottest paths of functions that please `is_asked`, whose names are `written` as that does.
 ///
 /// # Errors
 /// Where `out` cannot be written, or the model is damaged.
@@ -24,14 +24,19 @@ pub fn write(
     followed: &Followed,
     is_asked: &dyn Fn(&FunctionView<'_>) -> bool,
     most: usize,
+    written: &dyn Fn(&str) -> String,
 ) -> io::Result<()> {
     let graphs = followed.graphs().map_err(io::Error::other)?;
+    let title = |function: &FunctionPaths| {
+        let view = graphs.function(function.function);
+        view.map_or_else(String::new, |view| written(&view.title()))
+    };
     let (hot, all) = followed.hottest(&graphs, is_asked);
     let shown = hot.get(..most).unwrap_or(&hot);
     writeln!(out, "{:>4} {:>16} {:>7}  function", "path", "ran", "share")?;
     for (number, hot) in (1..).zip(shown) {
         let share = 100.0 * hot.executed as f64 / all.max(1) as f64;
-        let (count, title) = (hot.path.count, title(&graphs, hot.function));
+        let (count, title) = (hot.path.count, title(hot.function));
         let blocks = match hot.path.blocks.len() {
             1 => "1 block".into(),
             many => format!("{many} blocks"),
@@ -52,14 +57,14 @@ pub fn write(
         let paths: Vec<(usize, &Hot<'_>)> = paths
             .filter(|(_, hot)| hot.function.function == function.function)
             .collect();
-        write_function(out, followed, (&graphs, &lines, &mut sources), &paths)?;
+        write_function(
+            out,
+            followed,
+            (&title(function), &lines, &mut sources),
+            &paths,
+        )?;
     }
     write_rest(out, followed)
-}
-
-fn title(graphs: &Graphs<'_>, function: &FunctionPaths) -> String {
-    let view = graphs.function(function.function);
-    view.map(|view| view.title()).unwrap_or_default()
 }
 
 /// The functions of these paths, each once.
@@ -73,7 +78,7 @@ fn in_order<'f>(hot: &[Hot<'f>]) -> Vec<&'f FunctionPaths> {
 fn write_function(
     out: &mut dyn Write,
     followed: &Followed,
-    (graphs, lines, sources): (&Graphs<'_>, &LinesOf, &mut Sources),
+    (title, lines, sources): (&str, &LinesOf, &mut Sources),
     paths: &[(usize, &Hot<'_>)],
 ) -> io::Result<()> {
     let Some((_, first)) = paths.first() else {
@@ -103,7 +108,7 @@ fn write_function(
             format!("{ran} ran, {times} times in all, of those that one run or another has counted")
         }
     };
-    writeln!(out, "\n{}: {said}", title(graphs, function))?;
+    writeln!(out, "\n{title}: {said}")?;
     let mut files: BTreeMap<&str, BTreeMap<u32, BTreeSet<usize>>> = BTreeMap::new();
     for (number, hot) in paths {
         for (file, line) in hot.path.blocks.iter().flat_map(|block| lines.of(*block)) {

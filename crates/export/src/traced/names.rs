@@ -62,6 +62,15 @@ impl Names {
         names
     }
 
+    /// The same with the names of functions as `written` has them.
+    #[must_use]
+    pub fn with_titles(mut self, written: impl Fn(&str) -> String) -> Self {
+        for function in &mut self.functions {
+            function.title = written(&function.title);
+        }
+        self
+    }
+
     /// The function with this number.
     #[must_use]
     pub fn function(&self, function: u32) -> &Named {
