@@ -447,7 +447,9 @@ impl Export {
         let mut folded = Folded::default();
         let mut callgrind = Callgrind::default();
         if self.format == Format::Events {
-            writeln!(to, "[")?;
+            let program = traced.located.path.file_name();
+            let program = program.unwrap_or_default().to_string_lossy();
+            Events::begin(to, &program)?;
         }
         for thread in &open.threads {
             let serial = thread.serial;
@@ -477,7 +479,7 @@ impl Export {
             }
         }
         match self.format {
-            Format::Events => writeln!(to, "{{}}]")?,
+            Format::Events => writeln!(to, "\n]")?,
             Format::Folded => folded.write(&open.names, to)?,
             Format::Callgrind => callgrind.write(&open.names, to)?,
             Format::Jsonl => {}

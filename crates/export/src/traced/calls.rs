@@ -3,7 +3,7 @@
 use tomo_profile::tracing::{Atlas, Sink};
 
 /// An activation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activation {
     /// The function, by its number in the chart.
     pub function: u32,

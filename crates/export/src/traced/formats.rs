@@ -107,6 +107,16 @@ pub struct Events<'w, W> {
 }
 
 impl<W: Write> Events<'_, W> {
+    /// Begins the array of all threads' events, with the name of the process: each other is one more element.
+    ///
+    /// # Errors
+    /// As the writer has them.
+    pub fn begin(to: &mut W, program: &str) -> io::Result<()> {
+        let named =
+            json!({ "ph": "M", "pid": 1, "name": "process_name", "args": { "name": program } });
+        write!(to, "[\n{named}")
+    }
+
     fn event(&mut self, kind: &str, stack: &[Activation]) {
         let Some(last) = stack.last().filter(|_| self.result.is_ok()) else {
             return;
@@ -116,7 +126,7 @@ impl<W: Write> Events<'_, W> {
             "ph": kind, "pid": 1, "tid": self.thread, "ts": self.step,
             "name": named.title, "args": { "line": named.place },
         });
-        self.result = writeln!(self.to, "{event},");
+        self.result = write!(self.to, ",\n{event}");
     }
 }
 
@@ -168,12 +178,12 @@ impl Callgrind {
                 self.calls.range((*function, 0)..=(*function, u32::MAX))
             {
                 let called = names.function(callee);
-                let (file, first) = line(called);
-                writeln!(
-                    to,
-                    "cfi={file}\ncfn={}\ncalls={times} {first}",
-                    called.title
-                )?;
+                let (called_file, first) = line(called);
+                // Who is told the file once more takes the function for another one.
+                if called_file != file {
+                    writeln!(to, "cfi={called_file}")?;
+                }
+                writeln!(to, "cfn={}\ncalls={times} {first}", called.title)?;
                 writeln!(to, "{at} {blocks}")?;
             }
         }
@@ -203,5 +213,64 @@ impl Visitor for Callgrind {
             *self.own.entry(last.function).or_default() += 1;
         }
         self.steps += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::Value;
+
+    use super::{Callgrind, Events, Names};
+    use crate::traced::Activation;
+    use crate::traced::names::Named;
+
+    fn names() -> Names {
+        let named = |title: &str, place: &str| Named {
+            title: title.into(),
+            place: Some(place.into()),
+        };
+        Names::called([
+            named("main", "a.c:1"),
+            named("near", "a.c:9"),
+            named("far", "b.h:3"),
+        ])
+    }
+
+    #[test]
+    fn all_events_have_a_kind() {
+        let (names, mut to) = (names(), Vec::new());
+        Events::begin(&mut to, "prog").expect("written");
+        let mut events = Events {
+            to: &mut to,
+            names: &names,
+            thread: 0,
+            result: Ok(()),
+            step: 0,
+        };
+        let stack = [Activation::default()];
+        events.event("B", &stack);
+        events.event("E", &stack);
+        events.result.expect("written");
+        to.push(b']');
+        let all: Vec<BTreeMap<String, Value>> = serde_json::from_slice(&to).expect("JSON");
+        let kinds: Vec<_> = all.iter().map(|event| event["ph"].as_str()).collect();
+        assert_eq!(kinds, [Some("M"), Some("B"), Some("E")]);
+    }
+
+    #[test]
+    fn the_file_of_what_is_called_is_told_where_it_is_another() {
+        let callgrind = Callgrind {
+            own: [(0, 5), (1, 2), (2, 1)].into(),
+            calls: [((0, 1), (3, 2)), ((0, 2), (1, 1))].into(),
+            ..Callgrind::default()
+        };
+        let mut to = Vec::new();
+        callgrind.write(&names(), &mut to).expect("written");
+        let text = String::from_utf8(to).expect("UTF-8");
+        let near = "fl=a.c\nfn=main\n1 5\ncfn=near\ncalls=3 9\n1 2\n";
+        let far = "cfi=b.h\ncfn=far\ncalls=1 3\n1 1\nfl=a.c\nfn=near\n";
+        assert!(text.contains(&[near, far].concat()), "{text}");
     }
 }

@@ -71,6 +71,16 @@ impl Names {
         self
     }
 
+    /// Functions alone.
+    #[cfg(test)]
+    pub(super) fn called(functions: impl Into<Vec<Named>>) -> Self {
+        Self {
+            functions: functions.into(),
+            lines: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+
     /// The function with this number.
     #[must_use]
     pub fn function(&self, function: u32) -> &Named {
