@@ -217,6 +217,8 @@ fn written(format: Format, said: Said) -> Result<Vec<u8>> {
     if matches!(format, Format::Lcov | Format::Source) {
         let why = counted.without_lines();
         why.iter().for_each(|why| say!("tomo: {why}"));
+        let lacking = counted.lacking();
+        lacking.iter().for_each(|what| say!("tomo: {what}"));
     }
     match format {
         Format::Table | Format::Json => {

@@ -77,6 +77,14 @@ impl Counted {
         self.located.lines().is_empty().then(words)
     }
 
+    /// What is not known of its lines, since other files have it: sentences behind its path.
+    #[must_use]
+    pub fn lacking(&self) -> Vec<String> {
+        let path = self.located.path.display();
+        let all = self.located.lacking().into_iter();
+        all.map(|lacking| format!("{path}: {lacking}")).collect()
+    }
+
     /// The name of a file.
     pub(crate) fn file(&self, position: Position) -> &str {
         self.located.lines().file(position)

@@ -3,6 +3,8 @@
 //! Reading them takes longer than all the rest of a report, so a module reads them once, when they are first
 //! asked for ([`Located::lines`](crate::Located::lines)). Blocks that overlap have none. O(m log m).
 
+use std::path::{Path, PathBuf};
+
 use crate::paths::normal;
 use rayon::prelude::*;
 use tomo_profile::merge::Finding;
@@ -15,6 +17,8 @@ pub(crate) struct Lines {
     found: BlockLines,
     /// For each block, its place among those that do not overlap, by address.
     rank: Vec<u32>,
+    /// The file with entries of debug information that are not read, if there is one.
+    unread: Option<PathBuf>,
 }
 
 impl Lines {
@@ -44,12 +48,22 @@ impl Lines {
         for file in &mut found.files {
             *file = normal(file);
         }
-        Self { found, rank }
+        let unread = sections.unread().map(Path::to_owned);
+        Self {
+            found,
+            rank,
+            unread,
+        }
     }
 
     /// What of the debug information could not be read.
     pub(crate) fn warnings(&self) -> &[Warning] {
         &self.found.warnings
+    }
+
+    /// The file with entries of debug information that are not read, if there is one.
+    pub(crate) fn unread(&self) -> Option<&Path> {
+        self.unread.as_deref()
     }
 
     fn rank_of(&self, block: BlockView<'_>) -> usize {

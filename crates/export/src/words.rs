@@ -1,6 +1,6 @@
 //! Sentences and numbers that every view for people shares.
 
-use crate::{Module, Picture, Tally};
+use crate::{Located, Module, Picture, Tally};
 use std::path::{Path, PathBuf};
 use tomo_program::Warning;
 use tomo_wire::plan::Level;
@@ -128,7 +128,7 @@ impl Module {
         if !self.has_lines {
             remarks.push(without_lines(self.located.missed()));
         }
-        remarks.extend(self.located.apart().missing().map(apart));
+        remarks.extend(self.located.lacking());
         remarks.extend(unread(self.located.lines().warnings()));
         if self.findings.loose {
             remarks.push(LOOSE.into());
@@ -218,6 +218,26 @@ fn unread(troubles: &[Warning]) -> Option<String> {
     Some(format!(
         "Not all of its debug information can be read, so lines or functions may be missing: {first}{more}."
     ))
+}
+
+impl Located {
+    /// What other files have of its debug information that is not known: sentences.
+    pub(crate) fn lacking(&self) -> Vec<String> {
+        let apart = self.apart().missing().map(apart);
+        apart
+            .into_iter()
+            .chain(self.lines().unread().map(shared))
+            .collect()
+    }
+}
+
+/// Said where debug information goes on in a file that several programs share.
+fn shared(file: &Path) -> String {
+    format!(
+        "Of {}, in which dwz put what its debug information shares with others, only texts are read: functions, and where \
+         calls were inlined, may be missing.",
+        file.display()
+    )
 }
 
 /// Said where files with debug information of so many units, of so many that have one, are missing.

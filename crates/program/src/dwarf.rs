@@ -18,7 +18,7 @@
 //! What cannot be read costs what it would have told, and a warning: a unit of `.debug_info`, a line
 //! program, a function's ranges. Of split DWARF (`.dwo` files) the line tables are in the program; of what is in
 //! those files it is read where calls were inlined (in `apart`), not which functions there are. Of the second file
-//! that `dwz` shares between programs texts are read (in `shared`), not entries: names of what these tell are missing.
+//! that `dwz` shares between programs texts are read (in `shared`), not entries: names of what these tell are missing, which reports say.
 
 mod apart;
 mod block_lines;

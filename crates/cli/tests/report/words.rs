@@ -323,3 +323,26 @@ fn names_in_tables_do_nothing_to_a_terminal() {
     assert!(told.contains("e\u{fffd}[31mRED\u{fffd}row"), "{told}");
     assert!(!told.contains('\u{1b}'), "{told}");
 }
+
+/// What `dwz -m` has put into a file that programs share is not read: that is told.
+#[test]
+fn a_file_that_has_shared_debug_information_is_named_as_not_read() {
+    let bench = Bench::new();
+    let shared = ["-g", "-shared", "-nostdlib", "-Wl,--build-id=0x01020304"];
+    bench.build(
+        "common.debug",
+        "common.c",
+        "int common(void) { return 0; }",
+        &shared,
+    );
+    let link = r#"__asm__(".pushsection .gnu_debugaltlink\n.string \"common.debug\"\n.byte 1, 2, 3, 4\n.popsection");"#;
+    let source = format!("{link}\nint main(void) {{ return 0; }}");
+    bench.build("prog", "prog.c", &source, &["-g"]);
+    bench.tomo(&["cover", "--", "./prog"]);
+    let said = bench.tomo(&["report"]).well();
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let told = "common.debug, in which dwz put what its debug information shares with others";
+    assert!(said.contains(told), "{said}");
+    let said = bench.tomo(&["count", "--format", "source", "--", "./prog"]);
+    assert!(said.err.contains(told), "{}", said.err);
+}

@@ -15,7 +15,7 @@ use object::read::elf::{CompressionHeader, FileHeader, SectionHeader};
 use object::read::{CompressedData, CompressionFormat};
 use rayon::prelude::*;
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// zlib's deflate makes at most 1032 bytes of one (two bits for 258 bytes).
 const ZLIB_RATIO: u64 = 1032;
@@ -43,6 +43,8 @@ pub struct Sections<'data> {
     sections: [Cow<'data, [u8]>; WANTED.len()],
     /// `.debug_str` of the file that it shares with others.
     shared: Cow<'data, [u8]>,
+    /// That file, if there are entries in it.
+    unread: Option<PathBuf>,
     /// What stands in for a line table.
     go: Option<go::Table<'data>>,
     warnings: Vec<Warning>,
@@ -75,8 +77,11 @@ impl<'data> Sections<'data> {
     #[must_use]
     pub fn read_at(elf: &'data [u8], path: &Path) -> Self {
         let mut all = Self::read(elf);
-        match shared::texts(elf, path) {
-            Ok(texts) => all.shared = Cow::Owned(texts),
+        match shared::of(elf, path) {
+            Ok(shared) => {
+                all.shared = Cow::Owned(shared.texts);
+                all.unread = shared.entries;
+            }
             Err(warning) => all.warnings.push(warning),
         }
         all
@@ -103,6 +108,12 @@ impl<'data> Sections<'data> {
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    /// The file that it shares with others, if there are entries in it: these are not read.
+    #[must_use]
+    pub fn unread(&self) -> Option<&Path> {
+        self.unread.as_deref()
     }
 
     pub(super) fn has_lines(&self) -> bool {

@@ -95,3 +95,23 @@ fn a_shared_file_that_is_missing_or_of_another_build_is_named() {
         "{warnings:?}"
     );
 }
+
+#[test]
+fn a_shared_file_with_entries_is_told_as_not_read() {
+    let built = bare("0x01234567");
+    let bytes = built.bytes();
+    let unread = || {
+        let sections = Sections::read_at(&bytes, &built.program);
+        sections
+            .unread()
+            .map(|it| it.file_name().map(ToOwned::to_owned))
+    };
+    assert_eq!(unread(), None, "there are texts alone");
+    let entries = format!("{SHARED}.section .debug_info\n.long 0\n");
+    std::fs::write(built.directory.path().join("shared.s"), entries).expect("written");
+    run(Command::new("gcc")
+        .current_dir(built.directory.path())
+        .args(["-nostdlib", "-shared", "-Wl,--build-id=0x01234567"])
+        .args(["shared.s", "-o", "shared.debug"]));
+    assert_eq!(unread(), Some(Some("shared.debug".into())));
+}
